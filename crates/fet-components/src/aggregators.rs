@@ -1,4 +1,4 @@
-//! The aggregators. To add one, copy `average.rs` and add one `mod` line.
+//! Aggregators of the parties' representations. To add one, copy `average.rs` and add one `mod` line.
 
 mod average;
 mod concat;

@@ -1,4 +1,4 @@
-//! The encoders. To add one, copy `mlp.rs` and add one `mod` line.
+//! Encoders of the secondaries. To add one, copy `mlp.rs` and add one `mod` line.
 
 mod mlp;
 mod transformer;

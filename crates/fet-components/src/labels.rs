@@ -1,4 +1,4 @@
-//! The protections of labels. To add one, copy `none.rs` and add one `mod` line.
+//! Protections of training labels. To add one, copy `none.rs` and add one `mod` line.
 
 mod compressed_gradients;
 mod laplace;
@@ -18,21 +18,22 @@ use fet_core::labels::Exposure;
 use fet_core::registry::Violation;
 use fet_privacy::labels::LabelError;
 
-/// What no protection of training labels covers, in words.
+/// Returns the text on leaks that no protection of training labels covers.
 fn not_covered(exposure: &Exposure) -> String {
     let steps = if exposure.steps_follow_metric { " and the step sizes" } else { "" };
     format!(
-        "NOT COVERED: validation labels, which decide the best epoch{steps}, and all parties are told these; other runs on \
-         the same labels"
+        "NOT COVERED: validation labels, which decide the best epoch{steps} that all parties learn; \
+         other runs on the same labels"
     )
 }
 
-/// What a randomised label guarantees.
+/// Returns the text on the guarantee of a randomised label.
 fn randomised_once(exposure: &Exposure, mechanism: &str) -> String {
     format!(
-        "each training label was randomised once, before training, by {mechanism}: all that is sent is computed \
-         from the answers, over however many epochs; neighbouring data sets differ in one training label; the primary's own \
-         seed is its secret, and a run with the same seed repeats the answer of a row; {}",
+        "each training label was randomised once, before training, by {mechanism}: everything sent is \
+         computed from the randomised labels, for any number of epochs; neighbouring data sets differ \
+         in one training label; the primary's own seed is secret, and a run with the same seed repeats \
+         a row's randomised label; {}",
         not_covered(exposure)
     )
 }

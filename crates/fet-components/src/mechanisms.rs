@@ -1,4 +1,4 @@
-//! The privacy mechanisms. To add one, copy `none.rs` and add one `mod` line.
+//! Privacy mechanisms. To add one, copy `none.rs` and add one `mod` line.
 
 mod clip;
 mod ledger;

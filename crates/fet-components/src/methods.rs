@@ -1,4 +1,4 @@
-//! The methods: the paper's, and one of our own beside it. The baselines are in `fet-baselines`.
+//! Methods: the paper's method and `fet-pool`. The baselines are in `fet-baselines`.
 
 mod fet;
 mod pool;

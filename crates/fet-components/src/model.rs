@@ -1,7 +1,7 @@
 //! The layers of the Federated Transformer (paper, sections 4 and 5).
 //!
-//! Layers are plain Burn modules. Weights and dropout masks are drawn on the host, so that every backend uses the same
-//! random numbers. Layers do not know parties, messages or optimisers.
+//! Layers are plain Burn modules. Weights and dropout masks are drawn on the host, so that every backend uses
+//! the same random numbers. Layers do not know parties, messages or optimisers.
 
 mod attention;
 mod block;

@@ -1,8 +1,9 @@
 //! The primary's checkpoint: its own state, and the tags of the secondaries' saved states.
 //!
-//! When asked, every party saves its state in its own place and replies with a tag; the checkpoint is made after
-//! that. It holds the primary's parameters, moments and best model, the progress of the run, the lost parties, and, where every
-//! row is released once, that release: nobody is asked for it again. The caller writes the bytes.
+//! Every party first saves its state in its own storage and replies with a tag. The primary then makes the
+//! checkpoint. It holds the primary's parameters, moments and best model, the progress of the run, and the
+//! parties that dropped out. If every row is released once, it also holds that release, so that a resumed run
+//! does not request it again. The caller writes the bytes.
 
 use fet_core::message::{Epoch, Reply, Request, Saved};
 use fet_core::parameters::Parameters;
@@ -13,32 +14,33 @@ use crate::state_file::{Learned, StateError, StateFile};
 use crate::table_digest::short;
 use crate::trainer::{Progress, Tables, Trainer};
 
-/// The name of the only release of a run whose secondaries are frozen.
+/// Name of the single release of a run with frozen secondaries.
 const RELEASED: &str = "released";
-/// The names of the best epoch's outputs.
+/// Names of the best epoch's outputs.
 const OUTPUTS: [&str; 2] = ["outputs.validation", "outputs.test"];
 
-/// Everything that is not a tensor.
+/// Header of a checkpoint: everything except the tensors.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
-    /// What the run follows from; it must be the same when the state is restored.
+    /// Identity of the run: everything that determines its result. It must be equal when the state is
+    /// restored.
     identity: serde_json::Value,
     progress: Progress,
     traffic: Vec<Traffic>,
     steps: Vec<u64>,
-    /// If every row is released once, how many neighbours of the release are real.
+    /// Number of real neighbours in the single release, if every row is released once.
     released: Option<usize>,
-    /// What each remaining secondary saved: number from 0, epoch, tag.
+    /// Saved states of the remaining secondaries: number from 0, epoch and tag.
     secondaries: Vec<(usize, Saved)>,
     seconds: f64,
 }
 
-/// Why a checkpoint cannot be made or used.
+/// Error while a checkpoint is made or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
-    /// It was made by a run with other settings or data, or by a program with other results.
+    /// A run with other settings or data, or a program with other results, made the checkpoint.
     #[error(
         "the checkpoint belongs to a run with other settings, other data or other results of the program"
     )]
@@ -51,7 +53,7 @@ pub enum CheckpointError {
     Party(#[from] PartyError),
 }
 
-/// Asks every party to save its state, and returns the primary's.
+/// Asks every party to save its state, and returns the primary's checkpoint.
 pub fn save(
     trainer: &mut Trainer,
     identity: &serde_json::Value,
@@ -79,13 +81,14 @@ pub fn save(
     Ok(StateFile::new(&header, parameters).to_bytes())
 }
 
-/// The secondaries that were lost when the checkpoint was made, from 0: they must not be asked again.
+/// Returns the secondaries, from 0, that had dropped out when the checkpoint was made. The primary must not
+/// contact these secondaries again.
 pub fn gone(bytes: &[u8]) -> Result<Vec<usize>, StateError> {
     Ok(StateFile::read::<Header>(bytes)?.0.progress.gone)
 }
 
-/// Restores a saved state into a trainer made from the same experiment, and asks every remaining party to do the same;
-/// returns the seconds that the run had taken.
+/// Restores a saved state into a trainer made from the same experiment, and asks every remaining party to
+/// restore its state. Returns the seconds that the run had taken.
 pub fn load(
     trainer: &mut Trainer,
     identity: &serde_json::Value,
@@ -118,7 +121,7 @@ pub fn load(
     Ok(header.seconds)
 }
 
-/// The parameters of a model file, sorted by name.
+/// Returns the parameters of a model file, sorted by name.
 pub fn parameters(bytes: &[u8]) -> Result<Parameters, StateError> {
     let (_, file) = StateFile::read::<serde_json::Value>(bytes)?;
     Ok(file.parameters)
@@ -164,7 +167,8 @@ impl Trainer {
         let requests = secondaries.iter().map(|(_, saved)| Request::Load(*saved)).collect();
         self.federation_mut().command(&parties, requests)?;
         let joined = &self.progress().tables.secondaries;
-        // A party refuses by itself what is not its table; one that does not is refused here.
+        // A party itself refuses a table that the run did not begin with. This check covers a party that does
+        // not.
         let known = &progress.tables.secondaries;
         let other = parties.iter().find(|&&party| known.get(party) != joined.get(party));
         if let Some(&party) = other {
@@ -176,7 +180,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// Refuses to continue where the primary's own table is another one.
+    /// Refuses to continue if the primary's own table has changed.
     fn check_table(&self, known: &Tables) -> Result<(), StateError> {
         let found = &self.progress().tables.primary;
         if known.primary == *found {

@@ -1,6 +1,8 @@
-//! The data of an experiment: what its parties read, how the primary's records are split, and tables in plain numbers.
+//! The data of an experiment: reads the parties' tables, splits the primary's records, and converts tables to
+//! plain numbers.
 //!
-//! In a simulation one process reads for all parties; what happens here to one party's table uses no other party's.
+//! In a simulation one process reads the data of all parties. Even there, each party's table is processed
+//! without any other party's table.
 
 use fet_core::data::{
     Bounds, Column, Columns, DataError, Dataset, DatasetContext, Features, Folders, Matrix, PartyTable,
@@ -17,7 +19,7 @@ use crate::prepare::{PrimaryData, divide};
 use crate::schedule::{self, Known};
 use crate::trainer::RunError;
 
-/// Reads the experiment's data, with the columns that its split and its scores go by.
+/// Reads the experiment's data, with the columns that its split and its scores use.
 pub fn read(experiment: &Experiment, folders: &Folders) -> Result<VerticalData, RunError> {
     let data = reader(experiment, folders)?.load()?;
     let names = std::iter::once(&data.primary).chain(&data.secondaries).map(|table| table.name.as_str());
@@ -25,7 +27,7 @@ pub fn read(experiment: &Experiment, folders: &Folders) -> Result<VerticalData, 
     complete(experiment, folders, data)
 }
 
-/// Reads what the primary has alone; and what the secondaries are called, in their order.
+/// Reads the primary's own data, and the names of the secondaries in their order.
 pub fn read_primary(
     experiment: &Experiment,
     folders: &Folders,
@@ -53,7 +55,8 @@ fn reader(experiment: &Experiment, folders: &Folders) -> Result<Box<dyn Dataset>
     let by_position = experiment.linker.build(&())?.about().by_position;
     if dataset.draws_records() && by_position && experiment.method.build(&())?.plan().secondaries {
         let rule = format!(
-            "must be 0 with the linker \"{}\": records that are drawn no longer stand at the places of the secondaries' records",
+            "must be 0 with the linker \"{}\", which links by row number: a sample of the rows no \
+             longer matches the secondaries' rows",
             experiment.linker.kind()
         );
         let rows = experiment.data.settings().get("rows").map_or_else(String::new, ToString::to_string);
@@ -62,7 +65,7 @@ fn reader(experiment: &Experiment, folders: &Folders) -> Result<Box<dyn Dataset>
     Ok(dataset)
 }
 
-/// The same data with the column that the split goes by.
+/// Returns the data with the column that determines the split.
 fn complete(
     experiment: &Experiment,
     folders: &Folders,
@@ -72,7 +75,7 @@ fn complete(
         let part = part_of(&experiment.split.file, folders, &data)?;
         data.aside.columns.push(part);
     }
-    // What part a record is in is no feature: it is the same in all that a model learns from.
+    // The split column must not be a feature: it is constant over all rows that a model learns from.
     if experiment.split.kind == SplitKind::Column
         && let Features::Columns(columns) = &mut data.primary.features
     {
@@ -81,7 +84,7 @@ fn complete(
     Ok(data)
 }
 
-/// Refuses parties that cannot be told apart, or whose names would not stand in one line.
+/// Refuses names of parties that are not unique, or that do not fit in one line.
 fn check_names(names: &[&str]) -> Result<(), DataError> {
     for (place, name) in names.iter().enumerate() {
         let refuse = |problem: String| Err(DataError::new("`data`", problem));
@@ -97,10 +100,10 @@ fn check_names(names: &[&str]) -> Result<(), DataError> {
     Ok(())
 }
 
-/// The column of a file of parts that numbers its rows, where it has one.
+/// Name of the optional column that numbers the rows of a split file.
 const ROW: &str = "row";
 
-/// The column of a file of parts, for the records of the primary.
+/// Reads the split of the primary's records from the column of a split file.
 fn part_of(file: &str, folders: &Folders, data: &VerticalData) -> Result<Column, DataError> {
     let path = folders.find(file);
     let place = || format!("`split.file` {}", path.display());
@@ -111,13 +114,15 @@ fn part_of(file: &str, folders: &Folders, data: &VerticalData) -> Result<Column,
     let table = read(&[PART, ROW])
         .or_else(|_| read(&[PART]))
         .map_err(|error| DataError::new("`split.file`", error))?;
-    // The file goes by position: numbers that say otherwise are not passed over.
+    // Rows of the split file correspond to records by position. Row numbers that contradict the position are
+    // an error.
     if let Ok(rows) = table.column(ROW)
         && let Values::Number(numbers) = &rows.values
         && let Some(at) = (0..table.rows).find(|&at| ![at as f64, at as f64 + 1.0].contains(&numbers[at]))
     {
         let problem = format!(
-            "must have its rows in the order of the primary's table; `{ROW}` is {} in row {at} (from 0): sort the file by it",
+            "must have its rows in the order of the primary's table; `{ROW}` is {} in row {at} (from 0): sort the \
+             file by it",
             numbers[at]
         );
         return Err(DataError::new(place(), problem));
@@ -130,7 +135,7 @@ fn part_of(file: &str, folders: &Folders, data: &VerticalData) -> Result<Column,
     } else {
         &data.aside.rows
     };
-    // Where records were chosen among those of a file, that file may be longer.
+    // The split file may have more rows than the data if the dataset sampled its records from a file.
     if rows.iter().enumerate().all(|(place, row)| place == *row) && table.rows > rows.len() {
         let problem = format!(
             "must have a row for each of the primary's {} records, in their order; it has {}",
@@ -149,14 +154,14 @@ fn part_of(file: &str, folders: &Folders, data: &VerticalData) -> Result<Column,
     Ok(Column { name: PART.to_string(), values: column.values.select(rows) })
 }
 
-/// The primary's data, split as the experiment says, and the secondaries' tables.
+/// Returns the primary's data, split as the experiment requires, and the secondaries' tables.
 pub fn divided(
     experiment: &Experiment,
     data: VerticalData,
 ) -> Result<(PrimaryData, Vec<PartyTable>), DataError> {
     let settings = &experiment.split;
     let name = if settings.kind == SplitKind::File { PART } else { settings.column.as_str() };
-    // The column of a file stands last: one of the primary's own may have the same name.
+    // The column of the split file is the last one: the primary may have a column of the same name.
     let column = data.aside.columns.iter().rev().find(|column| column.name == name);
     let known = Known { task: data.task, labels: &data.labels, column };
     let parts = schedule::parts(settings, &known, experiment.seed)?;
@@ -164,8 +169,9 @@ pub fn divided(
     Ok((PrimaryData { parts, ..primary }, tables))
 }
 
-/// The same data with the primary's rows in an order that follows from its own seed: the order of a file that is sorted by the
-/// label would tell labels to the secondaries. `aside.rows` names each row's place in the file.
+/// Returns the data with the primary's rows in an order that follows from its private seed. In a file sorted
+/// by the label, the original order would disclose labels to the secondaries. `aside.rows` holds each row's
+/// place in the file.
 pub fn reordered(mut data: VerticalData, own: &OwnSeed) -> VerticalData {
     let mut order: Vec<usize> = (0..data.labels.len()).collect();
     order.shuffle(&mut own.stream(Purpose::Rows, 0));
@@ -180,11 +186,11 @@ pub fn reordered(mut data: VerticalData, own: &OwnSeed) -> VerticalData {
     data
 }
 
-/// The same data with every party's columns as one table of raw numbers, for what changes single numbers of it: attacks and
-/// audits.
+/// Returns the data with every party's columns as one table of raw numbers, for attacks and audits, which
+/// change single numbers.
 ///
 /// # Errors
-/// A column holds something else than numbers, or none in some record; or numbers are not scaled in the usual way.
+/// A column is not numeric or has missing values, or the table's scaling is not the standard one.
 pub fn in_numbers(data: VerticalData) -> Result<VerticalData, DataError> {
     let VerticalData { primary, secondaries, .. } = data;
     let secondaries = secondaries.into_iter().map(table_in_numbers).collect::<Result<_, _>>()?;
@@ -205,8 +211,8 @@ fn table_in_numbers(party: PartyTable) -> Result<PartyTable, DataError> {
             let found = if values.missing() > 0 { "missing values" } else { values.kind() };
             let name = &column.name;
             Err(refuse(format!(
-                "column `{name}` must hold a number in every record for an attack or an audit, which change single numbers; it \
-                 has {found} (drop it)"
+                "column `{name}` must hold a number in every record for an attack or an audit; it has \
+                 {found}. Drop the column"
             )))
         }
     };

@@ -1,8 +1,9 @@
-//! The secondaries as the trainer sees them: a group of parties that answer messages, on several threads if there are
-//! enough, and a count of the bytes sent.
+//! The secondaries as the trainer sees them: a group of parties that answer messages, and a count of the
+//! bytes sent.
 //!
-//! It cannot look into a party. A reply is data: if it does not fit the request, [`Asked`] makes an error that names
-//! party, message and round.
+//! Several parties compute in parallel if there are enough threads. The federation cannot access a party's
+//! state. It treats a reply as data: if the reply does not fit the request, [`Asked`] makes an error that
+//! names party, message and round.
 
 use fet_core::message::{CodecError, Reply, Request, Round};
 use fet_core::party::{Failure, Party, Refusal};
@@ -13,30 +14,30 @@ pub use fet_eval::records::Traffic;
 pub struct Federation {
     parties: Vec<Box<dyn Party>>,
     threads: usize,
-    /// By party, in their order.
+    /// Traffic by party, in their order.
     traffic: Vec<Traffic>,
 }
 
-/// A party and the request it was sent, for errors about its reply.
+/// A request that a party was sent, for errors about its reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// The party's name.
     pub party: String,
-    /// Its number, from 1.
+    /// The party's number, from 1.
     pub number: usize,
-    /// The request.
+    /// Name of the request.
     pub message: &'static str,
     /// The request's round, if it has one.
     pub round: Option<Round>,
 }
 
-/// A request failed.
+/// Failure of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("party \"{}\", {}{}: {problem}", asked.party, asked.message, round(asked))]
 pub struct PartyError {
     /// The party and the request.
     pub asked: Box<Asked>,
-    /// What went wrong.
+    /// The problem.
     pub problem: Box<Problem>,
 }
 
@@ -45,97 +46,100 @@ fn round(asked: &Asked) -> String {
 }
 
 impl PartyError {
-    /// Whether the party's program was started again: the run can go back to its last checkpoint with it.
+    /// Returns true if the party's program was restarted: the run can return to its last checkpoint with this
+    /// party.
     pub fn is_restart(&self) -> bool {
         *self.problem == Problem::Restarted
     }
 
-    /// Whether the party could not be reached: the run can be resumed when it can.
+    /// Returns true if the party could not be reached: the run can be resumed when the party is available
+    /// again.
     pub fn is_unreached(&self) -> bool {
         matches!(*self.problem, Problem::Unreached(_))
     }
 }
 
-/// What went wrong with a request.
+/// The problem with a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The party refuses.
+    /// The party refused the request.
     #[error(transparent)]
     Refused(Refusal),
-    /// It no longer answers.
+    /// The party no longer answers.
     #[error("it no longer answers")]
     Gone,
-    /// Its program was started again and knows nothing of the run: the run must go back to its last checkpoint.
-    #[error("its program was started again")]
+    /// The party's program was restarted and has lost its state of the run: the run must return to its last
+    /// checkpoint.
+    #[error("its program was restarted")]
     Restarted,
-    /// It cannot be reached.
+    /// The party cannot be reached.
     #[error("{0}")]
     Unreached(String),
     /// The reply cannot be decoded.
     #[error(transparent)]
     Unreadable(CodecError),
-    /// A reply of the wrong kind.
-    #[error("it answered with {found}")]
+    /// The reply has the wrong kind.
+    #[error("it sent the reply {found}")]
     Unexpected {
-        /// The name of the reply.
+        /// Name of the reply.
         found: &'static str,
     },
-    /// A reply that does not fit.
+    /// A field of the reply breaks a rule.
     #[error("`{field}` {rule}; it is {value}")]
     Wrong {
-        /// The field of the reply.
+        /// Field of the reply.
         field: &'static str,
-        /// The rule.
+        /// The rule that the value breaks.
         rule: String,
-        /// Its value.
+        /// Value of the field.
         value: String,
     },
 }
 
 impl Asked {
-    /// An error about this request.
+    /// Makes an error about this request.
     pub fn failed(self, problem: Problem) -> PartyError {
         PartyError { asked: Box::new(self), problem: Box::new(problem) }
     }
 
-    /// The error for a reply of the wrong kind.
+    /// Makes the error for a reply of the wrong kind.
     pub fn unexpected(self, reply: &Reply) -> PartyError {
         self.failed(Problem::Unexpected { found: reply.name() })
     }
 
-    /// The error for a reply with a field that breaks a rule.
+    /// Makes the error for a reply with a field that breaks a rule.
     pub fn wrong(self, field: &'static str, rule: impl ToString, value: impl ToString) -> PartyError {
         self.failed(Problem::Wrong { field, rule: rule.to_string(), value: value.to_string() })
     }
 }
 
-/// The result of a request; `None` if the party was lost.
+/// Result of a request; `None` if the party dropped out.
 pub type Answered = (Asked, Option<Reply>);
 
 impl Federation {
-    /// A federation of `parties`, of which up to `threads` compute at a time.
+    /// Makes a federation of `parties`; up to `threads` parties compute in parallel.
     pub fn new(parties: Vec<Box<dyn Party>>, threads: usize) -> Self {
         let traffic = vec![Traffic::default(); parties.len()];
         Self { parties, threads: threads.max(1), traffic }
     }
 
-    /// How many parties there are.
+    /// Returns the number of parties.
     pub fn len(&self) -> usize {
         self.parties.len()
     }
 
-    /// Whether there is no party.
+    /// Returns true if the federation is empty.
     pub fn is_empty(&self) -> bool {
         self.parties.is_empty()
     }
 
-    /// The name of party `index` (from 0).
+    /// Returns the name of party `index` (from 0).
     pub fn name(&self, index: usize) -> &str {
         self.parties[index].name()
     }
 
-    /// The bytes sent so far, to and from all parties together.
+    /// Returns the bytes sent so far to and from all parties together.
     pub fn traffic(&self) -> Traffic {
         self.traffic.iter().fold(Traffic::default(), |sum, party| Traffic {
             sent: sum.sent + party.sent,
@@ -143,7 +147,7 @@ impl Federation {
         })
     }
 
-    /// The bytes sent so far, for each party.
+    /// Returns the bytes sent so far, by party.
     pub fn traffic_by_party(&self) -> &[Traffic] {
         &self.traffic
     }
@@ -155,7 +159,8 @@ impl Federation {
         }
     }
 
-    /// Sends each of the parties numbered `to` (ascending, from 0) its request, and waits for all answers, in the same order.
+    /// Sends each of the parties numbered `to` (ascending, from 0) its request, and waits for all answers.
+    /// The answers have the same order.
     pub fn ask_each(&mut self, to: &[usize], requests: Vec<Request>) -> Vec<(Asked, Result<Reply, Problem>)> {
         let mut asked = Vec::with_capacity(to.len());
         for (&party, request) in to.iter().zip(&requests) {
@@ -190,7 +195,8 @@ impl Federation {
         asked.into_iter().zip(answers).map(|(asked, answer)| (asked, answer.map_err(problem))).collect()
     }
 
-    /// Sends each of the parties its request. A lost party has no reply; a refusal is an error.
+    /// Sends each of the parties its request. The reply of a party that dropped out is `None`; a refusal is
+    /// an error.
     pub fn exchange(&mut self, to: &[usize], requests: Vec<Request>) -> Result<Vec<Answered>, PartyError> {
         let answers = self.ask_each(to, requests).into_iter();
         let answered = answers.map(|(asked, answer)| match answer {
@@ -201,7 +207,7 @@ impl Federation {
         answered.collect()
     }
 
-    /// The same, except that a lost party is an error.
+    /// Sends each of the parties its request. A party that dropped out is an error, as is a refusal.
     pub fn exchange_all(
         &mut self,
         to: &[usize],
@@ -215,10 +221,10 @@ impl Federation {
         answered.into_iter().map(here).collect()
     }
 
-    /// Sends one party a request.
+    /// Sends one party a request and returns its reply.
     pub fn exchange_one(&mut self, to: usize, request: Request) -> Result<(Asked, Reply), PartyError> {
         let mut answered = self.exchange_all(&[to], vec![request])?;
-        Ok(answered.pop().expect("one party was asked"))
+        Ok(answered.pop().expect("one party got a request"))
     }
 
     /// Sends each of the parties numbered `to` a request whose only valid reply is [`Reply::Done`].
@@ -242,8 +248,8 @@ type Answer = Result<Reply, Failure>;
 /// A party and its request.
 type Task<'a> = (&'a mut Box<dyn Party>, Request);
 
-/// Party i works on thread i mod `threads`, so that the division does not depend on timing. The first of them is this one, which may be
-/// one of those that share the kernels' work.
+/// Party i works on thread i mod `threads`, so that the division does not depend on timing. The first thread
+/// is the calling one, which may be a worker of the kernels.
 fn on_threads(work: Vec<Task<'_>>, threads: usize) -> Vec<Answer> {
     let count = work.len();
     let mut shares: Vec<Vec<_>> = (0..threads.min(count)).map(|_| Vec::new()).collect();
@@ -266,5 +272,5 @@ fn on_threads(work: Vec<Task<'_>>, threads: usize) -> Vec<Answer> {
         });
         own.into_iter().chain(others).for_each(|(index, answer)| answers[index] = Some(answer));
     });
-    answers.into_iter().map(|answer| answer.expect("every party was asked on some thread")).collect()
+    answers.into_iter().map(|answer| answer.expect("every party got a request on some thread")).collect()
 }

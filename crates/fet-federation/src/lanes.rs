@@ -1,15 +1,16 @@
 //! Batches of whole lanes.
 //!
-//! Libraries compute many values at a time and the last few by another path, which rounds otherwise: a row's figure would
-//! depend on how many rows are beside it. The batches of evaluations and predictions are filled up with copies of their last
-//! row, so that a row is predicted the same in any company.
+//! Numeric libraries compute many values at a time and the last few by another path, which rounds
+//! differently. A row's value would then depend on the number of rows in its batch. Batches of evaluations
+//! and predictions are therefore padded with copies of their last row, so that a row's prediction does not
+//! depend on the other rows.
 
 use burn::tensor::Tensor;
 
-/// The values that are computed at a time, at most: 512 bits of 32-bit numbers.
+/// Largest number of values computed at a time: 512 bits of 32-bit numbers.
 const LANES: usize = 16;
 
-/// The rows, filled up to whole lanes.
+/// Returns the rows, padded to whole lanes.
 pub(crate) fn filled(rows: &[usize]) -> Vec<usize> {
     let mut all = rows.to_vec();
     if let Some(&last) = rows.last() {
@@ -18,7 +19,7 @@ pub(crate) fn filled(rows: &[usize]) -> Vec<usize> {
     all
 }
 
-/// A tensor with as many rows, filled up alike.
+/// Returns the tensor, padded to whole lanes in the same way as [`filled`] pads rows.
 pub(crate) fn fill<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     let rows = tensor.dims()[0];
     let more = rows.next_multiple_of(LANES) - rows;

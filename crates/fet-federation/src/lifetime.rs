@@ -1,16 +1,18 @@
-//! A party's lifetime account: the loss of all its runs together, over all settings, seeds and versions of the program.
+//! A party's lifetime account: the loss of all its runs together, over all settings, seeds and versions of
+//! the program.
 //!
-//! The account is a file of JSON lines in the party's own folder, which outlives runs. For each run it holds a list of releases with their
-//! noise. Any version of the program can compose the lists of all runs, without their settings. A party writes a line before the
-//! releases that the line covers leave. The lines:
+//! The account is a file of JSON lines in the party's own folder, which outlives runs. For each run it holds
+//! a list of releases with their noise. Any version of the program can compose the lists of all runs, without
+//! their settings. A party writes a line before the releases that the line covers leave. The lines:
 //!
 //! - `join`: a session begins; it makes the account older, which distinguishes it from an old copy;
 //! - `reserve`: a bound on the loss of all releases of the run, from now on;
 //! - `close`: the loss of all releases of the run at the end of a session;
 //! - `add`: the operator adds releases that the account does not know.
 //!
-//! The last line of a run counts. A run is identified as its ledger is; if that ledger was lost or replaced, the loss that was
-//! written for it stays, and another is added. One process at a time writes the account.
+//! The last line of a run counts. A run has the same identity as its ledger. If that ledger was lost or
+//! replaced, its written loss stays, and that of the new ledger is added. Only one process at a time writes
+//! the account.
 
 mod known;
 
@@ -26,9 +28,9 @@ use serde::{Deserialize, Serialize};
 pub use self::known::{Known, Older};
 use crate::state_file::StateError;
 
-/// The name of the account's file in a party's own folder.
+/// Name of the account's file in a party's own folder.
 pub const FILE: &str = "lifetime.jsonl";
-/// The version of its lines.
+/// Version of the account's lines.
 const VERSION: u32 = 1;
 
 /// A party's lifetime account.
@@ -38,49 +40,49 @@ pub struct Lifetime {
     lines: Lines,
     age: u64,
     runs: Vec<RunLoss>,
-    /// Ledgers of former versions that the operator has added the loss of.
+    /// Ledgers of former versions whose loss the operator has added.
     covered: Vec<String>,
 }
 
-/// One run in the account.
+/// A run in the account.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunLoss {
-    /// The name that it shares with its ledger.
+    /// Name that the run shares with its ledger.
     pub name: String,
-    /// Its settings in brief; nothing where the operator has added it.
+    /// Summary of the run's settings; `None` if the operator added the run.
     pub about: Option<About>,
-    /// The loss of its releases; with `open`, of those that may have been made.
+    /// Loss of the run's releases. If `open` is true, it includes releases that may have been made.
     pub loss: Loss,
-    /// Losses under earlier ledgers of the same name, which are lost.
+    /// Losses under earlier ledgers of the same name that no longer exist.
     pub lost: Vec<Loss>,
-    /// The last session has not ended in order.
+    /// True if the last session did not end in order.
     pub open: bool,
-    /// When its last line was written, in seconds since 1970.
+    /// Time of the run's last line, in seconds since 1970.
     pub last: u64,
-    /// Records of its ledger when its last line was written.
+    /// Number of records in the run's ledger when the last line was written.
     ledger: u64,
 }
 
-/// A run's settings in brief, for the operator.
+/// Summary of a run's settings, for the operator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct About {
-    /// The privacy mechanism.
+    /// Privacy mechanism.
     pub mechanism: String,
-    /// The neighbouring relation; nothing without a guarantee.
+    /// Neighbouring relation; `None` without a guarantee.
     pub neighbouring: Option<Neighbouring>,
-    /// The treatment of the models' learning; nothing without a guarantee.
+    /// Treatment of the models' learning; `None` without a guarantee.
     pub learning: Option<Learning>,
-    /// Parties that may collude with the primary.
+    /// Number of parties that may collude with the primary.
     pub colluding: usize,
-    /// The experiment's seed.
+    /// Seed of the experiment.
     pub seed: u64,
-    /// The version of results.
+    /// Version of the program's results.
     pub results: u32,
-    /// The checksum of the party's table, for information.
+    /// Checksum of the party's table, for information.
     pub table: Option<String>,
 }
 
-/// One line of the account.
+/// A line of the account.
 #[derive(Debug, Serialize, Deserialize)]
 struct Line {
     version: u32,
@@ -110,7 +112,7 @@ enum Kind {
 }
 
 impl Lifetime {
-    /// The account in a party's own folder; an empty one where there is none yet.
+    /// Opens the account in a party's own folder; an account without a file is empty.
     pub fn open(folder: &Path) -> Result<Self, StateError> {
         let path = folder.join(FILE);
         let failed = |rule: String| StateError::Lifetime { path: path.display().to_string(), rule };
@@ -124,12 +126,13 @@ impl Lifetime {
             struct Version {
                 version: u32,
             }
-            let unknown =
-                |error| failed(format!("is damaged: line {} is not of this program ({error})", index + 1));
+            let unknown = |error| {
+                failed(format!("is damaged: this program did not write line {} ({error})", index + 1))
+            };
             let Version { version } = serde_json::from_str(object).map_err(unknown)?;
             if version > VERSION {
                 let rule = format!(
-                    "has lines of version {version}, and this program knows version {VERSION}: use the newer program"
+                    "has lines of version {version}, but this program knows version {VERSION}: use the newer program"
                 );
                 return Err(failed(rule));
             }
@@ -176,39 +179,40 @@ impl Lifetime {
         Ok(())
     }
 
-    /// The party's own folder.
+    /// Returns the party's own folder.
     pub fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// The number of records so far: it never falls but where the file is an old copy.
+    /// Returns the number of records so far. A smaller number than before means that the file is an old copy.
     pub fn age(&self) -> u64 {
         self.age
     }
 
-    /// The runs, in the order in which they began.
+    /// Returns the runs in the order of their start.
     pub fn runs(&self) -> &[RunLoss] {
         &self.runs
     }
 
-    /// The run of this name.
+    /// Returns the run with this name.
     pub fn run(&self, name: &str) -> Option<&RunLoss> {
         self.runs.iter().find(|run| run.name == name)
     }
 
-    /// The loss of all runs.
+    /// Returns the loss of all runs.
     pub fn total(&self) -> Total {
         self.total_without("")
     }
 
-    /// The loss of all runs except the one of this name.
+    /// Returns the loss of all runs except the one with this name.
     pub fn total_without(&self, name: &str) -> Total {
         let mut total = Total::default();
         self.runs.iter().filter(|run| run.name != name).for_each(|run| run.add_to(&mut total));
         total
     }
 
-    /// Returns true if every run protects a record that is replaced. Otherwise the total holds for one that is added or removed.
+    /// Returns true if every run protects against the replacement of a record. Otherwise the total holds for
+    /// a record that is added or removed.
     pub fn covers_replacement(&self) -> bool {
         let protects = |run: &RunLoss| {
             let relation = run.about.as_ref().and_then(|about| about.neighbouring);
@@ -217,7 +221,8 @@ impl Lifetime {
         self.runs.iter().all(protects)
     }
 
-    /// Ledgers in the party's own folder with releases that are not in the account, as former versions of the program left them.
+    /// Returns the ledgers in the party's own folder whose releases are not in the account. Former versions
+    /// of the program left such ledgers.
     pub fn unknown_ledgers(&self) -> Vec<String> {
         let entries = self.path.parent().and_then(|folder| std::fs::read_dir(folder).ok());
         let names = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -239,15 +244,16 @@ impl Lifetime {
         Ok(Age { found, now: self.age })
     }
 
-    /// Writes the loss that a run's releases may have from now on in all; the session has `ended`, or another line will follow.
+    /// Writes the total loss that the run's releases may have from now on. `ended` is true if no other line
+    /// of this session follows.
     pub(crate) fn write(&mut self, run: &RunLoss, ended: bool) -> Result<(), StateError> {
         let kind = if ended { Kind::Close } else { Kind::Reserve };
         self.append(kind, run, Vec::new(), self.age + 1)
     }
 
-    /// Adds releases that the account does not know: those of ledgers of former versions, or those that an old copy of the
-    /// account has forgotten. Releases with noise 0 have no bound. The account becomes older than `age`, the one that others
-    /// remember.
+    /// Adds releases that the account does not know: releases in ledgers of former versions, or releases
+    /// missing from an old copy of the account. Releases with noise 0 are unbounded. The account becomes
+    /// older than `age`, the age that others remember.
     pub fn add(&mut self, releases: NoisyReleases, age: u64) -> Result<(), StateError> {
         let age = self.age.max(age) + 1;
         let mut run = RunLoss::new(format!("added-{age}"));
@@ -269,12 +275,12 @@ impl RunLoss {
         self.lost.iter().chain([&self.loss]).for_each(|loss| add(total, loss));
     }
 
-    /// Returns true if no release of it is in the account.
+    /// Returns true if the account contains no release of the run.
     pub fn is_none(&self) -> bool {
         self.lost.iter().chain([&self.loss]).all(Loss::is_none)
     }
 
-    /// The reason why the run has no bound.
+    /// Returns the reason why the run's loss is unbounded; `None` if it is bounded.
     pub fn unbounded(&self) -> Option<&str> {
         self.lost.iter().chain([&self.loss]).find_map(|loss| match loss {
             Loss::Unbounded { reason } => Some(reason.as_str()),
@@ -282,7 +288,8 @@ impl RunLoss {
         })
     }
 
-    /// The same run with another loss. A loss without a bound stays in the account, as a rehearsal leaves one.
+    /// Returns the run with another loss. A loss without a bound, such as that of a rehearsal, stays in the
+    /// account.
     pub(crate) fn with_loss(mut self, loss: Loss) -> Self {
         if matches!(self.loss, Loss::Unbounded { .. }) && loss != self.loss {
             self.lost.push(self.loss);
@@ -290,13 +297,14 @@ impl RunLoss {
         Self { loss, ..self }
     }
 
-    /// The run with this number of records in its ledger.
+    /// Returns the run with this number of records in its ledger.
     pub(crate) fn at(self, records: u64) -> Self {
         Self { ledger: records, ..self }
     }
 
-    /// The run with a ledger that was opened with this number of records. If earlier releases are not in the ledger, their loss stays
-    /// in the account. That is also so if a session was killed and the ledger has no record of it: it may be an older copy.
+    /// Returns the run with a ledger that has this number of records. If earlier releases are not in the
+    /// ledger, their loss stays in the account. The loss also stays if a session was killed and the ledger
+    /// lacks a record of that session: the ledger may be an older copy.
     pub(crate) fn with_ledger(mut self, records: u64) -> Self {
         let is_older = records == 0 || records < self.ledger || (self.open && records == self.ledger);
         if !self.loss.is_none() && is_older {

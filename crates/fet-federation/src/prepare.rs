@@ -1,8 +1,10 @@
-//! From raw tables to model inputs: each party prepares its own columns by statistics of its own records.
+//! From raw tables to model inputs: each party prepares its own columns from its own records.
 //!
-//! The primary prepares by its training rows. A secondary has no such split and no labels: it prepares by what its owner
-//! declares ([`Bounds`], [`fet_core::data::Columns`]), or by statistics of all of its records. The latter give every record a say in every row, so that
-//! a secondary must not use them beside a privacy mechanism ([`by_statistics`]). The training rows are chosen in [`crate::schedule`]; linkage happens elsewhere, on raw keys.
+//! The primary uses statistics of its training rows. A secondary has neither a split nor labels. It uses its
+//! owner's declarations ([`Bounds`], [`fet_core::data::Columns`]), or else statistics of all of its records.
+//! With such statistics every record influences every row, so that a secondary must not use them with a
+//! privacy mechanism ([`by_statistics`]). [`crate::schedule`] chooses the training rows; linkage uses the raw
+//! keys and happens elsewhere.
 
 mod features;
 mod refined;
@@ -21,7 +23,7 @@ pub use features::{FeaturePreparation, Preparing};
 pub use refined::RefinedKeys;
 pub use scaler::{Scaler, Uniform};
 
-/// A party's records as its model sees them, and their scaling.
+/// A party's records as its model sees them, and their preparation.
 #[derive(Debug, Clone)]
 pub struct ScaledTable {
     /// The party's name.
@@ -30,7 +32,7 @@ pub struct ScaledTable {
     pub keys: Matrix<f32>,
     /// Features, [n, d].
     pub features: Matrix<f32>,
-    /// How they became these numbers.
+    /// Preparation that produced these numbers.
     pub preparing: Preparing,
 }
 
@@ -39,28 +41,28 @@ pub struct ScaledTable {
 pub struct PreparedParty {
     /// Raw keys.
     pub raw_keys: Keys,
-    /// What the model sees.
+    /// Records as the model sees them.
     pub scaled: ScaledTable,
 }
 
 /// The primary's data.
 #[derive(Debug, Clone)]
 pub struct PrimaryData {
-    /// The kind of prediction.
+    /// Kind of prediction.
     pub task: Task,
-    /// The number of classes; 2 for a binary task, 1 for a regression.
+    /// Number of classes; 2 for a binary task, 1 for a regression.
     pub classes: usize,
-    /// Its records.
+    /// The primary's records.
     pub table: PartyTable,
     /// One label for each record: a number, or a class index.
     pub labels: Vec<f64>,
-    /// The range of a regression's labels, if it is known; otherwise that of the training rows.
+    /// Range of a regression's labels, if it is known; otherwise the range of the training labels is used.
     pub label_range: Option<[f64; 2]>,
-    /// Which parts are standardised before models see them.
+    /// Standardisation of keys and features before models see them.
     pub standardise: Standardise,
-    /// Which records are in which part.
+    /// Split of each record.
     pub parts: Parts,
-    /// What else is known of its records.
+    /// Metadata columns of the records.
     pub aside: Aside,
 }
 
@@ -69,29 +71,29 @@ pub struct PrimaryData {
 pub struct PreparedPrimary {
     /// Loss and metric.
     pub objective: Objective,
-    /// Its records.
+    /// The primary's records.
     pub party: PreparedParty,
     /// Labels in their own unit.
     pub labels: Vec<f64>,
-    /// The row of the file that each record is, from 0; empty if the records have the order of the file.
+    /// Row of each record in the file, from 0; empty if the records have the order of the file.
     pub file_rows: Vec<usize>,
-    /// The columns in which validation and test rows differ from all training rows.
+    /// Columns where validation and test rows differ from all training rows.
     pub departures: Vec<Departure>,
 }
 
-/// The nouns of warnings about a run's validation and test rows.
+/// Nouns of warnings about a run's validation and test rows.
 pub const HELD_OUT: Nouns = Nouns { fitted: "training row", rows: "validation and test rows" };
-/// The nouns of warnings about new rows of the primary.
+/// Nouns of warnings about new rows of the primary.
 pub const NEW_ROWS: Nouns = Nouns { fitted: "training row", rows: "rows" };
-/// The nouns of warnings about all rows of a run that begins with the model of an earlier run.
+/// Nouns of warnings about all rows of a run that begins with the model of an earlier run.
 pub(crate) const ALL_ROWS: Nouns = Nouns { fitted: "training row of the earlier run", rows: "rows" };
-/// The nouns of warnings about a secondary's records.
+/// Nouns of warnings about a secondary's records.
 pub(crate) const RECORDS: Nouns = Nouns { fitted: "record of the training", rows: "records" };
-/// The most columns that have a warning each.
+/// Maximum number of columns with a warning each.
 const MOST_WARNINGS: usize = 10;
 
-/// A warning for each column that departs, and one for all further columns where they are many. `row` is the number of a row
-/// for a reader.
+/// Returns a warning for each column that departs, and one warning for all columns beyond the maximum. `row`
+/// returns a row's number as the reader counts.
 pub fn warnings(departures: &[Departure], nouns: Nouns, row: impl Fn(usize) -> usize) -> Vec<String> {
     let shown = departures.len().min(MOST_WARNINGS);
     let (shown, others) = departures.split_at(shown);
@@ -118,8 +120,9 @@ pub fn divide(data: VerticalData) -> (PrimaryData, Vec<PartyTable>) {
 }
 
 impl PreparedPrimary {
-    /// Scales the primary's records by the training rows of `split`, and refines its keys by them if it should, or as it was done
-    /// for an `earlier` model, with what that one predicts.
+    /// Scales the primary's records by the training rows of `split`, and refines its keys by these rows if
+    /// the settings require it. With an `earlier` model, the preparation and the prediction target are those
+    /// of that model.
     pub fn new(
         data: PrimaryData,
         split: &Split,
@@ -154,7 +157,8 @@ impl PreparedParty {
         Preparing::of_all(&table, standardise)?.apply(table)
     }
 
-    /// Puts what the columns say of the keys in their place, by a regression on `rows`: linkers get it, models see the keys.
+    /// Replaces the keys for linkers by a regression of the keys on the columns, fitted on `rows`. Models
+    /// still see the keys themselves.
     fn refine_keys(&mut self, rows: &[usize]) -> Result<(), DataError> {
         let Self { raw_keys, scaled } = self;
         let refined = RefinedKeys::fit(&scaled.name, raw_keys, &scaled.features, rows)?;
@@ -163,15 +167,15 @@ impl PreparedParty {
         Ok(())
     }
 
-    /// Puts other features in the place of these, prepared as these were.
+    /// Replaces the features by others, prepared in the same way.
     pub fn replace_features(&mut self, features: Features) -> Result<(), DataError> {
         self.scaled.features = self.scaled.preparing.features.apply(&self.scaled.name, features)?;
         Ok(())
     }
 }
 
-/// The part of a table, `keys` or `features`, that [`PreparedParty::of_all`] cannot scale by declared ranges: nothing where
-/// no record has a say in how another is scaled.
+/// Returns the part of a table, `keys` or `features`, that [`PreparedParty::of_all`] cannot scale by declared
+/// ranges. Returns `None` if no record influences the scaling of another record.
 pub fn by_statistics(table: &PartyTable, standardise: Standardise) -> Option<&'static str> {
     let sound = |bounds: &[[f64; 2]], columns: usize| {
         bounds.len() == columns && bounds.iter().all(|&bounds| Bounds::is_range(bounds))
@@ -186,7 +190,7 @@ pub fn by_statistics(table: &PartyTable, standardise: Standardise) -> Option<&'s
     if !features {
         return Some("features");
     }
-    // A text key has nothing to fit.
+    // A text key needs no fitted scaling.
     let columns = table.keys.numbers().map_or(0, Matrix::columns);
     let keys = match bounds {
         None => !standardise.keys,
@@ -202,13 +206,13 @@ fn objective(data: &PrimaryData, split: &Split) -> Result<Objective, DataError> 
     let (low, high) = data.label_range.map_or((low, high), |[low, high]| (low, high));
     if low >= high {
         let only = data.aside.class_names.get(low as usize).cloned().unwrap_or_else(|| low.to_string());
-        let problem = format!("all training labels are {only}: there is nothing to learn");
+        let problem = format!("all training labels are {only}: a model cannot learn from them");
         return Err(DataError::new(format!("data of {}", data.table.name), problem));
     }
     Ok(Objective { task: data.task, outputs, minimum: low, range: high - low })
 }
 
-/// Warns of classes that no training row has, which the model cannot learn.
+/// Warns of classes without a training row: the model cannot learn such a class.
 pub(crate) fn missing_classes(
     labels: &[f64],
     names: &[String],
@@ -225,13 +229,13 @@ pub(crate) fn missing_classes(
     if missing.is_empty() {
         return Vec::new();
     }
-    vec![format!("no training row is of class {}: it will never be predicted", missing.join(", "))]
+    vec![format!("no training row has class {}: the model will never predict it", missing.join(", "))]
 }
 
-/// The number of columns that a model sees of a text key; see [`for_model`].
+/// Number of columns that a model sees of a text key; see [`for_model`].
 pub const TEXT_KEY_COLUMNS: usize = 16;
 
-/// m, the number of columns that a model sees of a party's own keys.
+/// Returns m, the number of columns that a model sees of a party's own keys.
 pub fn key_columns(keys: &Keys) -> usize {
     match keys {
         Keys::Numbers(keys) => keys.columns(),
@@ -239,12 +243,13 @@ pub fn key_columns(keys: &Keys) -> usize {
     }
 }
 
-/// A party's own keys as its own model sees them, [n, m].
+/// Returns a party's own keys as its own model sees them, [n, m].
 ///
-/// Numbers are unchanged. A text becomes [`TEXT_KEY_COLUMNS`] numbers: a projection of the q-grams of its fields by
-/// fixed random signs, so that texts that share q-grams are close, within a party's table and across parties. A
-/// positional encoding and a dynamic mask need this property.
-/// Nothing for sealed keys: they are what a linker sends, and no party's own.
+/// Numbers are unchanged. A text becomes [`TEXT_KEY_COLUMNS`] numbers: a projection of the q-grams of its
+/// fields by fixed random signs. Texts that share q-grams are therefore close, within a party's table and
+/// across parties. A positional encoding and a dynamic mask need this property.
+///
+/// Returns `None` for sealed keys: a linker sends such keys, and a party's own keys are never sealed.
 pub fn for_model(keys: &Keys) -> Option<Matrix<f64>> {
     match keys {
         Keys::Numbers(keys) => Some(keys.clone()),
@@ -258,8 +263,7 @@ pub fn for_model(keys: &Keys) -> Option<Matrix<f64>> {
 
 fn own_keys(table: &PartyTable) -> Result<Matrix<f64>, DataError> {
     let sealed = || {
-        let problem =
-            "keys must be numbers or texts; these are sealed by a linker, as only messages have them";
+        let problem = "keys must be numbers or texts; a linker sealed these keys, as only messages have them";
         DataError::new(format!("data of {}", table.name), problem)
     };
     for_model(&table.keys).ok_or_else(sealed)

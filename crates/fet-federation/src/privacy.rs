@@ -1,4 +1,4 @@
-//! The privacy mechanism of a run, calibrated to what the run releases. Each party computes it for itself.
+//! Privacy mechanism of a run, calibrated to the run's releases. Each party computes it for itself.
 
 use fet_core::aggregator::{Aggregator, Role, SecureSum};
 use fet_core::data::DataError;
@@ -12,7 +12,7 @@ use fet_privacy::secure_sum::MaskGraph;
 use crate::schedule::{Split, releases};
 use crate::secret_sum;
 
-/// Why a run cannot have the protection that its settings ask for.
+/// Reason why a run cannot have the protection that its settings require.
 #[derive(Debug, thiserror::Error)]
 pub enum ProtectionError {
     /// The primary's rows cannot be split.
@@ -23,7 +23,7 @@ pub enum ProtectionError {
     Settings(#[from] Violation),
 }
 
-/// The form of the secret sum in which parties hide their parts, if the aggregator uses one.
+/// Returns the form of the secure aggregation that hides the parties' parts, if the aggregator uses one.
 pub(crate) fn secret_sum(aggregator: &dyn Aggregator) -> Option<SecureSum> {
     match aggregator.role() {
         Role::Sum(sum) => Some(sum.form()),
@@ -31,7 +31,8 @@ pub(crate) fn secret_sum(aggregator: &dyn Aggregator) -> Option<SecureSum> {
     }
 }
 
-/// The mechanism of the settings, calibrated to what the run releases; refuses one that cannot protect it.
+/// Returns the mechanism of the settings, calibrated to the run's releases. Refuses a mechanism that cannot
+/// protect these releases.
 pub(crate) fn protection(
     settings: &CommonSettings,
     plan: &Plan,
@@ -58,8 +59,8 @@ pub(crate) fn protection(
     Ok((privacy, releases))
 }
 
-/// The mechanism of these settings with noise too small to matter, and every record in every release: what it bounds is as
-/// it was. For whoever knows what noise there is, and looks for what is behind it.
+/// Returns the mechanism of these settings with negligible noise and without sampling of records; the
+/// clipping is unchanged. It measures an attacker who knows the noise and looks for the values behind it.
 pub fn without_noise(
     privacy: &Slot<dyn PrivacyMechanism>,
 ) -> Result<Slot<dyn PrivacyMechanism>, SettingsError> {
@@ -79,7 +80,7 @@ pub fn without_noise(
     Slot::from_table(settings)
 }
 
-/// Refuses secret sums that would hide nothing.
+/// Refuses secure aggregation that would hide no party's part.
 fn check_sums(sum: SecureSum, privacy: &dyn PrivacyMechanism, releases: &Releases) -> Result<(), Violation> {
     let fewest = releases.train_active.min(releases.active);
     if fewest < 2 {
@@ -92,15 +93,16 @@ fn check_sums(sum: SecureSum, privacy: &dyn PrivacyMechanism, releases: &Release
     let colluding = privacy.colluding();
     if colluding > tolerated {
         let rule = format!(
-            "must be above `privacy.colluding` ({colluding}), and more than {colluding} other parties must take part in \
-             a step, in which {fewest} parties take part"
+            "must be above `privacy.colluding` ({colluding}), and each step needs more than {colluding} \
+             other parties; {fewest} parties take part in a step"
         );
         return Err(Violation::new("aggregator.degree", rule, sum.degree));
     }
     Ok(())
 }
 
-/// The problem with secret sums over different parties for the same rows, under no mechanism: they are equations for each part.
+/// Returns the problem with sums over different parties for the same rows without a mechanism: such sums are
+/// equations that can be solved for each part.
 pub(crate) fn solvable_sums(privacy: &dyn PrivacyMechanism, releases: &Releases) -> Option<String> {
     let Releases { active, train_active, .. } = *releases;
     (releases.summed && privacy.is_identity() && train_active < active).then(|| {
@@ -112,7 +114,7 @@ pub(crate) fn solvable_sums(privacy: &dyn PrivacyMechanism, releases: &Releases)
     })
 }
 
-/// Refuses secret sums that could wrap around.
+/// Refuses secure aggregation whose sums could wrap around.
 fn check_budget(
     sum: SecureSum,
     privacy: &dyn PrivacyMechanism,

@@ -1,4 +1,4 @@
-//! The trainer's parts of a report; the records themselves are in `fet-eval`.
+//! The trainer's contribution to a report; `fet-eval` defines the records themselves.
 
 pub use fet_eval::records::{
     Best, Cost, DataRecord, PartyTraffic, Program, RESULTS_VERSION, Report, Rows, TableDigest,
@@ -6,7 +6,7 @@ pub use fet_eval::records::{
 
 use crate::trainer::Trainer;
 
-/// The bytes to and from each secondary.
+/// Returns the bytes to and from each secondary.
 pub fn traffic_by_party(trainer: &Trainer) -> Vec<PartyTraffic> {
     let federation = trainer.federation();
     let of = |(index, traffic): (usize, &fet_eval::records::Traffic)| PartyTraffic {
@@ -17,7 +17,7 @@ pub fn traffic_by_party(trainer: &Trainer) -> Vec<PartyTraffic> {
     federation.traffic_by_party().iter().enumerate().map(of).collect()
 }
 
-/// The digests of the secondaries' tables, as each told its own.
+/// Returns the digests of the secondaries' tables, as each secondary reported them.
 pub fn tables(trainer: &Trainer) -> Vec<TableDigest> {
     let of = |(index, digest): (usize, &Option<[u8; 32]>)| TableDigest {
         party: trainer.federation().name(index).to_string(),
@@ -26,13 +26,13 @@ pub fn tables(trainer: &Trainer) -> Vec<TableDigest> {
     trainer.progress().tables.secondaries.iter().enumerate().map(of).collect()
 }
 
-/// The rows of a trainer's split.
+/// Returns the rows of a trainer's split.
 pub fn rows(trainer: &Trainer) -> Rows {
     let split = trainer.split();
     Rows { train: split.train.len(), validation: split.validation.len(), test: split.test.len() }
 }
 
-/// The best epoch so far; nothing before the first.
+/// Returns the best epoch so far; `None` before the first epoch.
 pub fn best(trainer: &Trainer) -> Option<Best> {
     let progress = trainer.progress();
     let epoch = &progress.epochs[progress.best?];

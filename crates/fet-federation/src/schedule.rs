@@ -1,7 +1,8 @@
-//! The schedule: which rows and which parties take part in which round.
+//! The schedule: the rows and the parties that take part in each round.
 //!
-//! It is a pure function of the common settings, the method's plan, the split of the primary's records and the number of
-//! parties, so the primary and every secondary compute the same schedule. Nothing is learned or sent here.
+//! It is a pure function of the common settings, the method's plan, the split of the primary's records and
+//! the number of parties. The primary and every secondary therefore compute the same schedule without
+//! messages.
 
 mod split;
 
@@ -15,7 +16,7 @@ use rand::seq::{SliceRandom, index};
 
 pub use split::{Known, Split, parts, split};
 
-/// Which rows and which parties take part in which round.
+/// The rows and the parties that take part in each round.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     seed: u64,
@@ -36,7 +37,7 @@ pub enum Part {
 }
 
 impl Schedule {
-    /// The schedule of a run of `parties` secondaries over the records of `split`.
+    /// Makes the schedule of a run of `parties` secondaries over the records of `split`.
     pub fn new(seed: u64, settings: &TrainSettings, plan: &Plan, split: Split, parties: usize) -> Self {
         Self {
             seed,
@@ -48,27 +49,27 @@ impl Schedule {
         }
     }
 
-    /// The training, validation and test rows.
+    /// Returns the training, validation and test rows.
     pub fn split(&self) -> &Split {
         &self.split
     }
 
-    /// The number of epochs.
+    /// Returns the number of epochs.
     pub fn epochs(&self) -> usize {
         self.at_once.unwrap_or(self.settings.epochs)
     }
 
-    /// The number of training steps of an epoch.
+    /// Returns the number of training steps of an epoch.
     pub fn steps(&self) -> usize {
         if self.at_once.is_some() { 1 } else { self.split.train.len().div_ceil(self.settings.batch_size) }
     }
 
-    /// The round of step `step` of `epoch`, both from 0.
+    /// Returns the round of step `step` of `epoch`, both from 0.
     pub fn training(&self, epoch: usize, step: usize) -> Round {
         Round::Train { step: (epoch * self.steps() + step) as u64 }
     }
 
-    /// The rows of each training step of an epoch, from 0.
+    /// Returns the rows of each training step of an epoch, from 0.
     pub fn batches(&self, epoch: usize) -> Vec<Vec<usize>> {
         let mut rows = self.split.train.clone();
         let mut rng = stream(self.seed, 0, Purpose::Batches, epoch as u64);
@@ -90,12 +91,14 @@ impl Schedule {
         }
     }
 
-    /// The places of its list of so many neighbours that a round sees of each row, ascending; nothing where it sees all. All parties with
-    /// lists of one length see the same.
+    /// Returns the ascending places of a row's list of `neighbours` neighbours that a round sees, or `None`
+    /// if the round sees the whole list. The places are equal for all rows and for all parties with lists of
+    /// this length.
     pub fn shown(&self, round: Round, neighbours: usize) -> Option<Vec<usize>> {
         let (Round::Train { step }, settings) = (round, &self.settings) else { return None };
         let count = settings.neighbours_per_step;
-        // A share that is whole in decimals is not rounded up for its last bit.
+        // The small term keeps a product that is a whole number in decimals from being rounded up because of
+        // its last bit.
         let epochs = (settings.neighbours_until * self.epochs() as f64 - 1e-9).ceil() as u64;
         if count == 0 || count >= neighbours || step / self.steps().max(1) as u64 >= epochs {
             return None;
@@ -113,7 +116,7 @@ impl Schedule {
         })
     }
 
-    /// The batches in which a part of the rows is evaluated after `epoch`, from 0.
+    /// Returns the batches of a split's rows for the evaluation after `epoch`, from 0.
     pub fn evaluation(&self, part: Part, epoch: usize) -> Vec<(Round, Vec<usize>)> {
         let (rows, epoch) = (self.rows_of(part), epoch as u32);
         let round = |batch: usize| match part {
@@ -124,32 +127,32 @@ impl Schedule {
         batches.map(|(batch, rows)| (round(batch), rows.to_vec())).collect()
     }
 
-    /// The rows of one batch of an evaluation, from 0; the same after every epoch.
+    /// Returns the rows of one batch of an evaluation, from 0; they are equal after every epoch.
     pub fn evaluated(&self, part: Part, batch: usize) -> Option<&[usize]> {
         self.rows_of(part).chunks(self.settings.evaluation_batch_size).nth(batch)
     }
 
-    /// The rows of one portion of the only release, from 0.
+    /// Returns the rows of one portion of the single release, from 0.
     pub fn portion(&self, batch: usize) -> Option<std::ops::Range<usize>> {
         let (size, rows) = (self.settings.evaluation_batch_size, self.split.rows());
         let start = batch.checked_mul(size).filter(|&start| start < rows)?;
         Some(start..rows.min(start + size))
     }
 
-    /// The number of batches in which the test rows are evaluated.
+    /// Returns the number of batches of an evaluation of the test rows.
     pub fn test_batches(&self) -> usize {
         self.split.test.len().div_ceil(self.settings.evaluation_batch_size)
     }
 
-    /// The batches in which every row is released once, if secondaries are frozen.
+    /// Returns the batches that release every row once, if secondaries are frozen.
     pub fn portions(&self) -> Vec<(Round, Vec<usize>)> {
         let all: Vec<usize> = (0..self.split.rows()).collect();
         let portions = all.chunks(self.settings.evaluation_batch_size).enumerate();
         portions.map(|(batch, rows)| (Round::Once { batch: batch as u32 }, rows.to_vec())).collect()
     }
 
-    /// The parties that take part in a round, from 0: in a training step all but ⌊r_d·k⌋ drawn at random, at least one
-    /// (paper, 4.4); otherwise all.
+    /// Returns the parties that take part in a round, from 0. In a training step all except ⌊r_d·k⌋ parties
+    /// drawn at random take part, at least one (paper, 4.4); in other rounds all.
     pub fn active(&self, round: Round) -> Vec<usize> {
         let left = left(self.parties, self.party_dropout);
         let Round::Train { step } = round else { return (0..self.parties).collect() };
@@ -170,13 +173,15 @@ impl Schedule {
     }
 }
 
-/// The number of `parties` that take part in a training step: all but ⌊r_d·k⌋, at least one (paper, 4.4).
+/// Returns the number of `parties` that take part in a training step: all except ⌊r_d·k⌋, at least one
+/// (paper, 4.4).
 fn left(parties: usize, party_dropout: f64) -> usize {
     let dropped = (party_dropout * parties as f64).floor() as usize;
     parties.saturating_sub(dropped).max(1).min(parties)
 }
 
-/// What a run of `parties` secondaries over the records of `split` releases in all, where a row's block has `block` values.
+/// Returns the total releases of a run of `parties` secondaries over the records of `split`, where a row's
+/// block has `block` values.
 pub fn releases(
     settings: &TrainSettings,
     plan: &Plan,
@@ -232,7 +237,7 @@ mod tests {
         }
         all.sort_unstable();
         assert_eq!(all, (0..200).collect::<Vec<_>>());
-        assert_ne!(schedule.batches(3), schedule.batches(4), "each epoch has an order of its own");
+        assert_ne!(schedule.batches(3), schedule.batches(4), "each epoch has its own order");
     }
 
     #[test]
@@ -259,7 +264,7 @@ mod tests {
         }
         assert!(counts[1..].iter().all(|&count| count > 0), "{counts:?}: every place has its turn");
         assert_eq!(with(NeighboursShown::Random, 0.6).shown(Round::Train { step: 3 * steps }, 10), None);
-        // Half of five epochs are three.
+        // Half of five epochs is rounded up to three.
         assert_eq!(random.shown(Round::Train { step: 3 * steps }, 10), None);
         assert_eq!(random.shown(Round::Validation { epoch: 0, batch: 0 }, 10), None);
         let nearest = with(NeighboursShown::Nearest, 1.0);

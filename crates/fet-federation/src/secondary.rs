@@ -1,8 +1,8 @@
-//! A secondary party: its records, its links, its encoder and its randomness. It is reached only through [`Party::ask`].
+//! A secondary party: its records, links, encoder and randomness. It is reached only through [`Party::ask`].
 //!
-//! It has no labels and sees no other party's features. It builds everything it needs from its own copy of the common
-//! settings and the terms that it agreed to, and sends only what the privacy mechanism has processed. A peer's message is
-//! data: an invalid request is refused with a reason.
+//! It sees neither labels nor another party's features. It builds everything it needs from its own copy of
+//! the common settings and the terms that it agreed to. It sends only the output of the privacy mechanism. It
+//! treats a peer's message as data and refuses an invalid request with a reason.
 
 mod account;
 mod error;
@@ -56,7 +56,7 @@ pub use self::state::Store;
 pub(crate) use self::state::has_entries;
 use self::table::TableIdentity;
 
-/// One party that helps the primary.
+/// A secondary party.
 pub struct Secondary {
     name: String,
     /// The party's own data before it joins a run; `None` afterwards.
@@ -64,35 +64,38 @@ pub struct Secondary {
     session: Option<Session>,
 }
 
-/// A party's private data and settings. Nothing here is ever sent.
+/// A party's private data and settings. The party never sends them.
 pub struct Own {
-    /// Its records.
+    /// The party's records.
     pub table: PartyTable,
-    /// The name of their file, for messages; that of the party where they have none.
+    /// Name of the records' file, for messages; the name of the party without such a file.
     pub file: String,
-    /// Its copy of the common settings; the primary's must be the same.
+    /// The party's copy of the common settings; the primary's must be equal.
     pub settings: CommonSettings,
-    /// Its randomness.
+    /// Seed of the party's randomness.
     pub seed: OwnSeed,
-    /// What it signs with.
+    /// Identity that signs the party's messages.
     pub identity: Identity,
-    /// The identities of all secondaries, in their order, as they reached it by another way than the primary.
+    /// Identities of all secondaries, in their order. The party must get them by another channel than the
+    /// primary.
     pub roster: Arc<[PublicIdentity]>,
-    /// What it lets the primary have, whatever the common settings say.
+    /// Limits on the disclosure to the primary, independent of the common settings.
     pub policy: Policy,
-    /// Where it computes; without autodiff.
+    /// Device on which the party computes, without autodiff.
     pub device: Device,
-    /// How it computes.
+    /// Settings of the computation.
     pub computation: Computation,
-    /// How many bytes of representations it keeps in an evaluation, for rows that have the same neighbours.
+    /// Maximum size in bytes of the cache of representations during an evaluation, for rows with the same
+    /// neighbours.
     pub evaluation_cache: usize,
-    /// Where it keeps its state.
+    /// Storage of the party's state.
     pub store: Store,
-    /// Where it keeps its lifetime account; nothing in a simulation.
+    /// Place of the lifetime account; `None` in a simulation.
     pub lifetime: Option<LifetimePlace>,
-    /// The finished model with which it answers requests for predictions, and no others; nothing where it takes part in a run.
+    /// Finished model of a party that answers only prediction requests; `None` if the party takes part in a
+    /// run.
     pub model: Option<Finished>,
-    /// The finished model that training goes on from; nothing where it begins anew.
+    /// Finished model that training starts from; `None` to start from initial weights.
     pub start: Option<Finished>,
     /// Receives warnings for the party's operator.
     pub tell: Tell,
@@ -103,7 +106,7 @@ pub struct Own {
 pub struct LifetimePlace {
     /// The party's own folder.
     pub folder: PathBuf,
-    /// The checksum of its table, which the account notes for the operator's information.
+    /// Checksum of the party's table, which the account notes for the operator's information.
     pub table: Option<String>,
 }
 
@@ -112,30 +115,30 @@ pub type Tell = Arc<dyn Fn(String) + Send + Sync>;
 
 /// A party's side of one run.
 struct Session {
-    /// Its number among the secondaries, from 1; it keys the randomness that all parties know.
+    /// The party's number among the secondaries, from 1; it keys the randomness that all parties know.
     number: usize,
-    /// How many secondaries there are.
+    /// Number of secondaries.
     parties: usize,
-    /// How many records the primary has.
+    /// Number of the primary's records.
     rows: usize,
     settings: CommonSettings,
-    /// Of its own copy of the settings.
+    /// Hash of the party's own copy of the settings.
     settings_hash: [u8; 32],
-    /// Of the terms that all parties have.
+    /// Digest of the terms that all parties have.
     common: [u8; 32],
     received: Received,
     linker: Box<dyn Linker>,
-    /// How many neighbours it represents.
+    /// Number of neighbours that the party represents.
     neighbours: usize,
-    /// Whether it makes one representation of all of them.
+    /// True if the party makes one representation of all neighbours.
     pooled: bool,
-    /// Whether it tells the primary how similar they are.
+    /// True if the party sends the similarities of the neighbours to the primary.
     reveals_similarities: bool,
     encoder: Box<dyn Encoder>,
     privacy: Box<dyn PrivacyMechanism>,
-    /// The form of the secret sum, if representations are summed in secret.
+    /// Form of the secure aggregation, if representations are aggregated securely.
     sum: Option<SecureSum>,
-    /// The prefix of the names of the parameters that the method averages.
+    /// Prefix of the names of the parameters that the method averages.
     shared: Option<&'static str>,
     /// An autodiff device.
     device: Device,
@@ -145,114 +148,118 @@ struct Session {
     guard: Guard,
     account: Account,
     store: Store,
-    /// Whether its own seed is in its place.
+    /// True if the party's own seed is saved.
     seed_kept: bool,
     tell: Tell,
     records: PreparedParty,
     table: TableIdentity,
-    /// Whether its records are the run's, and not those of new rows of the primary.
+    /// True if the party's table is that of the run, false if it is a table for new rows of the primary.
     has_run_records: bool,
-    /// Whether keys were linked, or an attempt at it has failed.
+    /// True if keys were linked, or an attempt to link them failed.
     linked: bool,
     /// A linker's challenge that the primary has not answered yet.
     unlinked: Option<Challenged>,
     links: Option<Links>,
-    /// The links of new records, for predictions.
+    /// Links of new records, for predictions.
     serving: Option<Links>,
-    /// The primary's keys, kept where neighbours are chosen anew for each release.
+    /// The primary's keys, stored if neighbours are chosen again for each release.
     queries: Option<Keys>,
-    /// The selection of the single release, if every row is released once.
+    /// Selection of the single release, if every row is released once.
     chosen: Option<Chosen>,
     pending: Option<Pending>,
-    /// What it keeps of an evaluation.
+    /// Cache of evaluation results.
     evaluated: Evaluated,
-    /// The blocks that held NaN or infinity and were sent as zeros; told to the operator, never sent.
+    /// Number of blocks that held NaN or infinity and were sent as zeros. The operator is warned; the number
+    /// is never sent.
     blanked: u64,
     scratch: Vec<u32>,
-    /// Its part in secure sums, once it has made a key.
+    /// The party's state in secure aggregation, once it has made a key.
     sums: Option<Participant>,
-    /// Its best model so far; empty before the first.
+    /// The party's best model so far; empty before the first one.
     best: Parameters,
 }
 
-/// The primary's concealed keys, and the linker's side that posed a challenge.
+/// The primary's encoded keys, and the linker's side that posed a challenge.
 struct Challenged {
     queries: Keys,
     owner: Box<dyn Owner>,
     of: Of,
 }
 
-/// Which of the primary's records keys or rows belong to.
+/// Origin of keys or rows among the primary's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
-    /// The run's.
+    /// Records of the run.
     Run,
-    /// New ones, for predictions.
+    /// New records, for predictions.
     New,
 }
 
-/// The records that the single release of a frozen party shows, for all rows.
+/// Records that the single release of a frozen party shows, for all rows.
 struct Chosen {
     places: selection::Places,
-    /// A digest of what their sample follows from.
+    /// Digest of everything that determines the sample of these records.
     sample: [u8; 32],
 }
 
-/// A training representation whose gradient is awaited.
+/// A training representation that waits for its gradient.
 struct Pending {
     round: Round,
-    /// A digest of the request: also how its parties clip decides what a gradient does.
+    /// Digest of the request. It covers the active parties: their number determines the clipping bound, and
+    /// so the effect of a gradient.
     asked: [u8; 32],
     shape: [usize; 3],
-    /// How many of its positions are real.
+    /// Number of real positions.
     available: usize,
-    /// The autograd graph of the bounding, if a mechanism bounds.
+    /// Autograd graph of the clipping, if the mechanism clips.
     graph: Option<Bounded>,
 }
 
-/// The graph of a bounded representation between forward and backward.
+/// Graph of a clipped representation between forward and backward pass.
 struct Bounded {
     encoded: Tensor<3>,
     bounded: Tensor<3>,
 }
 
 impl Secondary {
-    /// A party that has joined no run yet.
+    /// Makes a party that has not joined a run yet.
     pub fn new(own: Own) -> Self {
         Self { name: own.table.name.clone(), own: Some(own), session: None }
     }
 
-    /// The current parameters of its model; `None` before it joins. For the party's owner and for tests in one process.
+    /// Returns the current parameters of the party's model; `None` before it joins. For the party's owner and
+    /// for tests in one process.
     pub fn parameters(&self) -> Option<&Parameters> {
         self.session.as_ref().map(|session| session.encoder.learner().parameters())
     }
 
-    /// The gradient of its last backward pass; `None` before it joins. For the party's owner and for tests in one process.
+    /// Returns the gradient of the last backward pass; `None` before the party joins. For the party's owner
+    /// and for tests in one process.
     pub fn gradient(&self) -> Option<&[f32]> {
         self.session.as_ref().map(|session| session.encoder.learner().gradient().values.as_slice())
     }
 
-    /// Overwrites parameters of its model. For the party's owner and for tests in one process.
+    /// Overwrites parameters of the party's model. For the party's owner and for tests in one process.
     pub fn load(&mut self, parameters: &Parameters) -> Result<(), SecondaryError> {
         let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
         session.evaluated.forget();
         Ok(session.encoder.learner_mut().load(parameters)?)
     }
 
-    /// The scaled features and keys of the record most similar to each of these primary rows: an attacker's target. For the
-    /// party's owner and for measuring attacks in one process.
+    /// Returns the scaled features and keys of the record that is most similar to each of these primary rows:
+    /// an attacker's target. For the party's owner and for measuring attacks in one process.
     pub fn nearest_records(&self, rows: &[usize]) -> Result<[Matrix<f32>; 2], SecondaryError> {
         self.session.as_ref().ok_or(SecondaryError::NotJoined)?.nearest_records(rows)
     }
 
-    /// The records that are shown for each of these primary rows, most similar first. For the party's owner and for measuring
-    /// attacks in one process.
+    /// Returns the records that are shown for each of these primary rows, most similar first. For the party's
+    /// owner and for measuring attacks in one process.
     pub fn shown(&self, rows: &[usize]) -> Result<Vec<Vec<usize>>, SecondaryError> {
         self.session.as_ref().ok_or(SecondaryError::NotJoined)?.shown(rows)
     }
 
-    /// Puts other features in the place of its own, as many: a party can do that at any time. For the party's owner and for
-    /// measuring attacks in one process.
+    /// Replaces the features of all records. A malicious party can do that at any time. For the party's owner
+    /// and for measuring attacks in one process.
     pub fn replace_features(&mut self, features: Features) -> Result<(), SecondaryError> {
         let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
         session.evaluated.forget();
@@ -268,12 +275,12 @@ impl Secondary {
         Ok(session.records.replace_features(features)?)
     }
 
-    /// The keys of its records as its model sees them. For the party's owner.
+    /// Returns the keys of the records as the model sees them. For the party's owner.
     pub fn model_keys(&self) -> Result<Matrix<f32>, SecondaryError> {
         Ok(self.session.as_ref().ok_or(SecondaryError::NotJoined)?.records.scaled.keys.clone())
     }
 
-    /// Puts other keys in the place of those that its model sees, as many; links do not change. For the party's owner.
+    /// Replaces the keys that the model sees of all records; links do not change. For the party's owner.
     pub fn replace_model_keys(&mut self, keys: Matrix<f32>) -> Result<(), SecondaryError> {
         let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
         session.evaluated.forget();
@@ -287,23 +294,26 @@ impl Secondary {
         Ok(())
     }
 
-    /// Its links; `None` before it has any. For the party's owner and for measuring attacks in one process.
+    /// Returns the party's links; `None` before the keys are linked. For the party's owner and for measuring
+    /// attacks in one process.
     pub fn links(&self) -> Option<&Links> {
         self.session.as_ref()?.links.as_ref()
     }
 
-    /// The links of the new records that it was asked for last; `None` before any. For the party's owner.
+    /// Returns the links of the new records in the last prediction request; `None` before the first. For the
+    /// party's owner.
     pub fn served(&self) -> Option<&Links> {
         self.session.as_ref()?.serving.as_ref()
     }
 
-    /// What its model makes of the neighbours of these primary rows, before any bounding, noise or mask, [n, K·H]. For the
-    /// party's owner and for measuring attacks in one process.
+    /// Returns the model's output for the neighbours of these primary rows, before any clipping, noise or
+    /// mask, [n, K·H]. For the party's owner and for measuring attacks in one process.
     pub fn encoded(&mut self, rows: &[usize]) -> Result<Matrix<f32>, SecondaryError> {
         self.session.as_mut().ok_or(SecondaryError::NotJoined)?.encoded(rows)
     }
 
-    /// The state of its lifetime account in words, once it has joined; `None` where it keeps none. For the party's owner.
+    /// Returns the state of the lifetime account in words, once the party has joined; `None` if it has no
+    /// account. For the party's owner.
     pub fn lifetime(&self) -> Option<String> {
         self.session.as_ref()?.account.lifetime.as_ref().map(lifetime::Spending::words)
     }
@@ -313,7 +323,7 @@ impl Secondary {
             return self.join(&terms);
         }
         let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
-        // Only these leave the model as an evaluation found it.
+        // Only these requests leave the model unchanged, so that the cache of the evaluation stays valid.
         if !matches!(request, Request::Forward(_) | Request::Open(_) | Request::Reveal(_)) {
             session.evaluated.forget();
         }
@@ -348,7 +358,7 @@ impl Secondary {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // If this fails, what was reserved counts: more than was released, never less.
+        // If this fails, the whole reservation counts: at least as much as was released.
         if let Err(error) = self.account.close(self.privacy.as_ref()) {
             (self.tell)(error.to_string());
         }

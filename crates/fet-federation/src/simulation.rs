@@ -1,7 +1,7 @@
 //! All parties in one process: makes each party's own data and settings from one experiment.
 //!
-//! This is the only place that sees the tables of several parties. Each party gets its own table, its own copy of the
-//! settings and its own seed; after that they communicate only by messages.
+//! Only this module sees the tables of several parties. Each party gets its own table, its own copy of the
+//! settings and its own seed. The parties then communicate only by messages.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,39 +21,41 @@ use crate::prepare::PrimaryData;
 use crate::secondary::{Finished, Own, Secondary, Store, Tell, has_entries};
 use crate::trainer::{Beginning, Machine, RunError, SavedModel, Trainer};
 
-/// A simulation: its experiment, its device, and where its parties keep their state.
+/// A simulation: its experiment, its device, and the storage of its parties' states.
 #[derive(Clone)]
 pub struct Simulation<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
     /// The device and threads that all parties share.
     pub machine: &'a Machine,
-    /// The folder in which each party has its own folder for its state; `None` keeps the state in memory.
+    /// Folder with a folder for each party's state; `None` keeps the state in memory.
     pub folder: Option<&'a Path>,
-    /// The parties that an interrupted run had lost, from 0.
+    /// Parties that dropped out of an interrupted run, from 0.
     pub gone: Vec<usize>,
-    /// Which of several runs of the same settings this is: noise and keys are drawn anew for each; 0 is the reported one.
+    /// Number of this run among several runs of the same settings. Each run draws its own noise and keys; 0
+    /// is the reported run.
     pub run: u64,
-    /// The primary's own seed in a run that begins, if it is not drawn: one that outlives the run, so that a second run on the same
-    /// labels repeats the answers of the first.
+    /// The primary's own seed in a run that begins; `None` draws a new one. With a seed that outlives the
+    /// run, a second run on the same labels repeats the answers of the first.
     pub primary: Option<OwnSeed>,
-    /// The finished models that training goes on from; nothing where it begins anew.
+    /// Finished models that training starts from; `None` to start from initial weights.
     pub start: Option<Start>,
-    /// Receives the warnings of the parties.
+    /// Receives the parties' warnings.
     pub tell: Tell,
 }
 
-/// The models of a finished run that another run goes on from.
+/// The models of a finished run that another run starts from.
 #[derive(Debug, Clone)]
 pub struct Start {
-    /// The primary's.
+    /// The primary's model.
     pub primary: SavedModel,
-    /// Each secondary's; nothing where that run lost the party, whose model then begins anew.
+    /// The model of each secondary; `None` if the party dropped out of that run, so that its model begins
+    /// with initial weights.
     pub parties: Vec<Option<Finished>>,
 }
 
 impl<'a> Simulation<'a> {
-    /// A simulation whose parties keep their state in memory and whose warnings are dropped.
+    /// Makes a simulation whose parties keep their state in memory and whose warnings are discarded.
     pub fn new(experiment: &'a Experiment, machine: &'a Machine) -> Self {
         Self {
             experiment,
@@ -73,17 +75,17 @@ impl<'a> Simulation<'a> {
         self.begin(primary, tables)
     }
 
-    /// Reads the experiment's data, with the column that its split goes by.
+    /// Reads the experiment's data, with the column that determines its split.
     pub fn read(&self, folders: &Folders) -> Result<VerticalData, RunError> {
         read(self.experiment, folders)
     }
 
-    /// The primary's data, split as the experiment says, and the secondaries' tables.
+    /// Returns the primary's data, split as the experiment requires, and the secondaries' tables.
     pub fn divided(&self, data: VerticalData) -> Result<(PrimaryData, Vec<PartyTable>), RunError> {
         Ok(divided(self.experiment, data)?)
     }
 
-    /// The same on tables that are already loaded.
+    /// Makes the trainer from tables that are already loaded; all parties agree to the terms and link.
     pub fn start(&self, data: VerticalData) -> Result<Trainer, RunError> {
         let (primary, tables) = self.divided(data)?;
         self.begin(primary, tables)
@@ -94,7 +96,7 @@ impl<'a> Simulation<'a> {
         self.trainer(primary, parties)
     }
 
-    /// The primary's side, with the parties as it reaches them.
+    /// Makes the primary's side, with the parties as the primary reaches them.
     pub fn trainer(&self, primary: PrimaryData, parties: Vec<Box<dyn Party>>) -> Result<Trainer, RunError> {
         let model = self.start.as_ref().map(|start| start.primary.clone());
         let beginning = Beginning { gone: self.gone.clone(), own: self.seed(0)?, model };
@@ -102,7 +104,7 @@ impl<'a> Simulation<'a> {
         memory::caught(|| Trainer::begin(self.experiment, primary, parties, self.machine, beginning))?
     }
 
-    /// Refuses links that do not fit in memory: an index and a similarity for each.
+    /// Refuses links that do not fit in memory: each link takes an index and a similarity.
     fn check_links(&self, rows: usize, parties: usize) -> Result<(), Violation> {
         let neighbours = self.experiment.linker.build(&())?.about().neighbours;
         memory::check(rows as u128 * neighbours as u128 * parties as u128, 8).map_err(|error| {
@@ -112,14 +114,14 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    /// Where a party keeps its state, below `folder` or in memory: the primary (0), whose place holds its seed alone, or a
-    /// secondary, from 1.
+    /// Returns the storage of a party's state, below `folder` or in memory. `number` is a secondary's number
+    /// from 1, or 0 for the primary; the primary stores only its seed there.
     pub fn store(folder: Option<&Path>, number: usize) -> Store {
         let name = if number == 0 { "primary".to_string() } else { format!("party{number}") };
         folder.map_or_else(|| Store::Memory(Vec::new()), |folder| Store::folder(folder.join(name)))
     }
 
-    /// The seed of a party's own randomness: of the primary (0) or of a secondary, from 1.
+    /// Returns the seed of a party's own randomness: the primary (0) or a secondary, from 1.
     fn seed(&self, number: usize) -> Result<OwnSeed, RunError> {
         match self.experiment.train.randomness {
             Randomness::Experiment => {
@@ -130,7 +132,7 @@ impl<'a> Simulation<'a> {
                     OwnSeed::repeating(*seed.secret(&format!("run {}", self.run)))
                 })
             }
-            // The primary's seed is the first that is put in its place.
+            // The primary's seed is always the first that is saved.
             Randomness::Own => {
                 let begun = number == 0 && self.folder.is_some_and(has_entries);
                 match &self.primary {
@@ -141,13 +143,13 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// The secondaries, before they join; none if the method uses the primary alone.
+    /// Returns the secondaries, before they join; none if the method uses only the primary.
     pub fn secondaries(&self, tables: Vec<PartyTable>) -> Result<Vec<Secondary>, RunError> {
         let models = tables.iter().map(|_| None).collect();
         self.serving(tables, models)
     }
 
-    /// The same, where each serves its finished model if it has one.
+    /// Returns the secondaries, before they join; each serves its finished model if it has one.
     pub fn serving(
         &self,
         tables: Vec<PartyTable>,
@@ -169,7 +171,7 @@ impl<'a> Simulation<'a> {
                 identity: identity(&seed),
                 seed,
                 roster: Arc::clone(&roster),
-                // They are the user's own.
+                // The models belong to the user, who may make any number of predictions.
                 policy: Policy { predictions: true, most_predictions: 0, ..self.experiment.policy.clone() },
                 device: self.machine.device.clone(),
                 computation: self.experiment.train.computation(self.machine.on_host),
@@ -184,7 +186,7 @@ impl<'a> Simulation<'a> {
         Ok(tables.into_iter().enumerate().zip(seeds).zip(models).map(party).collect())
     }
 
-    /// A party as the primary reaches it: directly or through bytes, as `train.wire` says.
+    /// Returns a party as the primary reaches it: directly or through bytes, depending on `train.wire`.
     pub fn wired(&self, party: impl Party + 'static) -> Box<dyn Party> {
         match self.experiment.train.wire {
             Wire::Direct => Box::new(party),
@@ -193,8 +195,8 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// A party that code in the same process can inspect during a run, for tests and for measuring attacks. The primary's
-/// side holds a clone and sees no more of it than of any other party.
+/// A party that code in the same process can inspect during a run, for tests and for measuring attacks. The
+/// primary's side holds a clone and sees only this party's messages, as for any other party.
 #[derive(Debug, Clone)]
 pub struct Watched {
     name: String,
@@ -207,7 +209,7 @@ impl Watched {
         Self { name: party.name().to_string(), party: Arc::new(Mutex::new(party)) }
     }
 
-    /// The party itself.
+    /// Returns the party itself.
     pub fn look(&self) -> MutexGuard<'_, Secondary> {
         self.party.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,8 +1,9 @@
 //! A party's state as bytes: safetensors with a header and a checksum over everything.
 //!
-//! Serves secondaries and the primary alike. The metadata of the file has one entry, `fet`: JSON with the header and the
-//! SHA-256 of header, names, shapes and values, so that a flipped bit is noticed wherever it is. Random streams are keyed by
-//! the step, so there is no generator state to keep. Where the bytes are kept is decided elsewhere.
+//! Secondaries and the primary both use this format. The metadata of the file has one entry, `fet`. It is
+//! JSON with the header and the SHA-256 of header, names, shapes and values, so that a flipped bit is
+//! detected anywhere. Random streams are keyed by the step, so a generator's state need not be saved. The
+//! caller decides where to store the bytes.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -24,97 +25,105 @@ pub struct StateFile {
     pub parameters: Parameters,
 }
 
-/// State that cannot be kept or used.
+/// Error while state is saved or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// The bytes are no state file, or not as they were written.
+    /// The bytes are not a state file, or were changed after writing.
     #[error("the file is damaged: {0}")]
     Damaged(String),
-    /// It belongs to another run.
+    /// The state belongs to another run.
     #[error(
-        "the state belongs to another run or another party, or to keys that came otherwise: a private run whose linker \
-         conceals its keys anew in each session cannot be continued"
+        "the state belongs to another run, another party or other keys. A run with a privacy mechanism \
+         cannot be continued if its linker encodes keys differently in each session"
     )]
     OtherRun,
     /// There is no state of that epoch.
-    #[error("there is no saved state of epoch {epoch}; start the run anew")]
+    #[error("there is no saved state of epoch {epoch}. Start the run again")]
     Missing {
-        /// From 1.
+        /// The epoch, from 1.
         epoch: u32,
     },
-    /// The state of that epoch is not the one that the primary's checkpoint belongs to.
-    #[error("the saved state of epoch {epoch} is not that of the primary's checkpoint; start the run anew")]
+    /// The state of that epoch does not belong to the primary's checkpoint.
+    #[error(
+        "the saved state of epoch {epoch} does not belong to the primary's checkpoint. Start the run again"
+    )]
     OtherContent {
-        /// From 1.
+        /// The epoch, from 1.
         epoch: u32,
     },
-    /// The party's table is not the one that the run began with.
+    /// The party's table differs from the one that the run began with.
     #[error(
         "the table of \"{table}\" is not the one that the run began with (checksum {known}, now {found}): put the former table back, \
          or start a new run"
     )]
     OtherTable {
-        /// The name of its file, or of its party.
+        /// Name of the table's file, or of its party.
         table: String,
-        /// The first digits of the former table's digest.
+        /// First digits of the former table's digest.
         known: String,
-        /// Those of the present table.
+        /// First digits of the present table's digest.
         found: String,
     },
     /// A file cannot be written.
     #[error("cannot write {path}: {problem}")]
     Io {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// The problem.
         problem: String,
     },
     /// The ledger of a party's releases cannot be used.
     #[error(
-        "{path} {rule}. It says what this party has released in this run, and without it nothing more leaves: put back a sound \
-         copy, or, if nobody is to rely on a guarantee for this run, move the party's folder away and start the run anew"
+        "{path} {rule}. This ledger records the party's releases in this run; without the ledger, the \
+         party releases nothing more. Restore a valid copy. If this run needs no privacy guarantee, \
+         you may instead move the party's folder away and start the run again"
     )]
     Ledger {
-        /// Which file.
+        /// Path of the file.
         path: String,
-        /// What it must be.
+        /// The problem with the file.
         rule: String,
     },
     /// A party's lifetime account cannot be used.
     #[error(
-        "{path} {rule}. It says what this party has released in all its runs, and without it nothing more leaves: put back a sound \
-         copy, and add what was released since with `fet ledger add`"
+        "{path} {rule}. This account records the party's releases in all its runs; without the account, \
+         the party releases nothing more. Restore a valid copy, and add later releases with `fet \
+         ledger add`"
     )]
     Lifetime {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What is wrong with it.
+        /// The problem with the file.
         rule: String,
     },
     /// The count of the records that were linked for predictions cannot be used.
-    #[error("{path} {rule}. It counts the records that were linked for predictions: put back a sound copy")]
+    #[error(
+        "{path} {rule}. This file counts the records that were linked for predictions. Restore a \
+        valid copy"
+    )]
     Predictions {
-        /// Which file.
+        /// Path of the file.
         path: String,
-        /// What is wrong.
+        /// The problem with the file.
         rule: String,
     },
-    /// A party's own seed is not in its place.
+    /// The party's own seed is not in its place.
     #[error(
-        "{path} {rule}. The run's noise follows from this secret seed, and with another one what was released before would be \
-         released again under other noise: put back a sound copy, or move the folder of the run away and start the run anew"
+        "{path} {rule}. The run's noise is derived from this secret seed; another seed would repeat \
+         earlier releases with other noise. Restore a valid copy, or move the folder of the run away \
+         and start the run again"
     )]
     Seed {
-        /// Which file.
+        /// Path of the file.
         path: String,
-        /// What is wrong.
+        /// The problem with the file.
         rule: String,
     },
     /// The operating system gave no randomness for a seed or a tag.
-    #[error("the operating system gave no randomness: {0}")]
+    #[error("the operating system returned no randomness: {0}")]
     NoRandomness(String),
-    /// Its parameters do not fit the model.
+    /// The state's parameters do not fit the model.
     #[error(transparent)]
     Parameters(#[from] ParameterError),
 }
@@ -125,7 +134,7 @@ impl StateError {
     }
 }
 
-/// The only entry of the metadata.
+/// Name of the only entry of the metadata.
 const ENTRY: &str = "fet";
 
 #[derive(Serialize, Deserialize)]
@@ -136,13 +145,13 @@ struct Entry {
 }
 
 impl StateFile {
-    /// A file with this header.
+    /// Makes a file with this header.
     pub fn new(header: &impl Serialize, parameters: Parameters) -> Self {
         let header = serde_json::to_value(header).expect("a header is plain data");
         Self { header, parameters }
     }
 
-    /// The file as bytes: the same for the same content.
+    /// Returns the file as bytes; equal content gives equal bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let floats: Vec<u8> = self.parameters.values().iter().flat_map(|value| value.to_le_bytes()).collect();
         let mut views: Vec<(String, TensorView<'_>)> = Vec::new();
@@ -159,25 +168,25 @@ impl StateFile {
         serialize(views, Some(metadata)).expect("names are distinct and shapes are filled")
     }
 
-    /// Reads a file and its header; refuses one that is not as it was written.
+    /// Reads a file and its header; refuses a file that was changed after writing.
     pub fn read<H: DeserializeOwned>(bytes: &[u8]) -> Result<(H, Self), StateError> {
         let damaged = |error: &dyn std::fmt::Display| StateError::Damaged(error.to_string());
-        // The words of the reader are about its own types.
+        // The reader's own messages name its internal types.
         let header = "its header is not that of safetensors, or is cut off";
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|_| damaged(&header))?;
         let entry = metadata.metadata().as_ref().and_then(|map| map.get(ENTRY));
-        let entry = entry.ok_or_else(|| damaged(&"it has no header of this program"))?;
-        let no_entry = "its header is not one of this program";
+        let entry = entry.ok_or_else(|| damaged(&"its header is missing"))?;
+        let no_entry = "this program did not write its header";
         let Entry { sha256, header } = serde_json::from_str(entry).map_err(|_| damaged(&no_entry))?;
-        let tensors = SafeTensors::deserialize(bytes)
-            .map_err(|_| damaged(&"its header and its tensors do not fit each other"))?;
+        let tensors =
+            SafeTensors::deserialize(bytes).map_err(|_| damaged(&"its header does not match its tensors"))?;
         let mut names = tensors.names();
         names.sort_unstable();
         let views = names.into_iter().map(|name| Ok((name, tensors.tensor(name).map_err(|e| damaged(&e))?)));
         let views = views.collect::<Result<Vec<_>, StateError>>()?;
         let parts = views.iter().map(|(name, view)| (*name, view.shape(), view.data()));
         if checksum(&header, parts) != sha256 {
-            return Err(damaged(&"it is not as it was written"));
+            return Err(damaged(&"its checksum does not match its content"));
         }
         let mut file = Self { header, parameters: Parameters::default() };
         for (name, view) in views {
@@ -187,17 +196,17 @@ impl StateFile {
                     let values: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
                     file.parameters.push(name, view.shape(), &values);
                 }
-                _ => return Err(damaged(&format!("`{name}` holds other numbers than 32-bit floats"))),
+                _ => return Err(damaged(&format!("`{name}` does not hold 32-bit floats"))),
             }
         }
         let header = serde_json::from_value(file.header.clone()).map_err(|_| {
-            damaged(&"its header is of another kind of file, or of another version of this program")
+            damaged(&"its header belongs to another kind of file, or to another version of this program")
         })?;
         Ok((header, file))
     }
 }
 
-/// SHA-256 of a header and of tensors in the order of their names.
+/// Returns the SHA-256 of a header and of tensors in the order of their names.
 fn checksum<'a>(
     header: &serde_json::Value,
     parts: impl Iterator<Item = (&'a str, &'a [usize], &'a [u8])>,
@@ -218,7 +227,8 @@ fn checksum<'a>(
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What a learner must not forget: parameters, moments and the best parameters so far, as one list, and steps.
+/// The state of a learner: parameters, moments and the best parameters so far, as one list, and the number of
+/// steps.
 pub(crate) struct Learned {
     pub(crate) parameters: Parameters,
     pub(crate) steps: Vec<u64>,
@@ -237,7 +247,7 @@ impl Learned {
         Self { parameters: all, steps: moments.steps.clone() }
     }
 
-    /// Puts it back into a learner of the same structure; gives the best parameters.
+    /// Restores the state into a learner of the same structure; returns the best parameters.
     pub(crate) fn restore(self, learner: &mut dyn Learner) -> Result<Parameters, StateError> {
         let [now, first, second, best] =
             ["now.", "first.", "second.", "best."].map(|prefix| self.parameters.part(prefix));
@@ -255,7 +265,7 @@ impl Learned {
             return Err(StateError::Damaged("it does not have all moments of the optimiser".into()));
         }
         learner.restore(moments);
-        // In the model's own order, which the file does not keep.
+        // The file does not preserve the model's order of parameters.
         let mut ordered = Parameters::default();
         for segment in learner.parameters().segments() {
             if let Some(values) = best.get(&segment.name) {
@@ -266,7 +276,7 @@ impl Learned {
     }
 }
 
-/// Puts the parameters of another run's model into a learner, which must have the same ones and no others.
+/// Loads the parameters of another run's model into a learner, which must have exactly these parameters.
 pub(crate) fn load_all(learner: &mut dyn Learner, parameters: &Parameters) -> Result<(), ParameterError> {
     learner.load(parameters)?;
     let found = |name: &str| parameters.segments().iter().any(|segment| segment.name == name);

@@ -1,8 +1,8 @@
-//! Digests of a party's table: all that a run uses of it.
+//! Digests of a party's table: all of its content that a run uses.
 //!
-//! A digest covers the values that the program read: the same table in another file or format has the same digest. It also covers
-//! the owner's declarations about columns, because they determine the preparation. Saved states hold it, so that a run does not
-//! continue with another table.
+//! A digest covers the values that the program read: the same table in another file or format has the same
+//! digest. It also covers the owner's declarations about columns, because they determine the preparation.
+//! Saved states hold the digest, so that a run does not continue with another table.
 
 use fet_core::data::{Column, Features, Keys, PartyTable};
 use fet_tables::Values;
@@ -11,14 +11,14 @@ use sha2::{Digest, Sha256};
 use crate::prepare::PrimaryData;
 use fet_core::message::Parts;
 
-/// The digest of a party's keys, features and declarations.
+/// Returns the digest of a party's keys, features and declarations.
 pub fn of_table(table: &PartyTable) -> [u8; 32] {
     let mut hash = Hash::new(b"fet table, 1");
     hash.table(table);
     hash.0.finalize().into()
 }
 
-/// The digest of a primary's table, labels and given parts.
+/// Returns the digest of a primary's table, labels and given split.
 pub fn of_primary(data: &PrimaryData) -> [u8; 32] {
     let mut hash = Hash::new(b"fet primary, 1");
     hash.table(&data.table);
@@ -34,7 +34,7 @@ pub fn of_primary(data: &PrimaryData) -> [u8; 32] {
     hash.0.finalize().into()
 }
 
-/// The first digits of a digest, for messages.
+/// Returns the first digits of a digest, for messages.
 pub(crate) fn short(digest: &[u8; 32]) -> String {
     fet_io::hex(&digest[..4])
 }
@@ -55,7 +55,7 @@ impl Hash {
         self.0.update(bytes);
     }
 
-    /// A list of values of eight bytes each.
+    /// Hashes a list of values of eight bytes each.
     fn words(&mut self, words: impl ExactSizeIterator<Item = [u8; 8]>) {
         self.number(words.len());
         let mut block = Vec::with_capacity(8192);
@@ -113,7 +113,7 @@ impl Hash {
         match &column.values {
             Values::Number(numbers) => {
                 self.bytes(b"number");
-                // A missing number is one NaN, whatever its bits are.
+                // A missing number hashes as one fixed NaN, whatever its bits are.
                 let bits = |number: &f64| if number.is_nan() { f64::NAN } else { *number }.to_le_bytes();
                 self.words(numbers.iter().map(bits));
             }

@@ -1,8 +1,8 @@
 //! Training: one plain loop over batches, and an evaluation after each epoch.
 //!
-//! The trainer plays the primary's side: it holds the primary's records, labels and model, and it knows the
-//! secondaries only through the messages of [`fet_core::message`]. It does not know which method it runs, and
-//! writes no files.
+//! The trainer plays the primary's side: it holds the primary's records, labels and model. It knows the
+//! secondaries only through the messages of [`fet_core::message`]. It is independent of the method it runs,
+//! and writes no files.
 
 mod batch;
 mod end;
@@ -63,59 +63,60 @@ pub struct Trainer {
     objective: Objective,
     schedule: Schedule,
     records: PreparedParty,
-    /// In their own unit; those of training rows as the protection leaves them.
+    /// Labels in their own unit; those of training rows are already protected.
     labels: Vec<f64>,
-    /// The column that test rows are grouped by, if there is one, and the value of each record.
+    /// Name of the column that groups test rows, if there is one, and its value for each record.
     groups: Option<(String, Vec<String>)>,
-    /// Which row of its file each record is, from 0; empty if each stands where it stood.
+    /// Row of each record in the file, from 0; empty if the records have the order of the file.
     file_rows: Vec<usize>,
-    /// The metric that selects the epoch.
+    /// Metric that selects the epoch.
     metric: Metric,
-    /// The outputs of the validation and the test rows in the best epoch so far; nothing before the first.
+    /// Outputs for the validation and the test rows in the best epoch so far; `None` before the first epoch.
     evaluated: Option<[Vec<f32>; 2]>,
-    /// How much the loss of a row counts, by its class; nothing where all count the same.
+    /// Weights of the rows' losses by class; `None` if all rows have equal weight.
     weights: Option<ClassWeights>,
-    /// What the classes are called; empty where they are numbers.
+    /// Names of the classes; empty if the classes are numbers.
     class_names: Vec<String>,
     standardise: Standardise,
     protection: Box<dyn LabelProtection>,
     exposure: Exposure,
-    /// The seed of the primary's private randomness.
+    /// Seed of the primary's private randomness.
     own: OwnSeed,
     primary: Box<dyn Primary>,
     linker: Box<dyn Linker>,
     federation: Federation,
     aggregator: Arc<dyn Aggregator>,
     privacy: Box<dyn PrivacyMechanism>,
-    /// The secondaries that agreed on keys, from 0; none where no sums are secret.
+    /// Secondaries that agreed on keys, from 0; empty without secure aggregation.
     agreed: Vec<usize>,
-    /// The memory of every row, if each row is released once in the whole run.
+    /// Memory of every row, if each row is released once in the whole run.
     released: Option<Memory>,
     plan: Plan,
-    /// How many neighbours each party represents.
+    /// Number of neighbours that each party represents.
     neighbours: Vec<usize>,
-    /// How many of them are real, as each party reported when it linked.
+    /// Number of real neighbours, as each party reported when it linked.
     available: Vec<usize>,
-    /// Their similarities, standardised on the training rows; empty if the parties do not send them.
+    /// Similarities of each party's neighbours, standardised on the training rows; `None` if the party does
+    /// not send them.
     similarities: Vec<Option<Similarities>>,
-    /// The width of each party's last representation.
+    /// Width of each party's last representation.
     widths: Vec<Option<usize>>,
-    /// The state of each party's lifetime account when it joined.
+    /// State of each party's lifetime account when the party joined.
     standings: Vec<Option<Standing>>,
-    /// The number of parameters of all secondaries' models.
+    /// Number of parameters of all secondaries' models.
     parameters: usize,
     progress: Progress,
     /// The primary's best model so far; empty before the first epoch.
     best: Parameters,
-    /// The number of probes made outside the run.
+    /// Number of probes made outside the run.
     probes: u32,
     phases: Phases,
     warnings: Vec<String>,
-    /// What looks at all that arrives, for measuring attacks.
+    /// Observer of all messages that arrive, for measuring attacks.
     view: Option<Arc<Mutex<dyn View>>>,
 }
 
-/// The similarities of a party's neighbours to the primary's records, [n, K], and how they were standardised.
+/// Similarities of a party's neighbours to the primary's records, [n, K], and their standardisation.
 struct Similarities {
     values: Matrix<f32>,
     standard: Uniform,
@@ -124,24 +125,24 @@ struct Similarities {
 /// The device and threads of a run.
 #[derive(Debug, Clone)]
 pub struct Machine {
-    /// Where tensors live; without autodiff.
+    /// Device of the tensors, without autodiff.
     pub device: Device,
-    /// Whether that is the host's own memory.
+    /// True if the device is the host.
     pub on_host: bool,
-    /// How many parties may compute at a time.
+    /// Maximum number of parties that compute in parallel.
     pub party_threads: usize,
 }
 
 impl Trainer {
-    /// Trains one epoch and evaluates it. `watch` receives every step's report and returns whether to continue. Nothing is
-    /// returned if the run ends within the epoch, because a party's account allows no more releases: what was trained since
-    /// the last epoch is not kept.
+    /// Trains one epoch and evaluates it. `watch` receives every step's report and returns whether to
+    /// continue. Returns `None` if the run ends within the epoch because a party's account allows no more
+    /// releases; training since the last epoch is then discarded.
     pub fn epoch(
         &mut self,
         watch: &mut dyn FnMut(StepReport) -> bool,
     ) -> Result<Option<&EpochReport>, RunError> {
         match self.whole_epoch(watch) {
-            // The first epoch has no model to end with.
+            // The first epoch has not made a model yet.
             Err(error) if error.is_spent() && !self.privacy.is_identity() && self.progress.best.is_some() => {
                 self.end_within_epoch(&error);
                 Ok(None)
@@ -188,99 +189,100 @@ impl Trainer {
         Ok(())
     }
 
-    /// Ends the run where its settings say how many epochs may pass without a better validation metric.
+    /// Ends the run if the validation metric has not improved for the number of epochs in the settings.
     fn stop_early(&mut self) {
         let (done, best) = (self.progress.epochs.len(), self.progress.best.map_or(0, |best| best + 1));
         let patience = self.settings.early_stopping;
         self.progress.stopped |= patience > 0 && done - best >= patience;
     }
 
-    /// Whether every epoch is done, or as many as the target of the privacy mechanism allows.
+    /// Returns true if every epoch is done, or as many epochs as the target of the privacy mechanism allows.
     pub fn is_done(&self) -> bool {
         self.progress.stopped || self.progress.epochs.len() >= self.epochs()
     }
 
-    /// Whether a checkpoint holds everything that the method has learned.
+    /// Returns true if a checkpoint holds everything that the method has learned.
     pub fn can_resume(&self) -> bool {
         self.plan.at_once.is_none()
     }
 
-    /// How many epochs the run has.
+    /// Returns the number of epochs of the run.
     pub fn epochs(&self) -> usize {
         self.schedule.epochs()
     }
 
-    /// Whether the last epoch is the best so far.
+    /// Returns true if the last epoch is the best so far.
     pub fn last_is_best(&self) -> bool {
         self.progress.best.is_some_and(|best| best + 1 == self.progress.epochs.len())
     }
 
-    /// The progress of the run.
+    /// Returns the progress of the run.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// The primary's best model so far; empty before the first epoch.
+    /// Returns the primary's best model so far; empty before the first epoch.
     pub fn best(&self) -> &Parameters {
         &self.best
     }
 
-    /// How many trained parameters all parties have together.
+    /// Returns the number of trained parameters of all parties together.
     pub fn parameters(&self) -> usize {
         self.primary.learner().trained().saturating_add(self.parameters)
     }
 
-    /// How the primary scaled its own columns.
+    /// Returns the primary's prepared records.
     pub fn records(&self) -> &PreparedParty {
         &self.records
     }
 
-    /// Warnings about the data, and about what the run has cost.
+    /// Returns the warnings about the data and about the cost of the run.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Loss, metric and outputs.
+    /// Returns the loss, the metric and the number of outputs.
     pub fn objective(&self) -> Objective {
         self.objective
     }
 
-    /// The time spent in each phase since the trainer was made.
+    /// Returns the time spent in each phase since the trainer was made.
     pub fn phases(&self) -> Phases {
         self.phases
     }
 
-    /// The training, validation and test rows.
+    /// Returns the training, validation and test rows.
     pub fn split(&self) -> &Split {
         self.schedule.split()
     }
 
-    /// Which rows and which parties take part in which round.
+    /// Returns the schedule of rows and parties in each round.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
     }
 
-    /// The primary's half of the model.
+    /// Returns the primary's half of the model.
     pub fn primary(&self) -> &dyn Primary {
         self.primary.as_ref()
     }
 
-    /// The primary's half of the model, for loading.
+    /// Returns the primary's half of the model, for loading.
     pub fn primary_mut(&mut self) -> &mut dyn Primary {
         self.primary.as_mut()
     }
 
-    /// The state of each secondary's lifetime account when it joined; nothing where it keeps none.
+    /// Returns the state of each secondary's lifetime account when the party joined; `None` for a party
+    /// without an account.
     pub fn standings(&self) -> &[Option<Standing>] {
         &self.standings
     }
 
-    /// The secondaries.
+    /// Returns the secondaries.
     pub fn federation(&self) -> &Federation {
         &self.federation
     }
 
-    /// The privacy spent by the releases so far; `None` if no other party takes part.
+    /// Returns the privacy spent by the releases so far; `None` if no other party takes part.
     pub fn spent(&self) -> Option<Spent> {
         (!self.federation.is_empty()).then(|| self.privacy.spent(&self.progress.releases, &self.counted()))
     }
@@ -296,12 +298,12 @@ impl Trainer {
         self.best = best;
     }
 
-    /// The secondaries that are left, from 0.
+    /// Returns the active secondaries, from 0.
     pub(crate) fn here(&self) -> Vec<usize> {
         (0..self.federation.len()).filter(|party| !self.progress.gone.contains(party)).collect()
     }
 
-    /// Keeps every party's model as the best so far.
+    /// Has every party keep its current model as the best so far.
     fn keep_best(&mut self, epoch: usize) -> Result<(), RunError> {
         self.best = self.primary.learner().parameters().clone();
         let here = self.here();
@@ -344,9 +346,10 @@ impl Trainer {
         Ok(total / done.max(1) as f64)
     }
 
-    /// A training step is left out: too few of its parties are left for a secure sum, and nothing of it was opened.
+    /// Skips a training step: too few parties are left for secure aggregation, and none of the step was
+    /// unmasked.
     fn skip(&mut self, round: Round, few: &CollectError) {
-        let warning = "training steps are left out from here on where too few of their parties are left";
+        let warning = "from here on, training steps are left out if too few of their parties are active";
         if !self.progress.warnings.iter().any(|said| said.contains(warning)) {
             let warning = format!("{round}: {few}; {warning}");
             self.warnings.push(warning.clone());
@@ -354,7 +357,7 @@ impl Trainer {
         }
     }
 
-    /// One training step: forward at the active parties, aggregate, decode, and back.
+    /// Runs one training step: forward pass at the active parties, aggregation, decoding, and backward pass.
     fn step(&mut self, round: Round, rows: &[usize], learning_rate: f64) -> Result<f64, RunError> {
         let active = self.active_parties(round);
         let (memory, aggregation) = self.memory(round, rows, &active)?.unzip();
@@ -377,7 +380,7 @@ impl Trainer {
                 each => each.into_parts(parties).into_iter().map(|one| backward(block(one))).collect(),
             };
             watch.lap(&mut self.phases.aggregate);
-            // A party that vanished after it had sent its part learns nothing from it.
+            // A party that dropped out after it sent its part gets no gradient.
             let learn = aggregation.active.iter().copied().zip::<Vec<Request>>(requests);
             let (active, requests): (Vec<usize>, Vec<Request>) =
                 learn.filter(|(party, _)| !self.progress.gone.contains(party)).unzip();
@@ -389,7 +392,7 @@ impl Trainer {
         Ok(outcome.loss)
     }
 
-    /// The parties that take part in a round: those of the schedule, without those that were lost.
+    /// Returns the parties that take part in a round: those of the schedule, without those that dropped out.
     fn active_parties(&self, round: Round) -> Vec<usize> {
         let mut active = self.schedule.active(round);
         active.retain(|party| !self.progress.gone.contains(party));

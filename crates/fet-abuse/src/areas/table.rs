@@ -201,8 +201,8 @@ fn aligned() -> Vec<Case> {
     let drawn = Step::new(format!("{run} --set data.rows=60"), Expect::Refused).names("data.rows");
     let drawn = Case::new(AREA, "aligned, drawn records", Base::Tables).step(drawn);
     let new = [
-        ("predict out --rows shops.csv --out p.csv", "records of their own"),
-        ("predict out --rows new.csv --out p.csv", "records of their own"),
+        ("predict out --rows shops.csv --out p.csv", "their own records"),
+        ("predict out --rows new.csv --out p.csv", "their own records"),
         ("predict out --rows new.csv --out p.csv --data nowhere", "--data nowhere"),
         ("predict out --rows new.csv --out p.csv --data shops.csv", "--data shops.csv"),
         ("explain out", "aligned"),

@@ -1,7 +1,7 @@
 //! `average`: the mean of the active parties' representations, position by position (SplitAvg without
 //! protection).
 //!
-//! It divides by the number of active parties, not of all parties.
+//! It divides by the number of active parties, not by the number of all parties.
 
 use burn::tensor::Tensor;
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
-/// Settings of `average`: there are none.
+/// Settings of `average`, which has none.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AverageSettings {}

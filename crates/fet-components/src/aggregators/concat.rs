@@ -1,8 +1,8 @@
 //! `concat`: the parties' representations concatenated, as in SplitNN.
 //!
-//! The memory is as wide as all parties together, and shows the primary each party separately: secure aggregation
-//! cannot protect it. An inactive party's part is zeros. A part of one position is repeated along the positions of the
-//! longest part.
+//! The memory is as wide as all parties together, and shows the primary each party separately, so that secure
+//! aggregation cannot protect it. An inactive party's part is zeros. A part of one position is repeated along
+//! the positions of the longest part.
 
 use burn::tensor::Tensor;
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
-/// Settings of `concat`: there are none.
+/// Settings of `concat`, which has none.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConcatSettings {}
@@ -23,12 +23,12 @@ impl Recipe<dyn Aggregator> for ConcatSettings {
 }
 
 inventory::submit! {
-    Plugin::<dyn Aggregator>::new::<ConcatSettings>("concat", "all parties side by side, in the clear (SplitNN)")
+    Plugin::<dyn Aggregator>::new::<ConcatSettings>("concat", "all parties concatenated, in the clear (SplitNN)")
 }
 
 struct Concat;
 
-/// The number of positions of the longest part.
+/// Returns the number of positions of the longest part.
 fn positions(round: &Aggregation) -> usize {
     round.shapes.iter().map(|shape| shape[1]).max().expect("at least one party stays active")
 }
@@ -48,7 +48,7 @@ impl Aggregator for Concat {
 
     fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Gradients {
         let positions = positions(round);
-        // Parties that are left out are as wide as the first that is not.
+        // The part of an inactive party gets the width of the first active party's part.
         let absent = round.shapes[0][2];
         let mut shapes = round.active.iter().zip(&round.shapes).peekable();
         let mut start = 0;

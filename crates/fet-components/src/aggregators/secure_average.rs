@@ -1,9 +1,9 @@
-//! `secure-average`: the mean of the active parties' representations, of which the primary sees only the sum
+//! `secure-average`: the mean of the active parties' representations; the primary sees only their sum
 //! (SplitAvg; paper, section 6).
 //!
-//! The secondaries send integers with masks that cancel in the sum (crate `fet-privacy`); `secondary.rs` masks and
-//! `trainer.rs` sums. Here are the settings, the form of the integers, and the mean. Averaging positional encodings
-//! uses the same form.
+//! The secondaries send integers with masks that cancel in the sum (crate `fet-privacy`); `secondary.rs`
+//! masks and `trainer.rs` sums. This file defines the settings, the form of the integers, and the mean.
+//! Averaging positional encodings uses the same form.
 
 use burn::tensor::Tensor;
 use schemars::JsonSchema;
@@ -16,14 +16,15 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SecureAverageSettings {
-    /// The width of the integers that are summed, in bits: masks and sums are taken modulo 2^bits.
+    /// Width of the summed integers, in bits: masks and sums are taken modulo 2^bits.
     #[schemars(range(min = 8, max = 32))]
     pub bits: u32,
-    /// The largest absolute value in a representation, where no mechanism bounds it; a larger one ends the run.
+    /// Largest absolute value in a representation without a mechanism that clips; a larger value ends the
+    /// run.
     #[schemars(range(min = 1e-3, max = 1_000_000))]
     pub range: f64,
-    /// The number of other parties that each party shares masks with, rounded up to an even number. With one, parties hide
-    /// from each other in pairs only.
+    /// Number of other parties that each party shares masks with, rounded up to an even number. With 1,
+    /// parties hide from each other only in pairs.
     #[schemars(range(min = 2))]
     pub degree: usize,
 }
@@ -43,7 +44,7 @@ impl Recipe<dyn Aggregator> for SecureAverageSettings {
 inventory::submit! {
     Plugin::<dyn Aggregator>::new::<SecureAverageSettings>(
         "secure-average",
-        "the mean of the active parties, of which the primary sees the sum alone (SplitAvg)",
+        "the mean of the active parties; the primary sees only their sum (SplitAvg)",
     )
 }
 

@@ -1,7 +1,8 @@
-//! `similarity-weighted`: a mean that weights parties with more similar neighbours higher.
+//! `similarity-weighted`: a mean with higher weights for parties with more similar neighbours.
 //!
 //! At each position the weights are a softmax, over the active parties, of the neighbours' standardised
-//! similarities. The primary must know these, and they leak how close the parties' records are; `average` does not.
+//! similarities. The primary must know these similarities, which leak how close the parties' records are;
+//! `average` avoids this leak.
 
 use burn::tensor::{Tensor, activation};
 use schemars::JsonSchema;
@@ -14,8 +15,8 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SimilarityWeightedSettings {
-    /// The factor by which standardised similarities are multiplied before the softmax over parties: the larger, the more
-    /// the nearest party counts; 0 for the plain mean.
+    /// Factor on standardised similarities before the softmax over parties. A larger factor gives the nearest
+    /// party more weight; 0 gives the plain mean.
     #[schemars(range(min = 0))]
     pub sharpness: f64,
 }
@@ -35,7 +36,7 @@ impl Recipe<dyn Aggregator> for SimilarityWeightedSettings {
 inventory::submit! {
     Plugin::<dyn Aggregator>::new::<SimilarityWeightedSettings>(
         "similarity-weighted",
-        "a mean weighted by the neighbours' similarities, which the parties then reveal",
+        "a mean weighted by the neighbours' similarities, which the parties reveal",
     )
 }
 
@@ -44,7 +45,7 @@ struct SimilarityWeighted {
 }
 
 impl SimilarityWeighted {
-    /// The weights of each active party, [B, K, 1].
+    /// Returns the weights of each active party, [B, K, 1].
     fn weights(&self, round: &Aggregation) -> Vec<Tensor<3>> {
         let columns = round.similarities.iter().map(|similarities| {
             let [rows, positions] = similarities.dims();

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
-/// Settings of `sum`: there are none.
+/// Settings of `sum`, which has none.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SumSettings {}

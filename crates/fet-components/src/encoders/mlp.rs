@@ -1,7 +1,7 @@
-//! `mlp`: encodes each neighbour independently, without attention: the ablation of the transformer.
+//! `mlp`: encodes each neighbour independently, without attention, as the ablation of the transformer.
 //!
-//! If models see keys, a neighbour is embedded as in `transformer`, including positional encoding. There is no mask,
-//! since links are not weighted against each other.
+//! If models see keys, a neighbour is embedded as in `transformer`, including positional encoding. Links are
+//! not weighted against each other, so a mask is not needed.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -18,7 +18,7 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MlpSettings {
-    /// The widths of the perceptron's hidden layers, in order; empty for an affine model.
+    /// Widths of the perceptron's hidden layers, in order; empty for an affine model.
     #[schemars(inner(range(min = 1, max = MOST_WIDTH)))]
     pub hidden: Vec<usize>,
 }
@@ -36,7 +36,7 @@ impl Recipe<dyn Encoder> for MlpSettings {
 }
 
 inventory::submit! {
-    Plugin::<dyn Encoder>::new::<MlpSettings>("mlp", "a multi-layer perceptron on each neighbour by itself")
+    Plugin::<dyn Encoder>::new::<MlpSettings>("mlp", "a multi-layer perceptron on each neighbour separately")
 }
 
 #[derive(Module, Debug)]

@@ -1,4 +1,4 @@
-//! `transformer`: the paper's secondary encoder: embedding, dynamic mask, self-attention over the K
+//! `transformer`: the paper's secondary encoder, with embedding, dynamic mask and self-attention over the K
 //! neighbours (paper, section 4; figure 2).
 
 mod fused;
@@ -19,10 +19,10 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TransformerSettings {
-    /// The number of pre-norm blocks of self-attention over the K neighbours.
+    /// Number of pre-norm blocks of self-attention over the K neighbours.
     #[schemars(range(min = 1, max = MOST_BLOCKS))]
     pub blocks: usize,
-    /// Whether a learned mask, computed from the neighbours' keys, weights the links (paper, section 4.3).
+    /// True if a learned mask, computed from the neighbours' keys, weights the links (paper, section 4.3).
     pub dynamic_mask: bool,
 }
 
@@ -35,7 +35,8 @@ impl Default for TransformerSettings {
 impl Recipe<dyn Encoder> for TransformerSettings {
     fn build(&self, context: &EncoderContext<'_>) -> Result<Box<dyn Encoder>, Violation> {
         if context.key_columns == 0 {
-            let rule = "must be one that works without keys, such as \"mlp\": the method keeps keys out";
+            let rule =
+                "must be one that works without keys, such as \"mlp\": the method does not pass keys to it";
             return Err(Violation::new("kind", rule, "\"transformer\""));
         }
         let module = Transformer::new(self, context);
@@ -74,7 +75,7 @@ impl Transformer {
 }
 
 impl Transformer {
-    /// The inputs of the blocks: the distinct records, embedded, [U, H]; and the mask, [B, K].
+    /// Returns the inputs of the blocks: the distinct records, embedded, [U, H]; and the mask, [B, K].
     fn enter(&self, batch: &NeighbourBatch) -> (Tensor<2>, Option<Tensor<2>>) {
         let (rows, neighbours) = (batch.rows, batch.neighbours);
         let records = self.embedding.forward(batch.keys.clone(), batch.features.clone());

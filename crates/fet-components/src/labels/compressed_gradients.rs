@@ -1,5 +1,6 @@
-//! `compressed-gradients`: of each row's gradient only the largest values are sent, the others as zeros (Fu et al. 2022, section
-//! 6.2, "gradient compression"; Lin et al. 2018). It bounds nothing: what it is worth, an attack tells.
+//! `compressed-gradients`: sends only the largest values of each row's gradient, and zeros instead of the
+//! others (Fu et al. 2022, section 6.2, "gradient compression"; Lin et al. 2018). Its privacy loss is
+//! unbounded; only an attack measures its protection.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use fet_core::rng::ChaCha8Rng;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompressedGradientsSettings {
-    /// The share of the values of a row's gradient that are sent, the largest ones; at least one value is.
+    /// Share of the values of a row's gradient that are sent, the largest first; at least one value is sent.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub share: f64,
 }
@@ -57,7 +58,8 @@ impl LabelProtection for CompressedGradients {
         for row in gradients.chunks_mut(width) {
             order.clear();
             order.extend(0..row.len());
-            // Of equal values the first are kept, whatever the order that selection leaves them in.
+            // The first of equal values are sent, so that the result does not depend on the order after
+            // selection.
             order
                 .select_nth_unstable_by(kept, |&a, &b| row[b].abs().total_cmp(&row[a].abs()).then(a.cmp(&b)));
             order[kept..].iter().for_each(|&at| row[at] = 0.0);
@@ -66,7 +68,7 @@ impl LabelProtection for CompressedGradients {
 
     fn spent(&self, exposure: &Exposure) -> LabelPrivacy {
         let statement = format!(
-            "of each gradient {} of the values are sent, the largest; that bounds nothing; {}",
+            "a share of {} of each gradient's values is sent, the largest ones; this gives no bound; {}",
             self.0.share,
             not_covered(exposure)
         );

@@ -1,8 +1,8 @@
-//! `laplace`: each training label is clipped to declared bounds and gets Laplace noise on a grid, once. For numbers;
-//! `randomised-response` is for classes.
+//! `laplace`: clips each training label to declared bounds and adds Laplace noise on a grid, once. For
+//! numbers; `randomised-response` is for classes.
 //!
-//! The objective scales labels by the declared bounds, not by those of the training labels, which would betray the
-//! smallest and the largest one.
+//! The objective scales labels by the declared bounds. The bounds of the training labels would disclose the
+//! smallest and the largest label.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,10 +22,12 @@ pub struct LaplaceSettings {
     /// ε, the privacy loss of one training label over the whole run.
     #[schemars(range(min = EPSILON_RANGE.0, max = EPSILON_RANGE.1))]
     pub epsilon: f64,
-    /// The smallest label, in its own unit, from knowledge that is not the training labels; a smaller label is clipped to it.
+    /// Smallest label, in its own unit, from knowledge other than the training labels; a smaller label is
+    /// clipped to it.
     #[schemars(extend("x-rule" = "below `high`"))]
     pub low: f64,
-    /// The largest label, in its own unit, from knowledge that is not the training labels; a larger label is clipped to it.
+    /// Largest label, in its own unit, from knowledge other than the training labels; a larger label is
+    /// clipped to it.
     #[schemars(extend("x-rule" = "above `low`"))]
     pub high: f64,
 }
@@ -50,7 +52,7 @@ impl Recipe<dyn LabelProtection> for LaplaceSettings {
 inventory::submit! {
     Plugin::<dyn LabelProtection>::new::<LaplaceSettings>(
         "laplace",
-        "training labels get Laplace noise once, within declared bounds: numbers",
+        "for numbers: training labels get Laplace noise once, within declared bounds",
     )
 }
 
@@ -68,7 +70,8 @@ impl LabelProtection for Laplace {
         if exposure.task == Task::Regression {
             return Ok(());
         }
-        let rule = "must be \"randomised-response\" or \"noisy-gradients\" for classes, which have no order";
+        let rule =
+            "must be \"randomised-response\" or \"noisy-gradients\" for classes: Laplace noise needs numbers";
         Err(Violation::new("kind", rule, "\"laplace\""))
     }
 
@@ -84,7 +87,7 @@ impl LabelProtection for Laplace {
             mechanism: "laplace".into(),
             statement: randomised_once(
                 exposure,
-                "discrete Laplace noise within bounds that are not of the training labels",
+                "discrete Laplace noise within bounds that do not depend on the training labels",
             ),
         }
     }

@@ -1,6 +1,9 @@
-//! `max-norm`: each row's gradient gets noise along itself, so much that all are in expectation as long as the longest of the
-//! batch (Li et al. 2022, "Label Leakage and Protection in Two-party Split Learning", section 4.1: the heuristic beside Marvell,
-//! which needs two classes). It hides the norm, not the direction, and bounds nothing: what it is worth, an attack tells.
+//! `max-norm`: adds noise along each row's gradient, so that the expected norm of every row is the largest
+//! norm of the batch.
+//!
+//! This is the heuristic of Li et al. 2022, "Label Leakage and Protection in Two-party Split Learning",
+//! section 4.1; their other method, Marvell, needs two classes. It hides the norm, not the direction. Its
+//! privacy loss is unbounded; only an attack measures its protection.
 
 use rand_distr::{Distribution, StandardNormal};
 use schemars::JsonSchema;
@@ -11,7 +14,7 @@ use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::ChaCha8Rng;
 
-/// Settings of `max-norm`: there are none.
+/// Settings of `max-norm`, which has none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MaxNormSettings {}
@@ -25,7 +28,7 @@ impl Recipe<dyn LabelProtection> for MaxNormSettings {
 inventory::submit! {
     Plugin::<dyn LabelProtection>::new::<MaxNormSettings>(
         "max-norm",
-        "each row's gradient gets noise along itself, up to the longest of the batch; no guarantee",
+        "each row's gradient gets noise along itself, up to the largest norm of the batch; no guarantee",
     )
 }
 
@@ -56,7 +59,8 @@ impl LabelProtection for MaxNorm {
 
     fn spent(&self, exposure: &Exposure) -> LabelPrivacy {
         let statement = format!(
-            "each gradient has noise along itself that hides its length; its direction is as it was, and nothing is bounded; {}",
+            "each gradient has noise along itself that hides its length; its direction is unchanged; \
+             this gives no bound; {}",
             not_covered(exposure)
         );
         LabelPrivacy { epsilon: None, delta: 0.0, mechanism: "max-norm".into(), statement }
@@ -68,7 +72,8 @@ mod tests {
     use super::*;
     use fet_core::rng::{Purpose, stream};
 
-    /// The mean of n squares (1 + σz)² has the deviation √((2σ⁴ + 4σ²)/n): five of them are α < 1e-6.
+    /// The mean of n squares (1 + σz)² has the standard deviation √((2σ⁴ + 4σ²)/n); five deviations give α <
+    /// 1e-6.
     #[test]
     fn rows_are_as_long_as_the_longest_in_expectation() {
         let (width, rows) = (3, 40_000);

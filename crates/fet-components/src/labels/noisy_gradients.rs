@@ -1,9 +1,9 @@
-//! `noisy-gradients`: the gradient of each row is clipped, and gets Gaussian noise each time before it is sent.
+//! `noisy-gradients`: clips the gradient of each row and adds Gaussian noise each time before it is sent.
 //!
-//! A label that changes moves the clipped gradient of its own row by 2C at most, each time that it is sent. But the
-//! primary's model learns from true labels, and through its weights a label may change the gradients of all rows of all
-//! later steps: `counted` accounts for that as if all moved by 2C. `assumed` counts the row's own gradients alone, as much
-//! of the literature does. The noise is of 32-bit floats: an idealisation.
+//! A changed label moves the clipped gradient of its own row by at most 2C in each release. However, the
+//! primary's model learns from true labels, and through its weights a label may change the gradients of all
+//! rows in all later steps. `counted` treats all of these gradients as moved by 2C. `assumed` counts only the
+//! row's own gradients, as much of the literature does. The noise consists of 32-bit floats, an idealisation.
 
 use rand_distr::{Distribution, StandardNormal};
 use schemars::JsonSchema;
@@ -19,31 +19,32 @@ use fet_privacy::accountant::{Event, gaussian};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoisyGradientsSettings {
-    /// C, the bound to which the L2 norm of a row's gradient is clipped: that of the row's own loss with respect to the
-    /// memory.
+    /// C, the maximum L2 norm of a row's clipped gradient: the gradient of the row's own loss with respect to
+    /// the memory.
     #[schemars(range(min = 1e-6, max = 1_000_000))]
     pub clip: f64,
-    /// σ, the noise multiplier: each value gets Gaussian noise of the standard deviation σ·C; computed from `target_epsilon`
-    /// if that is not 0.
+    /// σ, the noise multiplier: each value gets Gaussian noise with the standard deviation σ·C. Computed from
+    /// `target_epsilon` unless that is 0.
     #[schemars(range(min = 1e-6, max = 1_000_000))]
     pub noise: f64,
-    /// The target ε of the whole run, which determines σ; 0 for a σ of one's own choice.
+    /// Target ε of the whole run, which determines σ; with 0, `noise` is σ.
     #[schemars(range(min = 0, max = 20), extend("x-rule" = "at least 0.001 unless it is 0"))]
     pub target_epsilon: f64,
-    /// δ, the probability that the bound ε fails: well below one in the number of training rows.
+    /// δ, the probability that the bound ε fails: well below one divided by the number of training rows.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub delta: f64,
-    /// How ε accounts for the primary's model, which learns from the labels that are protected.
+    /// Treatment of the primary's model, which learns from the protected labels, in ε.
     pub learning: Account,
 }
 
-/// How ε accounts for the primary's model, which learns from the labels that are protected.
+/// Treatment of the primary's model, which learns from the protected labels, in ε.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Account {
-    /// A label may through the model change every gradient that is sent. All of it is counted.
+    /// ε counts that a label may, through the model, change every gradient that is sent.
     Counted,
-    /// ε is that of the row's own gradients. It is no guarantee against an attacker that looks at those of other rows.
+    /// ε counts only the row's own gradients. It is not a guarantee against an attacker who uses the
+    /// gradients of other rows.
     Assumed,
 }
 
@@ -74,11 +75,11 @@ inventory::submit! {
     )
 }
 
-/// With the calibrated noise, after calibration.
+/// Settings; after calibration, with the calibrated noise.
 struct NoisyGradients(NoisyGradientsSettings);
 
 impl NoisyGradients {
-    /// How many gradients a label can move.
+    /// Returns the number of gradients that a label can move.
     fn moved(&self, exposure: &Exposure) -> u64 {
         match self.0.learning {
             Account::Counted => exposure.rows,
@@ -86,7 +87,7 @@ impl NoisyGradients {
         }
     }
 
-    /// μ of all gradients that a label can move by 2C each.
+    /// Returns μ of all gradients that a label can move, each by 2C.
     fn mu(&self, exposure: &Exposure) -> f64 {
         let event = Event { noise: self.0.noise / 2.0, rate: 1.0, steps: self.moved(exposure) };
         gaussian::compose(&[event])
@@ -108,7 +109,8 @@ impl LabelProtection for NoisyGradients {
             let one = gaussian::noise(target_epsilon, delta).map_err(|error| {
                 Violation::new("target_epsilon", format!("cannot be met ({error})"), target_epsilon)
             })?;
-            // A millionth more, so that rounding on the way back cannot exceed the target.
+            // The noise is a millionth larger than needed, so that ε computed from it cannot exceed the
+            // target by rounding.
             self.0.noise = 2.0 * one * (self.moved(exposure) as f64).sqrt() * (1.0 + 1e-6);
         }
         Ok(())
@@ -118,7 +120,7 @@ impl LabelProtection for NoisyGradients {
         let NoisyGradientsSettings { clip, noise, .. } = self.0;
         for row in gradients.chunks_mut(width) {
             let norm = row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
-            // A row whose gradient is no number has no part in what is sent.
+            // A gradient with NaN or infinity is sent as zeros with noise.
             let factor = if !norm.is_finite() { 0.0 } else { (clip / norm).min(1.0) };
             for value in row {
                 let clipped = if factor == 0.0 { 0.0 } else { f64::from(*value) * factor };
@@ -133,7 +135,8 @@ impl LabelProtection for NoisyGradients {
         let epsilon = gaussian::epsilon(self.mu(exposure), delta);
         let counted = match learning {
             Account::Counted => {
-                "a label may through the primary's model change the gradient of every row, and all are counted"
+                "a label may change the gradient of every row through the primary's model, and all \
+                 these gradients are counted"
             }
             Account::Assumed => {
                 "NOT COUNTED: the primary's model learns from true labels, and through its weights a label changes the \
@@ -141,9 +144,10 @@ impl LabelProtection for NoisyGradients {
             }
         };
         let statement = format!(
-            "{} gradients of at most {clip}, each value with noise of {:.4}; neighbouring data sets differ in one training \
-             label; {counted}; noise in floats stands for real numbers; the primary's own seed is its secret; the choice \
-             of the best epoch depends on training labels too, through the model, and is not counted; {}",
+            "{} gradients of at most {clip}, each value with noise of {:.4}; neighbouring data sets \
+             differ in one training label; {counted}; noise in floats approximates real numbers; the \
+             primary's own seed is secret; the choice of the best epoch also depends on training \
+             labels, through the model, and is not counted; {}",
             self.moved(exposure),
             noise * clip,
             not_covered(exposure)

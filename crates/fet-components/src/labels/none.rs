@@ -1,4 +1,4 @@
-//! `none`: labels and gradients stay as they are. Labels are not protected, and the report says so.
+//! `none`: labels and gradients stay unchanged. The report states that labels are not protected.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
-/// Settings of `none`: there are none.
+/// Settings of `none`, which has none.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenSettings {}
@@ -30,8 +30,9 @@ impl LabelProtection for Open {
 
     fn spent(&self, exposure: &Exposure) -> LabelPrivacy {
         let statement = if exposure.rows == 0 {
-            "secondaries do not learn and receive no gradient: labels are not exposed through gradients; the choice of the \
-             best epoch follows from validation labels, and all parties are told"
+            "secondaries do not learn and receive no gradient: labels are not exposed through \
+             gradients; the choice of the best epoch depends on validation labels, and all parties \
+             learn it"
         } else {
             "labels are not protected: a secondary can read them from the gradients that it receives"
         };

@@ -1,5 +1,5 @@
-//! `randomised-response`: each training label is replaced once by an answer drawn at random, by plain randomised response
-//! or with a prior (Ghazi et al. 2021, LP-1ST). For classes; `laplace` is for numbers.
+//! `randomised-response`: replaces each training label once by an answer drawn at random, by plain randomised
+//! response or with a prior (Ghazi et al. 2021, LP-1ST). For classes; `laplace` is for numbers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,8 +19,8 @@ pub struct RandomisedResponseSettings {
     /// ε, the privacy loss of one training label over the whole run.
     #[schemars(range(min = EPSILON_RANGE.0, max = EPSILON_RANGE.1))]
     pub epsilon: f64,
-    /// The probability of each class, from knowledge that is not the training labels; empty if all classes are equally likely
-    /// (Ghazi et al. 2021, algorithm 2).
+    /// Probability of each class, from knowledge other than the training labels; empty if all classes are
+    /// equally likely (Ghazi et al. 2021, algorithm 2).
     #[schemars(inner(range(min = 0, max = 1)), extend("x-rule" = "empty, or at least two probabilities that add up to 1"))]
     pub prior: Vec<f64>,
 }
@@ -34,7 +34,8 @@ impl Default for RandomisedResponseSettings {
 impl RandomisedResponseSettings {
     fn response(&self, classes: usize) -> Result<RandomisedResponse, Violation> {
         if !self.prior.is_empty() && self.prior.iter().filter(|share| **share > 0.0).count() < 2 {
-            let rule = "must leave at least two classes a probability: else every answer is the same";
+            let rule =
+                "must give at least two classes a positive probability: otherwise every answer is the same";
             return Err(Violation::new("prior", rule, format!("{:?}", self.prior)));
         }
         let response = match self.prior.as_slice() {
@@ -58,13 +59,13 @@ impl Recipe<dyn LabelProtection> for RandomisedResponseSettings {
 inventory::submit! {
     Plugin::<dyn LabelProtection>::new::<RandomisedResponseSettings>(
         "randomised-response",
-        "training labels are replaced once by randomised answers: classes",
+        "for classes: randomised answers replace the training labels once",
     )
 }
 
 struct Randomised {
     settings: RandomisedResponseSettings,
-    /// For the classes of the data, once they are known.
+    /// Response for the number of classes in the data, once that number is known.
     response: RandomisedResponse,
 }
 
@@ -76,7 +77,7 @@ impl LabelProtection for Randomised {
     fn prepare(&mut self, exposure: &Exposure) -> Result<(), Violation> {
         if exposure.task == Task::Regression {
             let rule =
-                "must be \"laplace\" or \"noisy-gradients\" for a regression, whose labels are no classes";
+                "must be \"laplace\" or \"noisy-gradients\" for a regression, whose labels are not classes";
             return Err(Violation::new("kind", rule, "\"randomised-response\""));
         }
         let (found, classes) = (self.settings.prior.len(), exposure.classes);
@@ -95,7 +96,7 @@ impl LabelProtection for Randomised {
     fn spent(&self, exposure: &Exposure) -> LabelPrivacy {
         let mechanism = match self.settings.prior.is_empty() {
             true => "randomised response over all classes",
-            false => "randomised response with a prior that is not of the training labels",
+            false => "randomised response with a prior that does not depend on the training labels",
         };
         LabelPrivacy {
             epsilon: Some(self.response.epsilon()),

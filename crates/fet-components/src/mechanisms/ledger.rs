@@ -1,4 +1,4 @@
-//! What a run releases and its privacy loss: the numbers in a report.
+//! Releases of a run and their privacy loss: the numbers in a report.
 
 use fet_privacy::accountant::{Account, Event};
 use fet_privacy::noise::{REACH, Slack};
@@ -12,29 +12,31 @@ use super::settings::NoiseSettings;
 pub(super) struct Ledger<'a> {
     pub(super) settings: &'a NoiseSettings,
     pub(super) schedule: &'a Releases,
-    /// Whether the noise is integer; the accounting then subtracts `SMOOTHING` from its variance.
+    /// True if the noise is integer; the accounting then subtracts `SMOOTHING` from its variance.
     pub(super) integer: bool,
 }
 
-/// What the primary sees of a release.
+/// The primary's view of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// What the protocol shows: the sum over the parties, or each part under the whole noise.
+    /// The protocol's output: the sum over the parties, or each part with the full noise.
     AsAgreed,
-    /// Every party's share of a sum by itself, under its own share of the noise.
+    /// Each party's share of a sum separately, with its own share of the noise.
     Shares,
-    /// The sum, and the noise of so many colluding parties, which they take off it; one party stays honest.
+    /// The sum without the noise of this number of colluding parties, who subtract it; one party stays
+    /// honest.
     Colluding(usize),
 }
 
-/// r² of the statement: the accounting of the discrete Gaussian uses this much less variance, in units².
+/// r² of the statement: the accounting of the discrete Gaussian reduces the variance by this value, in
+/// units².
 pub(super) const SMOOTHING: f64 = 9.0;
 
-/// How much the ε for which δ is divided exceeds the resulting ε.
+/// Margin of the ε for which δ is divided over the resulting ε.
 pub(super) const EPSILON_MARGIN: f64 = 0.01;
 
 impl Ledger<'_> {
-    /// The number of rows of a release that may change where one record does (the statement's m).
+    /// Returns the number of rows of a release that may change if one record changes (the statement's m).
     pub(super) fn occurrences(&self) -> usize {
         let Releases { rows, all_rows, .. } = *self.schedule;
         let most = if self.settings.learning == Learning::Frozen { all_rows } else { rows };
@@ -44,7 +46,7 @@ impl Ledger<'_> {
         }
     }
 
-    /// The noise in units of the sensitivity of a release with `active` parties.
+    /// Returns the noise in units of the sensitivity of a release with `active` parties.
     pub(super) fn multiplier(&self, noise: f64, active: usize, seen: Seen) -> f64 {
         let (noise, row) = match seen {
             Seen::AsAgreed => (noise, self.settings.sensitivity(active)),
@@ -67,14 +69,16 @@ impl Ledger<'_> {
         noise * shrink / sensitivity
     }
 
-    /// The releases of a run that loses no party: of each epoch, or of the only pass over all rows.
+    /// Returns the releases of a run without dropped-out parties: of each epoch, or of the single pass over
+    /// all rows.
     pub(super) fn planned(&self) -> Vec<Tally> {
         let epochs = if self.settings.learning == Learning::Frozen { 1 } else { self.schedule.epochs };
         vec![self.schedule.of_epoch(); epochs]
     }
 
-    /// Releases as the accountant sees them. If secondaries are frozen, all releases of a pass together are one, in which a
-    /// record acts on its rows alone; it costs what it would if as few parties as ever had taken part in all of it.
+    /// Returns the releases as events of the accountant. With frozen secondaries, all releases of a pass are
+    /// one event: a record affects only its own rows. That event costs as much as if the fewest active
+    /// parties of any release had taken part in the whole pass.
     pub(super) fn events(&self, noise: f64, made: &[Tally], seen: Seen) -> Vec<Event> {
         let rate = if self.settings.amplification { self.settings.sample_rate } else { 1.0 };
         let event = |(active, steps)| Event { noise: self.multiplier(noise, active, seen), rate, steps };
@@ -84,12 +88,12 @@ impl Ledger<'_> {
         Tally::of_all(made).iter().map(event).collect()
     }
 
-    /// The privacy loss of imperfect integer sampling over the whole run.
+    /// Returns the privacy loss of imperfect integer sampling over the whole run.
     pub(super) fn slack(&self, made: &[Tally]) -> Slack {
         Slack::of(self.values(made))
     }
 
-    /// The number of integers that all parties draw as noise, at most.
+    /// Returns the maximum number of integers that all parties draw as noise.
     fn values(&self, made: &[Tally]) -> f64 {
         let Releases { rows, all_rows, active, block, .. } = *self.schedule;
         let rows = if self.settings.learning == Learning::Frozen {
@@ -101,7 +105,7 @@ impl Ledger<'_> {
         if self.integer { rows * (block * active) as f64 } else { 0.0 }
     }
 
-    /// The same releases as a loss that adds up over runs.
+    /// Returns the releases as a loss that adds up over runs.
     pub(super) fn loss(&self, noise: f64, made: &[Tally]) -> Loss {
         let events = self.events(noise, made, Seen::AsAgreed);
         if events.is_empty() {
@@ -111,12 +115,12 @@ impl Ledger<'_> {
         Loss::Gaussian { releases: events.into_iter().map(kind).collect(), values: self.values(made) }
     }
 
-    /// ε of these releases at the settings' δ, and ε by Rényi divergences.
+    /// Returns ε of these releases at the settings' δ, and ε by Rényi divergences.
     pub(super) fn cost(&self, noise: f64, made: &[Tally], seen: Seen) -> (f64, f64) {
         self.cost_at(noise, made, seen, self.settings.delta)
     }
 
-    /// The same at another δ.
+    /// Returns ε of these releases at δ = `delta`, and ε by Rényi divergences.
     pub(super) fn cost_at(&self, noise: f64, made: &[Tally], seen: Seen, delta: f64) -> (f64, f64) {
         let slack = self.slack(made);
         let at = |delta| self.ideal_cost_at(noise, made, seen, delta);
@@ -125,7 +129,7 @@ impl Ledger<'_> {
         if !self.integer || nothing || !first.0.is_finite() {
             return first;
         }
-        // How much δ is left for the ideal mechanism depends on ε: what comes out must not exceed what was put in.
+        // The δ left for the ideal mechanism depends on ε: the resulting ε must not exceed the assumed ε.
         let mut most = first.0 + EPSILON_MARGIN;
         for _ in 0..50 {
             let (found, rdp) = at(slack.delta_left(delta, most));
@@ -138,7 +142,8 @@ impl Ledger<'_> {
         (f64::INFINITY, f64::INFINITY)
     }
 
-    /// The same if integers were sampled perfectly.
+    /// Returns ε at δ = `delta` under the assumption that integers are sampled perfectly, and ε by Rényi
+    /// divergences.
     pub(super) fn ideal_cost_at(&self, noise: f64, made: &[Tally], seen: Seen, delta: f64) -> (f64, f64) {
         let events = self.events(noise, made, seen);
         if events.is_empty() {
@@ -147,14 +152,16 @@ impl Ledger<'_> {
         Account::of(&events, delta).map_or((f64::INFINITY, f64::INFINITY), |a| (a.epsilon(), a.rdp))
     }
 
-    /// ε if the primary saw every party's share of each sum by itself, not below `epsilon`, since who sees the shares sees the
-    /// sum; infinite where it is not bounded, and nothing where no sum hides them.
+    /// Returns ε if the primary saw every party's share of each sum separately. It is at least `epsilon`,
+    /// since the shares determine the sum. It is infinite if ε is unbounded, and `None` without secure
+    /// aggregation.
     pub(super) fn if_sum_fails(&self, noise: f64, made: &[Tally], epsilon: f64) -> Option<f64> {
         self.schedule.summed.then(|| self.cost(noise, made, Seen::Shares).0.max(epsilon))
     }
 
-    /// ε if 0, 1, … parties collude with the primary, up to 1 and the number that is provided for, whose ε is `epsilon`; nothing
-    /// where no sum hides the parts.
+    /// Returns ε for 0, 1, … parties that collude with the primary, up to the number in the settings but at
+    /// least 1. The ε of the number in the settings is `epsilon`. The result is empty without secure
+    /// aggregation.
     pub(super) fn by_colluding(&self, noise: f64, made: &[Tally], epsilon: f64) -> Vec<f64> {
         let provided = self.settings.colluding;
         let counts = if self.schedule.summed { 0..=provided.max(1) } else { return Vec::new() };
@@ -165,19 +172,19 @@ impl Ledger<'_> {
         counts.map(cost).collect()
     }
 
-    /// The assumptions of the figure.
+    /// Returns the assumptions behind the reported ε.
     pub(super) fn assumptions(&self, if_sum_fails: Option<f64>, by_colluding: &[f64]) -> Vec<String> {
         let NoiseSettings { neighbouring, learning, amplification, sample_rate, colluding, .. } =
             self.settings;
         let mut all = vec![match neighbouring {
             Neighbouring::Replace => {
-                "protected is one record replaced in every secondary at once".to_string()
+                "the guarantee protects one record, replaced in every secondary at once".to_string()
             }
             Neighbouring::AddRemove => {
-                "protected is one record of one secondary, added or removed".to_string()
+                "the guarantee protects one record of one secondary, added or removed".to_string()
             }
             Neighbouring::Record => {
-                "protected is one record of one secondary, added, removed or replaced".to_string()
+                "the guarantee protects one record of one secondary, added, removed or replaced".to_string()
             }
         }];
         let rows = self.occurrences();
@@ -187,8 +194,8 @@ impl Ledger<'_> {
             ),
             (_, 0) => format!("a record may be a neighbour of all {rows} rows of a release"),
             (_, limit) => format!(
-                "a record is a neighbour of at most {limit} rows of a release, since each offers itself to its nearest rows \
-                 alone; {rows} rows are counted{}",
+                "a record is a neighbour of at most {limit} rows of a release, since it offers itself \
+                 only to its nearest rows; {rows} rows are counted{}",
                 if *neighbouring == Neighbouring::AddRemove {
                     ""
                 } else {
@@ -198,11 +205,11 @@ impl Ledger<'_> {
         });
         all.push(match learning {
             Learning::Counted => {
-                "the secondaries' models learn, and what a record taught them is counted".to_string()
+                "the secondaries' models learn, and their learning from a record is counted".to_string()
             }
             Learning::Assumed => {
-                "NOT COUNTED: what the secondaries' models learned from the record; the figure treats their \
-                weights as known, as the paper does"
+                "NOT COUNTED: the learning of the secondaries' models from the record; ε treats their \
+                 weights as known, as the paper does"
                     .to_string()
             }
             Learning::Frozen => {
@@ -212,7 +219,8 @@ impl Ledger<'_> {
         });
         if *amplification {
             all.push(format!(
-                "each secondary draws each record with probability {sample_rate} anew for every release, and keeps secret which"
+                "each secondary draws each record with probability {sample_rate}, independently for \
+                 every release, and keeps the draw secret"
             ));
         }
         let figure = |epsilon: f64| {
@@ -220,8 +228,9 @@ impl Ledger<'_> {
         };
         all.push(match if_sum_fails {
             Some(epsilon) => format!(
-                "the primary sees sums alone and tells the truth about who vanished; up to {colluding} secondaries collude with \
-                 it (with {}; if the sums failed and it saw every party's share by itself, ε would be {})",
+                "the primary sees only sums and reports truthfully which parties dropped out; up to \
+                 {colluding} secondaries collude with it (with {}; if the sums failed and it saw every \
+                 party's share separately, ε would be {})",
                 by_colluding
                     .iter()
                     .enumerate()
@@ -230,38 +239,42 @@ impl Ledger<'_> {
                     .join("; with "),
                 figure(epsilon)
             ),
-            None => "every party's representation is seen by itself and bears the whole noise".to_string(),
+            None => "the primary sees every party's representation separately, each with the full noise"
+                .to_string(),
         });
         all.push(if self.integer {
             format!(
-                "the noise is a sum of discrete Gaussians; that they are drawn from tables, and where the sum ends, {REACH} \
-                 deviations out, is within the figures"
+                "the noise is a sum of discrete Gaussians; ε accounts for the sampling from tables and \
+                 for the end of the sum, {REACH} deviations out"
             )
         } else {
-            "the noise is a Gaussian in 32-bit floats, an idealisation: use `discrete-gaussian` where the figure counts".to_string()
+            "the noise is a Gaussian in 32-bit floats, an idealisation: use `discrete-gaussian` for a proved ε"
+                .to_string()
         });
         if self.schedule.randomness == Randomness::Experiment {
             all.push(
-                "in a simulation each party's noise follows from the experiment's seed so that the run repeats: someone who \
-                 knows the seed can subtract it; a deployment draws each party's seed from the operating system"
+                "in a simulation each party's noise is derived from the experiment's seed so that the \
+                 run repeats: anyone who knows the seed can subtract it; a deployment draws each \
+                 party's seed from the operating system"
                     .to_string(),
             );
         }
         all.push(
-            "a secondary scales its columns by ranges that its owner declares from public knowledge, and clamps values into \
-             them; no record has a say in how another is scaled"
+            "a secondary scales its columns by ranges that its owner declares from public knowledge, \
+             and clamps values to them; no record influences the scaling of another"
                 .to_string(),
         );
         all.push(
-            "not protected: how many records there are, the declared ranges, the secondaries' models themselves, and the \
-             primary's keys, rows and labels"
+            "not protected: the number of records, the declared ranges, the secondaries' models \
+             themselves, and the primary's keys, rows and labels"
                 .to_string(),
         );
         all
     }
 }
 
-/// Units per 1 of integer shares: a typical value of a block of norm c is some 2^8 units. A power of two.
+/// Returns the units per 1 of integer shares, a power of two: a typical value of a block of norm c is some
+/// 2^8 units.
 pub(super) fn scale(clip: f64, active: usize, block: usize) -> f64 {
     let typical = clip / active as f64 / (block as f64).sqrt();
     2f64.powi((256.0 / typical).log2().ceil() as i32)

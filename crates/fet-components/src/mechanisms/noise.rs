@@ -1,9 +1,10 @@
-//! `discrete-gaussian` and `gaussian`: clip each row's block to C/|A|, and add noise; the parties' shares give σ·C on
-//! the sum (paper, section 6, with variances that satisfy its claim).
+//! `discrete-gaussian` and `gaussian`: clip each row's block to C/|A| and add noise; the parties' shares give
+//! σ·C on the sum (paper, section 6, with variances that satisfy its claim).
 //!
-//! The first quantises and adds integers: the figure is proved for this mechanism. The second adds 32-bit floats: an
-//! idealisation, for comparison. In a secure sum, each of |A| parties adds variance σ²C²/(|A|−t), so that the shares of
-//! all but t colluders suffice; if every part is visible, each party adds the full noise.
+//! `discrete-gaussian` quantises and adds integers: the reported ε is proved for this mechanism. `gaussian`
+//! adds 32-bit floats, an idealisation for comparison. With secure aggregation, each of |A| parties adds
+//! variance σ²C²/(|A|−t), so that the shares without those of t colluders suffice. If every part is visible,
+//! each party adds the full noise.
 
 use burn::tensor::Tensor;
 use fet_privacy::accountant::noise_for;
@@ -66,7 +67,7 @@ inventory::submit! {
 }
 
 struct Noise {
-    /// With the calibrated noise, after calibration.
+    /// Settings; after calibration, with the calibrated noise.
     settings: NoiseSettings,
     integer: bool,
 }
@@ -80,12 +81,13 @@ impl Noise {
         Ledger { settings: &self.settings, schedule, integer: self.integer }
     }
 
-    /// The standard deviation of one party's noise.
+    /// Returns the standard deviation of one party's noise.
     fn deviation(&self, active: usize, summed: bool) -> f64 {
         self.settings.noise * self.settings.clip * self.settings.share(active, summed)
     }
 
-    /// Refuses integer noise of a deviation below `least` units, or above what integers hold.
+    /// Refuses integer noise with a standard deviation below `least` units, or above the range of the
+    /// integers.
     fn check_deviation(&self, active: usize, schedule: &Releases, least: f64) -> Result<(), Violation> {
         let units =
             self.deviation(active, schedule.summed) * scale(self.settings.clip, active, schedule.block);
@@ -110,7 +112,7 @@ impl PrivacyMechanism for Noise {
 
     fn share(&self, mut values: Vec<f32>, release: &mut Release<'_>) -> Share {
         let Release { active, summed, block, noise } = release;
-        // `bound` did so on the device; what leaves does not rely on that.
+        // `bound` has done this on the device; the released values must not rely on it.
         blank_unbounded(&mut values, *block);
         let deviation = self.deviation(*active, *summed);
         let bound = self.settings.clip / *active as f64;
@@ -122,15 +124,16 @@ impl PrivacyMechanism for Noise {
             return Share::Floats(values);
         }
         let scale = scale(self.settings.clip, *active, *block);
-        // `prepare` looked at the parties that are expected. If fewer are left, a deviation below what can be sampled is
-        // replaced by the least that can: more noise than is accounted for. One above it `check_parties` has refused.
+        // `prepare` checked the expected parties. With fewer active parties, a deviation may be too small to
+        // sample. The smallest possible deviation then replaces it, with more noise than the account counts.
+        // `check_parties` has refused a deviation that is too large.
         let units = (deviation * scale).max(LEAST_DEVIATION);
-        let sampler = DiscreteGaussian::new(units).expect("`check_parties` lets pass no larger deviation");
+        let sampler = DiscreteGaussian::new(units).expect("`check_parties` refuses a larger deviation");
         let mut units = vec![0i32; values.len()];
         sampler.fill(&mut units, *noise);
         units.par_chunks_mut(*block).zip(values.par_chunks(*block)).for_each(|(units, values)| {
-            // The device clipped in 32-bit floats, whose sums round: here the norm is held in doubles, and
-            // rounding towards zero can only shorten.
+            // The device clipped in 32-bit floats, whose sums round. Here the norm is computed in doubles,
+            // and rounding towards zero can only shorten the block.
             let norm = values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
             let factor = if norm > bound { bound / norm * (1.0 - 1e-12) } else { 1.0 };
             for (unit, &value) in units.iter_mut().zip(values) {
@@ -142,7 +145,7 @@ impl PrivacyMechanism for Noise {
 
     fn form(&self, active: usize, block: usize) -> Option<Form> {
         let NoiseSettings { clip, colluding, .. } = self.settings;
-        // All shares together are more than enough where some are set aside for colluders.
+        // Together, all shares exceed the noise for ε, because they provide for colluders.
         let shares = active.saturating_sub(colluding).max(1);
         let noise = self.settings.noise * clip * (active as f64 / shares as f64).sqrt();
         let scale = self.integer.then(|| scale(clip, active, block));
@@ -169,7 +172,8 @@ impl PrivacyMechanism for Noise {
         let colluding = self.settings.colluding;
         let fewest = schedule.train_active.min(schedule.active);
         if colluding >= fewest {
-            let rule = format!("must leave an honest party of the {fewest} that take part in a step");
+            let rule =
+                format!("must leave at least one honest party among the {fewest} that take part in a step");
             return Err(Violation::new("colluding", rule, colluding));
         }
         let target = self.settings.target_epsilon;
@@ -182,7 +186,8 @@ impl PrivacyMechanism for Noise {
             } else {
                 (self.settings.delta, 0.0)
             };
-            // Whole millionths more than needed, so that rounding on the way back cannot exceed the target.
+            // The noise is a millionth larger than needed, so that ε computed from it cannot exceed the
+            // target by rounding.
             let noise =
                 noise_for(target - extra, delta, |noise| ledger.events(noise, &planned, Seen::AsAgreed));
             let noise = noise.map_err(|error| {
@@ -233,9 +238,8 @@ impl PrivacyMechanism for Noise {
             assumptions,
         };
         if !epsilon.is_finite() {
-            // e^ε times the outcomes that the tables leave out exceeds δ, from some ε of 20 on.
-            let statement =
-                "no guarantee: the noise is too small for an ε that would mean anything".to_string();
+            // From an ε of about 20 on, e^ε times the probability outside the sampling tables exceeds δ.
+            let statement = "no guarantee: the noise is too small for a meaningful ε".to_string();
             return Spent { epsilon: None, delta, statement, guarantee: Some(guarantee) };
         }
         let statement = format!("(ε = {epsilon:.4}, δ = {delta:e}): {}", guarantee.assumptions.join("; "));

@@ -1,4 +1,4 @@
-//! `none`: representations leave unchanged. There is no privacy guarantee, and the report says so.
+//! `none`: releases representations unchanged. The report states that the run lacks a privacy guarantee.
 
 use burn::tensor::Tensor;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use fet_core::privacy::{Form, PrivacyMechanism, Release, Releases, Selection, Share, Spent, Tally};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
-/// Settings of `none`: there are none.
+/// Settings of `none`, which has none.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoneSettings {}
@@ -52,10 +52,10 @@ impl PrivacyMechanism for NoProtection {
     fn spent(&self, schedule: &Releases, tallies: &[Tally]) -> Spent {
         let statement = match schedule.summed {
             true => {
-                "sums of representations are sent as they are: no differential-privacy guarantee; a primary computes a party's \
-                 part from sums that differ in that party alone"
+                "sums of representations are sent unchanged: no differential-privacy guarantee; a \
+                 primary can compute a party's part from sums that differ only in that party"
             }
-            false => "representations are sent as they are: no differential-privacy guarantee",
+            false => "representations are sent unchanged: no differential-privacy guarantee",
         }
         .to_string();
         Spent { epsilon: tallies.is_empty().then_some(0.0), delta: 0.0, statement, guarantee: None }

@@ -1,4 +1,5 @@
-//! Settings of a mechanism that clips and adds Gaussian noise, and quantities derived only from them.
+//! Settings of a mechanism that clips and adds Gaussian noise, and quantities that depend only on these
+//! settings.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,33 +11,34 @@ use fet_core::registry::Violation;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoiseSettings {
-    /// C, the bound to which the L2 norm of one row's block, summed over the parties, is clipped: each of |A| parties clips
-    /// its own to C/|A|.
+    /// C, the maximum L2 norm of one row's clipped block, summed over the parties: each of |A| parties clips
+    /// its own block to C/|A|.
     #[schemars(range(min = 1e-6, max = 1_000_000))]
     pub clip: f64,
-    /// σ, the noise multiplier: the noise on the sum has the standard deviation σ·C; computed from `target_epsilon` if that
-    /// is not 0.
+    /// σ, the noise multiplier: the noise on the sum has the standard deviation σ·C. Computed from
+    /// `target_epsilon` unless that is 0.
     #[schemars(range(min = 1e-6, max = 1_000_000))]
     pub noise: f64,
-    /// The target ε of the whole run, which determines σ; 0 for a σ of one's own choice.
+    /// Target ε of the whole run, which determines σ; with 0, `noise` is σ.
     #[schemars(range(min = 0, max = 20), extend("x-rule" = "at least 0.001 unless it is 0"))]
     pub target_epsilon: f64,
-    /// δ, the probability that the bound ε fails: well below one in the number of records.
+    /// δ, the probability that the bound ε fails: well below one divided by the number of records.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub delta: f64,
-    /// The neighbouring relation: which pairs of data sets ε makes indistinguishable.
+    /// Neighbouring relation: the pairs of data sets that ε makes indistinguishable.
     pub neighbouring: Neighbouring,
-    /// How ε accounts for the secondaries' models, which learn from the records that are protected.
+    /// Treatment of the secondaries' models, which learn from the protected records, in ε.
     pub learning: Learning,
-    /// q, the probability that a secondary uses a record in a release, drawn independently for each record and release; 1
-    /// uses all.
+    /// q, the probability that a secondary uses a record in a release, drawn independently for each record
+    /// and release; 1 uses all records.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub sample_rate: f64,
-    /// Whether ε is lowered for the sampling of records by `sample_rate` (amplification by subsampling).
+    /// True if ε takes the sampling of records by `sample_rate` into account (amplification by subsampling).
     pub amplification: bool,
-    /// The largest number of rows of a release for which one record may be a neighbour; 0 for no limit.
+    /// Maximum number of rows of a release for which one record may be a neighbour; 0 for no limit.
     pub max_occurrences: usize,
-    /// t, the number of secondaries that may collude with the primary, so that the others' noise must be enough for ε; 0 for none.
+    /// t, the number of secondaries that may collude with the primary; the noise of the other secondaries
+    /// must suffice for ε. 0 for none.
     pub colluding: usize,
 }
 
@@ -58,15 +60,15 @@ impl Default for NoiseSettings {
 }
 
 impl NoiseSettings {
-    /// Checks related values together.
+    /// Checks settings that depend on each other.
     pub(super) fn check(&self) -> Result<(), Violation> {
         let target = self.target_epsilon;
         if !(target == 0.0 || target >= 1e-3) {
             return Err(Violation::new("target_epsilon", "must be at least 0.001 unless it is 0", target));
         }
         if self.learning == Learning::Counted && self.max_occurrences > 0 {
-            let rule = "must be 0 where `learning` is \"counted\": a record acts on every row through the weights it \
-                        trained; \"frozen\" makes a limit count";
+            let rule = "must be 0 if `learning` is \"counted\": a record affects every row through the \
+                weights it trained. A limit needs \"frozen\"";
             return Err(Violation::new("max_occurrences", rule, self.max_occurrences));
         }
         if !self.amplification {
@@ -75,11 +77,11 @@ impl NoiseSettings {
         let refuse = |rule: &str| Err(Violation::new("amplification", rule, true));
         match (self.learning, self.neighbouring) {
             (Learning::Counted, _) => refuse(
-                "must be false where `learning` is \"counted\": a record that is not drawn still acts through the \
-                 weights it trained",
+                "must be false if `learning` is \"counted\": a record that is not drawn still affects \
+                 rows through the weights it trained",
             ),
-            // A record that is replaced is drawn or not under either key: the pair of mixtures that the accountant composes
-            // does not dominate that (Lebeda, Regehr, Kamath, Steinke 2024).
+            // A replaced record is drawn or not under either key. The pair of mixtures that the accountant
+            // composes does not dominate this case (Lebeda, Regehr, Kamath, Steinke 2024).
             (_, Neighbouring::Replace | Neighbouring::Record) => refuse(
                 "must be false unless `neighbouring` is \"add-remove\": the bound for sampling is proved for a record that is \
                  added or removed, not for one that is replaced",
@@ -88,8 +90,8 @@ impl NoiseSettings {
         }
     }
 
-    /// The number of rows of a release that change where one record does, if a record serves at most `limit` rows: a
-    /// record that is replaced leaves as many and joins as many others.
+    /// Returns the number of rows of a release that change with one record, if a record serves at most
+    /// `limit` rows. A replaced record leaves up to `limit` rows and joins up to `limit` others.
     pub(super) fn rows_of(&self, limit: usize) -> usize {
         match self.neighbouring {
             Neighbouring::Record | Neighbouring::Replace => limit.saturating_mul(2),
@@ -97,15 +99,16 @@ impl NoiseSettings {
         }
     }
 
-    /// The standard deviation of one party's noise, in units of σ·C: the whole, or the share in a sum over `active` parties
-    /// that is enough without the colluding ones.
+    /// Returns the standard deviation of one party's noise, in units of σ·C: the full noise, or the share in
+    /// a sum over `active` parties that suffices without the colluding parties.
     pub(super) fn share(&self, active: usize, summed: bool) -> f64 {
         let shares = if summed { active.saturating_sub(self.colluding).max(1) } else { 1 };
         1.0 / (shares as f64).sqrt()
     }
 
-    /// The largest distance, in units of C, between the shares of neighbouring data sets for one row, all shares of a release
-    /// together: that of one party, or of all where a record is replaced in every secondary.
+    /// Returns the largest distance, in units of C, between the shares of neighbouring data sets for one row,
+    /// over all shares of a release together. It covers one party, or all parties if a record is replaced in
+    /// every secondary.
     pub(super) fn sensitivity_of_shares(&self, active: usize) -> f64 {
         let one = 2.0 / active as f64;
         match self.neighbouring {
@@ -114,11 +117,11 @@ impl NoiseSettings {
         }
     }
 
-    /// The largest distance, in units of C, between the sums of neighbouring data sets for one row.
+    /// Returns the largest distance, in units of C, between the sums of neighbouring data sets for one row.
     pub(super) fn sensitivity(&self, active: usize) -> f64 {
         match self.neighbouring {
             Neighbouring::Replace => 2.0,
-            // The next nearest record takes the place of one that leaves: the block of one party moves by up to 2C/|A|.
+            // The next nearest record replaces a removed one: the block of one party moves by up to 2C/|A|.
             Neighbouring::AddRemove | Neighbouring::Record => 2.0 / active as f64,
         }
     }
@@ -128,8 +131,9 @@ impl NoiseSettings {
 mod tests {
     use super::*;
 
-    /// Each pair of tables that `add-remove` names is a pair of `record`, and each pair of `record` one of `replace`: the stronger
-    /// relation never costs less, whatever the number of parties and the limit of occurrences.
+    /// Each pair of tables in `add-remove` is a pair in `record`, and each pair in `record` is a pair in
+    /// `replace`. The stronger relation therefore never costs less, for any number of parties and any limit
+    /// of occurrences.
     #[test]
     fn a_stronger_relation_never_costs_less() {
         let relations = [Neighbouring::AddRemove, Neighbouring::Record, Neighbouring::Replace];

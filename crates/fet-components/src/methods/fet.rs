@@ -1,6 +1,6 @@
 //! `fet`: the Federated Transformer (Wu, Hou, Diao, He; NeurIPS 2024).
 //!
-//! Secondaries encode their neighbours; the primary decodes its own record against the aggregate.
+//! Secondaries encode their neighbours; the primary's decoder attends from its own record to the aggregate.
 
 mod fused;
 
@@ -27,29 +27,31 @@ pub struct FetSettings {
     /// H, the width of every representation.
     #[schemars(range(min = 1, max = MOST_WIDTH), extend("x-rule" = "a multiple of `heads` and even with a positional encoding"))]
     pub hidden: usize,
-    /// The number of attention heads in every block.
+    /// Number of attention heads in every block.
     #[schemars(range(min = 1, max = MOST_WIDTH))]
     pub heads: usize,
-    /// The number of blocks of the primary's decoder.
+    /// Number of blocks of the primary's decoder.
     #[schemars(range(min = 1, max = MOST_BLOCKS))]
     pub agg_blocks: usize,
-    /// The dropout rate within blocks; 0 for none.
+    /// Dropout rate within blocks; 0 for none.
     #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub dropout: f64,
-    /// The share of secondaries that each training step leaves out (party dropout); 0 for none.
+    /// Share of secondaries that each training step leaves out (party dropout); 0 for none.
     #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub party_dropout: f64,
-    /// Whether keys get a positional encoding of learnable Fourier features (paper, section 4.2).
+    /// True if keys get a positional encoding of learnable Fourier features (paper, section 4.2).
     pub positional_encoding: bool,
-    /// The standard deviation of the initial frequencies of the positional encoding (the authors' program: 400).
+    /// Standard deviation of the initial frequencies of the positional encoding (the authors' program: 400).
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub frequency_std: f64,
-    /// The interval, in epochs, at which the parameters of all parties' positional encodings are averaged; 0 for never.
+    /// Interval, in epochs, at which the parameters of all parties' positional encodings are averaged; 0 for
+    /// never.
     #[schemars(extend("x-rule" = "0 without a positional encoding"))]
     pub pe_average_every: usize,
-    /// Whether the blocks of a model share their layer norms, as in the authors' program; otherwise each has its own.
+    /// True if the blocks of a model share their layer norms, as in the authors' program; otherwise each
+    /// block has its own.
     pub shared_norm: bool,
-    /// The optimiser of the primary's model and of every secondary's.
+    /// Optimiser of the primary's model and of every secondary's model.
     pub optimizer: OptimizerSettings,
 }
 
@@ -80,7 +82,7 @@ impl Recipe<dyn Method> for FetSettings {
             return Err(Violation::new("hidden", "must be even for the positional encoding", self.hidden));
         }
         if self.pe_average_every > 0 && !self.positional_encoding {
-            let rule = "must be 0 where `positional_encoding` is false: there is nothing to average";
+            let rule = "must be 0 if `positional_encoding` is false: only its parameters are averaged";
             return Err(Violation::new("pe_average_every", rule, self.pe_average_every));
         }
         Ok(())

@@ -1,10 +1,11 @@
-//! `fet-pool`: every party answers one vector for each row, the mean of what its encoder makes of the neighbours, weighted by how
-//! likely each is the right record.
+//! `fet-pool`: every party answers one vector for each row, the mean of its neighbours' representations,
+//! weighted by the probability that a neighbour is the right record.
 //!
-//! FeT sends K vectors and averages, over the parties, neighbours of equal rank, which are different records; here a party weighs its
-//! own neighbours before anything is averaged. Traffic, secure sums and noise are over H numbers instead of K·H. The primary's model is
-//! a perceptron, and what it makes of the others' answer is added to what it says alone: nothing at the start, so that training begins
-//! at the method without others.
+//! FeT sends K vectors and averages over the parties neighbours of equal rank, which are different records.
+//! Here a party weights its own neighbours before the parties' answers are averaged. Traffic, secure
+//! aggregation and noise cover H numbers instead of K·H. The primary's model is a perceptron. The
+//! contribution of the other parties' answer is added to its own output. That contribution is zero at the
+//! start, so that training begins at the method without other parties.
 
 mod network;
 mod pooled;
@@ -27,34 +28,36 @@ use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PoolSettings {
-    /// Whether the other parties are asked. Without them it is its own control: what it is ahead of that is what they add.
+    /// True if the primary queries the other parties. With false, the method is its own control variant: the
+    /// difference is the contribution of the other parties.
     pub others: bool,
-    /// The width of a party's answer.
-    #[schemars(range(min = 1, max = MOST_WIDTH), extend("x-rule" = "even where keys are encoded"))]
+    /// Width of a party's answer.
+    #[schemars(range(min = 1, max = MOST_WIDTH), extend("x-rule" = "even if keys are encoded"))]
     pub width: usize,
-    /// The widths of the hidden layers of the primary's model of its own record, in order.
+    /// Widths of the hidden layers, in order, through which the primary's own record passes.
     #[schemars(inner(range(min = 1, max = MOST_WIDTH)), length(min = 1))]
     pub hidden: Vec<usize>,
-    /// The width of the hidden layer that sees the primary's own record and the others' answer together; 0 for none, where the
-    /// answer is only added.
+    /// Width of the hidden layer that sees both the primary's own record and the other parties' answer; with
+    /// 0, the answer is only added.
     #[schemars(range(min = 0, max = MOST_WIDTH))]
     pub joint: usize,
-    /// The absolute value that no input of the primary's model exceeds, softly (Holzmüller et al. 2024); 0 for no bound.
+    /// Soft bound on the absolute value of the inputs of the primary's model (Holzmüller et al. 2024); 0 for
+    /// no bound.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub clip: f64,
-    /// The dropout rate after each hidden layer, of every party; 0 for none.
+    /// Dropout rate after each hidden layer, of every party; 0 for none.
     #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub dropout: f64,
-    /// The share of secondaries that each training step leaves out (party dropout); 0 for none.
+    /// Share of secondaries that each training step leaves out (party dropout); 0 for none.
     #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub party_dropout: f64,
-    /// The factor on similarities before the softmax that weighs a row's neighbours: 1 for probabilities of the linker
-    /// `posterior`, 0 for the plain mean.
+    /// Factor on similarities before the softmax that weights a row's neighbours: 1 for probabilities of the
+    /// linker `posterior`, 0 for the plain mean.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub sharpness: f64,
-    /// The encoding of the primary's own key, and by `width` that of every party's own keys beside its features.
+    /// Encoding of the primary's own key. Its `width` also applies to every secondary's own keys.
     pub key_encoding: KeyEncoding,
-    /// The optimiser of the primary's model and of every secondary's.
+    /// Optimiser of the primary's model and of every secondary's model.
     pub optimizer: OptimizerSettings,
 }
 
@@ -78,10 +81,10 @@ impl Default for PoolSettings {
 impl Recipe<dyn Method> for PoolSettings {
     fn check(&self) -> Result<(), Violation> {
         if self.hidden.is_empty() {
-            return Err(Violation::new("hidden", "must have a layer", "[]"));
+            return Err(Violation::new("hidden", "must have at least one layer", "[]"));
         }
         if self.key_encoding.width > 0 && !self.width.is_multiple_of(2) {
-            let rule = "must be even where keys are encoded: the encoding of a secondary's key is as wide";
+            let rule = "must be even if keys are encoded: the encoding of a secondary's key has this width";
             return Err(Violation::new("width", rule, self.width));
         }
         self.key_encoding.check()
@@ -95,7 +98,8 @@ impl Recipe<dyn Method> for PoolSettings {
 inventory::submit! {
     Plugin::<dyn Method>::new::<PoolSettings>(
         "fet-pool",
-        "one vector of each party for a row: its neighbours weighed by how likely they are the right one",
+        "one vector of each party for a row: its neighbours weighted by the probability that each is \
+         the right record",
     )
 }
 
@@ -131,7 +135,7 @@ impl Method for Pool {
             hidden,
             memory: if self.0.others { context.memory_width } else { self.0.width },
             asks: self.0.others,
-            // Side by side they are no mean.
+            // A concatenation of the parties' answers is not a mean.
             parties: if context.memory_width == self.0.width { context.parties } else { 1 },
             joint: *joint,
             outputs: context.objective.outputs,
@@ -160,7 +164,7 @@ impl Method for Pool {
         let inner = encoder.build(&EncoderContext {
             device: context.device,
             weights: context.weights.clone(),
-            // It sees one record at a time; what it makes of each is pooled.
+            // The encoder sees one record at a time; its representations are pooled afterwards.
             neighbours: 1,
             key_columns: if encoded { context.key_columns } else { 0 },
             feature_columns: context.feature_columns,
@@ -184,7 +188,8 @@ mod tests {
 
     use super::*;
 
-    /// At the start it says what it says alone: its control differs by what others add, and by nothing else.
+    /// At the start, the output does not depend on the answer: the control variant differs only by the other
+    /// parties' contribution.
     #[test]
     fn training_begins_at_the_control() {
         let device = Device::flex();

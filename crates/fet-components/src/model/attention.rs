@@ -1,4 +1,4 @@
-//! Multi-head attention with an additive mask over the positions that are attended to.
+//! Multi-head attention with an additive mask over the attended positions.
 
 use burn::module::Module;
 use burn::tensor::{Tensor, activation};
@@ -6,9 +6,9 @@ use burn::tensor::{Tensor, activation};
 use super::{Init, Linear, linear};
 use fet_core::model::Pass;
 
-/// softmax(QKᵀ/√(H/heads) + mask) V, heads side by side, as PyTorch's `MultiheadAttention`.
+/// softmax(QKᵀ/√(H/heads) + mask) V, with concatenated heads, as PyTorch's `MultiheadAttention`.
 ///
-/// Q, K and V are one parameter, as there: the trust ratio of LAMB is per parameter.
+/// Q, K and V are one parameter, as in PyTorch: the trust ratio of LAMB is per parameter.
 #[derive(Module, Debug)]
 pub struct Attention {
     /// H → 3H: queries, keys and values, in this order.
@@ -20,9 +20,9 @@ pub struct Attention {
 }
 
 impl Attention {
-    /// `heads` must divide `width` (H).
+    /// Makes an attention layer; `heads` must divide `width` (H).
     pub fn new(init: &mut Init<'_>, width: usize, heads: usize, dropout: f64) -> Self {
-        // Xavier uniform over the stacked matrix and zero biases, as PyTorch has them.
+        // Xavier uniform over the stacked matrix and zero biases, as in PyTorch.
         let bound = (6.0 / (4 * width) as f64).sqrt();
         let weight = init.uniform([width, 3 * width], bound);
         let projection = Linear { weight, bias: Some(init.constant([3 * width], 0.0)) };
@@ -31,16 +31,16 @@ impl Attention {
         Self { projection, output, heads, dropout }
     }
 
-    /// Attention of a sequence to itself.
+    /// Computes attention of a sequence to itself.
     ///
     /// # Shapes
     /// - input and result: [B, L, H]
-    /// - mask: [B, L], added to the logits of each position attended to
+    /// - mask: [B, L], added to the logits of each attended position
     pub fn to_itself(&self, input: Tensor<3>, mask: Option<Tensor<2>>, pass: &mut Pass) -> Tensor<3> {
         self.among(self.projection.forward(input), mask, pass)
     }
 
-    /// The same for a sequence with given queries, keys and values.
+    /// Computes attention of a sequence to itself from given queries, keys and values.
     ///
     /// # Shapes
     /// - projected: [B, L, 3H], mask: [B, L], result: [B, L, H]
@@ -50,12 +50,12 @@ impl Attention {
         self.attend(part(0), part(1), part(2), mask, pass)
     }
 
-    /// Attention of one position to a memory, which is never projected.
+    /// Computes attention of one position to a memory without projecting the memory.
     ///
     /// For head h with query q, the logit of position m is q·(W_K m + b_K) = (q W_K)·m + a constant, which
-    /// cancels in the softmax; and Σ w (W_V m + b_V) = W_V Σ w m + b_V Σ w. So W_K is folded into the query and W_V
-    /// comes after the weighted sum: about 4·heads·K·H operations a row in place of 4·K·H². The sum of the weights
-    /// is not 1 under dropout, and is kept.
+    /// cancels in the softmax; and Σ w (W_V m + b_V) = W_V Σ w m + b_V Σ w. So W_K is folded into the query
+    /// and W_V follows the weighted sum: about 4·heads·K·H operations a row instead of 4·K·H². The sum of the
+    /// weights is not 1 under dropout, and is kept.
     ///
     /// # Shapes
     /// - input and result: [B, 1, H], memory: [B, S, H]
@@ -93,7 +93,8 @@ impl Attention {
         self.output.forward(attended.swap_dims(0, 1).reshape([batch, 1, width]))
     }
 
-    /// [`Attention::to_memory`] as it is defined, for any number of positions: keys and values are projected.
+    /// Computes [`Attention::to_memory`] by its definition, with projected keys and values, for any number of
+    /// positions.
     ///
     /// # Shapes
     /// - input and result: [B, L, H], memory: [B, S, H]
@@ -113,7 +114,7 @@ impl Attention {
         self.attend(queries, keys, values, mask, pass)
     }
 
-    /// The columns `start..start + length` of the stacked projection of `input`.
+    /// Returns the columns `start..start + length` of the stacked projection of `input`.
     fn projected(&self, input: Tensor<3>, start: usize, length: usize) -> Tensor<3> {
         let weight = self.projection.weight.val().narrow(1, start, length);
         let bias = self.projection.bias.as_ref().map(|bias| bias.val().narrow(0, start, length));

@@ -7,21 +7,21 @@ use burn::tensor::{Device, Int, Tensor};
 use super::{Attention, Gelu, Init, Linear, linear};
 use fet_core::model::{ModelShape, Pass};
 
-/// The layer norms of one place in a chain: one for each block, or one for all of them.
+/// Layer norms of one place in a chain: one for each block, or one shared by all blocks.
 #[derive(Module, Debug)]
 pub struct Norms {
-    /// One norm, or as many as there are blocks.
+    /// One norm, or one for each block.
     pub each: Vec<LayerNorm>,
 }
 
 impl Norms {
-    /// Norms for `blocks` blocks.
+    /// Makes norms for `blocks` blocks.
     pub fn new(device: &Device, blocks: usize, shape: &ModelShape) -> Self {
         let count = if shape.shared_norm { 1 } else { blocks };
         Self { each: (0..count).map(|_| LayerNormConfig::new(shape.hidden).init(device)).collect() }
     }
 
-    /// The norm of block `index`, applied.
+    /// Applies the norm of block `index`.
     pub fn forward(&self, index: usize, input: Tensor<3>) -> Tensor<3> {
         self.each[index % self.each.len()].forward(input)
     }
@@ -39,7 +39,7 @@ pub struct FeedForward {
 }
 
 impl FeedForward {
-    /// A feed-forward layer of width H.
+    /// Makes a feed-forward layer of width H.
     pub fn new(init: &mut Init<'_>, width: usize, dropout: f64) -> Self {
         let hidden = linear(init, width, 2 * width);
         Self { hidden, output: linear(init, 2 * width, width), gelu: Gelu::new(init.device()), dropout }
@@ -56,9 +56,9 @@ impl FeedForward {
 /// Self-attention and feed-forward; the norms belong to the chain.
 #[derive(Module, Debug)]
 pub struct AttentionBlock {
-    /// Attention of the neighbours to each other.
+    /// Attention between the neighbours.
     pub attention: Attention,
-    /// What follows it.
+    /// Feed-forward layer after the attention.
     pub feed_forward: FeedForward,
 }
 
@@ -75,7 +75,7 @@ pub struct BlockChain {
 }
 
 impl BlockChain {
-    /// A chain of `blocks` blocks.
+    /// Makes a chain of `blocks` blocks.
     pub fn new(init: &mut Init<'_>, device: &Device, blocks: usize, shape: &ModelShape) -> Self {
         let block = |_| AttentionBlock {
             attention: Attention::new(init, shape.hidden, shape.heads, shape.dropout),
@@ -89,8 +89,8 @@ impl BlockChain {
         }
     }
 
-    /// Sequences of records, many of which share a record: the first block computes the parts that depend on a single
-    /// record once per distinct record.
+    /// Encodes sequences of records that may share records. The first block computes the parts that depend on
+    /// a single record once per distinct record.
     ///
     /// # Shapes
     /// - records: [U, H], slots: [B·K], the record of each slot

@@ -1,4 +1,4 @@
-//! The primary's model: its own record, embedded, attends to the memory and becomes a prediction.
+//! The primary's model: its own embedded record attends to the memory and becomes a prediction.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -13,7 +13,7 @@ pub struct DecoderBlock {
     pub self_attention: Attention,
     /// Attention of the primary's record to the memory.
     pub memory_attention: Attention,
-    /// What follows them.
+    /// Feed-forward layer after the attentions.
     pub feed_forward: FeedForward,
 }
 
@@ -44,21 +44,21 @@ pub struct Decoder {
     pub output: Linear,
 }
 
-/// The sizes of a decoder that are not shared by the method's models.
+/// Sizes of a decoder that the method's models do not share.
 #[derive(Debug, Clone, Copy)]
 pub struct DecoderShape {
     /// Key and feature columns of the primary.
     pub columns: (usize, usize),
-    /// Blocks of the chain.
+    /// Number of blocks of the chain.
     pub blocks: usize,
-    /// Outputs.
+    /// Number of outputs.
     pub outputs: usize,
     /// W, the width of the memory.
     pub memory_width: usize,
 }
 
 impl DecoderChain {
-    /// A chain of `blocks` blocks.
+    /// Makes a chain of `blocks` blocks.
     pub fn new(init: &mut Init<'_>, device: &Device, blocks: usize, shape: &ModelShape) -> Self {
         let block = |_| DecoderBlock {
             self_attention: Attention::new(init, shape.hidden, shape.heads, shape.dropout),
@@ -120,7 +120,7 @@ impl Decoder {
         apply(&self.output, decoded.reshape([batch, width]))
     }
 
-    /// A decoder of that shape.
+    /// Makes a decoder of these sizes.
     pub fn new(init: &mut Init<'_>, device: &Device, sizes: &DecoderShape, shape: &ModelShape) -> Self {
         let (key_columns, feature_columns) = sizes.columns;
         let wider = sizes.memory_width != shape.hidden;

@@ -1,5 +1,5 @@
-//! A party's embedding of its records: features and key through one linear map, plus the positional
-//! encoding of the key.
+//! A party's embedding of its records: features and key through one linear map, plus the positional encoding
+//! of the key.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -17,10 +17,10 @@ pub struct Embedding {
 }
 
 impl Embedding {
-    /// The prefix of the positional encoding's parameter names, in every model that embeds.
+    /// Prefix of the positional encoding's parameter names, in every model with an embedding.
     pub const POSITION: &'static str = "embedding.position.";
 
-    /// An embedding of `key_columns` + `feature_columns` inputs.
+    /// Makes an embedding of `key_columns` + `feature_columns` inputs.
     pub fn new(init: &mut Init<'_>, key_columns: usize, feature_columns: usize, shape: &ModelShape) -> Self {
         let input = linear(init, key_columns + feature_columns, shape.hidden);
         let position = shape

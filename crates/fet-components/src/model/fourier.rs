@@ -1,5 +1,5 @@
-//! Learnable Fourier features as a positional encoding of multi-dimensional keys (Li et al. 2021, one
-//! group; paper, section 4.2).
+//! Learnable Fourier features as a positional encoding of multi-dimensional keys (Li et al. 2021, one group;
+//! paper, section 4.2).
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
@@ -19,7 +19,7 @@ pub struct FourierEncoding {
 }
 
 impl FourierEncoding {
-    /// Frequencies ~ N(0, `frequency_std`²). `width` (H) must be even.
+    /// Draws frequencies ~ N(0, `frequency_std`²). `width` (H) must be even.
     pub fn new(init: &mut Init<'_>, key_columns: usize, width: usize, frequency_std: f64) -> Self {
         Self {
             frequencies: init.normal([key_columns, width / 2], frequency_std),

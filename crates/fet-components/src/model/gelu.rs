@@ -1,8 +1,8 @@
 //! GELU with a derivative that is exact on every backend.
 //!
 //! Burn 0.22's default `gelu_backward`, which `ndarray` inherits, is the derivative of the tanh
-//! approximation, while its forward pass is the exact function: gradients are off by up to 1e-3 of their
-//! size. Where a device shows this, the function is composed from `erf`, whose derivative is exact.
+//! approximation, while its forward pass is the exact function. Gradients deviate by up to 1e-3 of their
+//! size. If a device shows this deviation, the function is composed from `erf`, whose derivative is exact.
 
 use std::f64::consts::SQRT_2;
 
@@ -18,7 +18,7 @@ pub struct Gelu {
 }
 
 impl Gelu {
-    /// Takes the device's own GELU if its derivative passes a probe, else composes it.
+    /// Uses the device's own GELU if its derivative passes a probe, and otherwise composes the function.
     pub fn new(device: &Device) -> Self {
         const POINTS: [f32; 5] = [-2.0, -1.0, -0.3, 0.7, 1.5];
         let x = Tensor::<1>::from_floats(POINTS, &device.clone().autodiff()).require_grad();
@@ -30,7 +30,7 @@ impl Gelu {
         Self { fused: found.iter().zip(&exact).all(|(a, b)| (a - b).abs() < 1e-5) }
     }
 
-    /// The function, element by element.
+    /// Applies the function to each element.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         if self.fused {
             return activation::gelu(x);

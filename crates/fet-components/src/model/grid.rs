@@ -1,9 +1,9 @@
-//! Learned grids of several cell sizes as an encoding of keys in few dimensions (the multi-resolution encoding of Müller et al. 2022,
-//! "Instant neural graphics primitives").
+//! Learned grids of several cell sizes as an encoding of keys in few dimensions (the multi-resolution
+//! encoding of Müller et al. 2022, "Instant neural graphics primitives").
 //!
-//! A cell's corners have a learned vector each, and a key gets the mean of its corners' vectors, weighted by how near they are. Coarse
-//! cells say in what region a key lies, and fine ones which block. Fourier features of one scale must be told that scale, and a
-//! perceptron behind them learns slowly what is local.
+//! Each corner of a cell has a learned vector. A key gets the mean of its corners' vectors, weighted by their
+//! distance. Coarse cells represent the region of a key, and fine cells the city block. Fourier features of
+//! one scale must be configured for that scale, and a perceptron behind them learns local structure slowly.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Int, Tensor, TensorData};
@@ -11,29 +11,29 @@ use fet_core::parameters::host;
 
 use super::Init;
 
-/// By how much the corners of the first grid are moved, in cells: no corner lies where many keys do, such as at 0.
+/// Shift of the first grid's corners, in cells: no corner has a common key value such as 0.
 const SHIFT: f32 = 0.37;
-/// Keys further out, in cells, are as far out as this.
+/// Bound on the distance of keys from the origin, in cells; keys further out are clamped.
 const FARTHEST: f32 = 1e9;
-/// The corners of a cell in two dimensions.
+/// Number of corners of a cell in two dimensions.
 const CORNERS: usize = 4;
 
-/// For each pair of key columns (the only column with itself, if it is one) and each level a table of vectors, in which corners
-/// have places by a hash: corners of fine grids may share one.
+/// A table of vectors for each pair of key columns and each level. A single key column forms a pair with
+/// itself. A hash assigns corners to places of the table, so that corners of fine grids may share a place.
 #[derive(Module, Debug)]
 pub struct GridEncoding {
-    /// [pairs · levels · places, width].
+    /// Vectors, [pairs · levels · places, width].
     pub table: Param<Tensor<2>>,
     levels: usize,
-    /// How many places a level has: a power of two.
+    /// Number of places of a level, a power of two.
     places: usize,
     width: usize,
-    /// The side of a cell of the first level, in the unit in which models see keys.
+    /// Side of a cell of the first level, in the unit of the models' keys.
     coarsest: f64,
 }
 
 impl GridEncoding {
-    /// Grids over `key_columns` columns; each level has cells of half the size of the one before. Vectors ~ N(0, 0.1²).
+    /// Makes grids over `key_columns` columns; each level halves the cell size. Vectors ~ N(0, 0.1²).
     pub fn new(
         init: &mut Init<'_>,
         key_columns: usize,
@@ -47,7 +47,7 @@ impl GridEncoding {
         Self { table: init.normal([rows, width], 0.1), levels, places, width, coarsest }
     }
 
-    /// The width of an encoded key.
+    /// Returns the width of an encoded key.
     pub fn outputs(key_columns: usize, levels: usize, width: usize) -> usize {
         pairs(key_columns).len() * levels * width
     }
@@ -65,7 +65,8 @@ impl GridEncoding {
         (corners * weights).sum_dim(1).reshape([rows, cells / rows * self.width])
     }
 
-    /// For each key, pair and level the places of the corners around it, and their weights, which sum to 1.
+    /// Returns, for each key, pair and level, the places of the surrounding corners, and their weights, which
+    /// sum to 1.
     fn corners(&self, keys: &[f32], columns: usize) -> (Vec<i32>, Vec<f32>) {
         let pairs = pairs(columns);
         let count = keys.len() / columns.max(1) * pairs.len() * self.levels * CORNERS;
@@ -92,7 +93,7 @@ impl GridEncoding {
         (places, weights)
     }
 
-    /// The place of a corner in its level's table: two primes, as in the paper.
+    /// Returns the place of a corner in its level's table: a hash with two primes, as in the paper.
     fn place(&self, x: i32, y: i32) -> usize {
         let hash = (x as u32).wrapping_mul(2_654_435_761) ^ (y as u32).wrapping_mul(805_459_861);
         // The upper bits depend on all of x and y.
@@ -100,7 +101,7 @@ impl GridEncoding {
     }
 }
 
-/// The pairs of columns that have grids.
+/// Returns the pairs of columns that have grids.
 fn pairs(columns: usize) -> Vec<(usize, usize)> {
     match columns {
         1 => vec![(0, 0)],
@@ -145,7 +146,7 @@ mod tests {
         let difference = |one: &[f32], other: &[f32]| {
             one.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
         };
-        // Across the side of a cell of every level: 0.63 is one of the first.
+        // The two keys are on both sides of a cell border of every level: 0.63 is a border of the first.
         let (below, above) = (encoded(0.629_999, 0.2), encoded(0.630_001, 0.2));
         assert_eq!(below.len(), GridEncoding::outputs(2, 5, 3));
         assert!(difference(&below, &above) < 1e-3, "{below:?} {above:?}");

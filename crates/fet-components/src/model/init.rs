@@ -1,4 +1,4 @@
-//! Initial weights, drawn on the host in the order in which layers are made.
+//! Initial weights, drawn on the host in the order of the layers' construction.
 
 use burn::module::{Param, ParamId};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -8,7 +8,7 @@ use rand_distr::{Distribution, Normal};
 use fet_core::rng::ChaCha8Rng;
 use fet_io::memory;
 
-/// Makes parameters on a device from a host stream.
+/// Draws parameters from a host stream and puts them on a device.
 #[derive(Debug)]
 pub struct Init<'a> {
     rng: ChaCha8Rng,
@@ -16,17 +16,18 @@ pub struct Init<'a> {
 }
 
 impl<'a> Init<'a> {
-    /// Draws from `rng` and puts parameters on `device` (an autodiff device, if they are trained).
+    /// Draws from `rng` and puts parameters on `device`, which must be an autodiff device if the parameters
+    /// are trained.
     pub fn new(rng: ChaCha8Rng, device: &'a Device) -> Self {
         Self { rng, device }
     }
 
-    /// Where parameters are put.
+    /// Returns the device of the parameters.
     pub fn device(&self) -> &'a Device {
         self.device
     }
 
-    /// Uniform in (-bound, bound).
+    /// Draws uniform values in (-bound, bound).
     pub fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f64) -> Param<Tensor<D>> {
         claim(&shape);
         let draw = |_| ((self.rng.random::<f64>() * 2.0 - 1.0) * bound) as f32;
@@ -34,7 +35,7 @@ impl<'a> Init<'a> {
         self.parameter(shape, values)
     }
 
-    /// Normal with mean 0.
+    /// Draws normal values with mean 0.
     pub fn normal<const D: usize>(&mut self, shape: [usize; D], std: f64) -> Param<Tensor<D>> {
         claim(&shape);
         let normal = Normal::new(0.0, std).expect("a standard deviation was checked to be finite");
@@ -42,7 +43,7 @@ impl<'a> Init<'a> {
         self.parameter(shape, values)
     }
 
-    /// The same value everywhere.
+    /// Fills a parameter with one value.
     pub fn constant<const D: usize>(&mut self, shape: [usize; D], value: f32) -> Param<Tensor<D>> {
         claim(&shape);
         let values = vec![value; shape.iter().product()];
@@ -55,7 +56,7 @@ impl<'a> Init<'a> {
     }
 }
 
-/// Refuses parameters that do not fit beside their gradients and moments ([`fet_io::memory`]).
+/// Refuses parameters that do not fit in memory with their gradients and moments ([`fet_io::memory`]).
 fn claim(shape: &[usize]) {
     let count = shape.iter().fold(1u128, |count, &length| count.saturating_mul(length as u128));
     memory::claim(count, 4 * size_of::<f32>() as u128);

@@ -1,6 +1,6 @@
 //! Converts a model's parameters, found by name, for `fet-kernels`, and its gradients back.
 //!
-//! The names are those that the modules of `embedding.rs`, `mask.rs`, `block.rs` and `decoder.rs` give them.
+//! The names come from the modules of `embedding.rs`, `mask.rs`, `block.rs` and `decoder.rs`.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -12,12 +12,12 @@ use fet_kernels::{
 use fet_core::parameters::{Parameters, host};
 use fet_core::trainable::Trainable;
 
-/// The paths of attention, or of the layer after it, in each block, and of the chain's norms.
+/// Paths of attention, or of its following layer, in each block, and of the chain's norms.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
-    /// The field of the block.
+    /// Name of the block's field.
     pub(crate) layer: &'static str,
-    /// The field of the chain.
+    /// Name of the chain's field.
     pub(crate) norms: &'static str,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct HostRecords {
 }
 
 impl HostRecords {
-    /// Of keys [n, m] and features [n, d].
+    /// Copies keys [n, m] and features [n, d] to the host.
     pub(crate) fn of(keys: &Tensor<2>, features: &Tensor<2>) -> Self {
         Self {
             keys: host(keys.clone().without_autodiff()),
@@ -41,14 +41,14 @@ impl HostRecords {
         }
     }
 
-    /// As they are embedded.
+    /// Returns the records in the form for embedding.
     pub(crate) fn view(&self) -> Records<'_> {
         let Self { keys, key_columns, features, feature_columns } = self;
         Records { keys, key_columns: *key_columns, features, feature_columns: *feature_columns }
     }
 }
 
-/// The embedding of a model's records.
+/// Returns the weights of a model's embedding.
 pub(crate) fn embedding(parameters: &Parameters) -> EmbeddingWeights<'_> {
     let position = parameters.get(FREQUENCIES).map(|frequencies| PositionWeights {
         frequencies,
@@ -61,7 +61,7 @@ pub(crate) fn embedding(parameters: &Parameters) -> EmbeddingWeights<'_> {
 const INPUT: [&str; 2] = ["embedding.input.weight", "embedding.input.bias"];
 const FREQUENCIES: &str = "embedding.position.frequencies";
 
-/// Adds the gradient of [`embedding`] to that of a model.
+/// Adds the gradient of [`embedding`] to a model's gradient.
 pub(crate) fn add_embedding<M: Module>(trainable: &mut Trainable<M>, gradient: &EmbeddingGradient) {
     let [weight, bias] = INPUT;
     trainable.add_to_gradient(weight, &gradient.input);
@@ -72,18 +72,18 @@ pub(crate) fn add_embedding<M: Module>(trainable: &mut Trainable<M>, gradient: &
     }
 }
 
-/// The weight and the bias of the layer at `path`.
+/// Returns the weight and the bias of the layer at `path`.
 pub(crate) fn layer<'p>(parameters: &'p Parameters, path: &str) -> [&'p [f32]; 2] {
     ["weight", "bias"].map(|leaf| value(parameters, &format!("{path}.{leaf}")))
 }
 
-/// The two layers at `path`: hidden, and output.
+/// Returns the two layers at `path`: hidden and output.
 pub(crate) fn perceptron<'p>(parameters: &'p Parameters, path: &str) -> PerceptronWeights<'p> {
     let [hidden, hidden_bias, output, output_bias] = layers(path).map(|name| value(parameters, &name));
     PerceptronWeights { hidden, hidden_bias, output, output_bias }
 }
 
-/// Adds the gradient of [`perceptron`] to that of a model.
+/// Adds the gradient of [`perceptron`] to a model's gradient.
 pub(crate) fn add_perceptron<M: Module>(
     trainable: &mut Trainable<M>,
     path: &str,
@@ -103,16 +103,17 @@ fn value<'p>(parameters: &'p Parameters, name: &str) -> &'p [f32] {
     parameters.get(name).unwrap_or_else(|| panic!("the model has the parameter `{name}`"))
 }
 
-/// How many blocks the chain has.
+/// Returns the number of blocks of the chain.
 pub(crate) fn blocks(parameters: &Parameters) -> usize {
     let first = |index: usize| format!("chain.blocks.{index}.feed_forward.hidden.weight");
     (0..).take_while(|&index| parameters.get(&first(index)).is_some()).count()
 }
 
-/// The names of a place's parameters in block `index`: the norm's two, then those of its two layers.
+/// Returns the names of a place's parameters in block `index`: both of the norm, then those of its two
+/// layers.
 fn names(parameters: &Parameters, place: Place, layers: [&str; 2], index: usize) -> [String; 6] {
     let Place { layer, norms } = place;
-    // One norm for each block, or one for all.
+    // There is one norm for each block, or one for all.
     let own = parameters.get(&format!("chain.{norms}.each.{index}.gamma")).is_some();
     let norm = if own { index } else { 0 };
     let of_norm = |leaf: &str| format!("chain.{norms}.each.{norm}.{leaf}");
@@ -134,21 +135,21 @@ fn values<'p>(parameters: &'p Parameters, names: &[String; 6]) -> [&'p [f32]; 6]
 const ATTENTION: [&str; 2] = ["projection", "output"];
 const FEED_FORWARD: [&str; 2] = ["hidden", "output"];
 
-/// The attention at a place of block `index`.
+/// Returns the attention at a place of block `index`.
 pub(crate) fn attention(parameters: &Parameters, place: Place, index: usize) -> AttentionWeights<'_> {
     let [gain, bias, projection, projection_bias, output, output_bias] =
         values(parameters, &names(parameters, place, ATTENTION, index));
     AttentionWeights { gain, bias, projection, projection_bias, output, output_bias }
 }
 
-/// What follows it.
+/// Returns the feed-forward layer at a place of block `index`.
 pub(crate) fn feed_forward(parameters: &Parameters, place: Place, index: usize) -> FeedForwardWeights<'_> {
     let [gain, bias, hidden, hidden_bias, contraction, contraction_bias] =
         values(parameters, &names(parameters, place, FEED_FORWARD, index));
     FeedForwardWeights { gain, bias, hidden, hidden_bias, contraction, contraction_bias }
 }
 
-/// Adds the gradient of [`attention`] to that of a model.
+/// Adds the gradient of [`attention`] to a model's gradient.
 pub(crate) fn add_attention<M: Module>(
     trainable: &mut Trainable<M>,
     place: Place,
@@ -160,7 +161,7 @@ pub(crate) fn add_attention<M: Module>(
     add(trainable, names(trainable.flat(), place, ATTENTION, index), parts);
 }
 
-/// Adds the gradient of [`feed_forward`] to that of a model.
+/// Adds the gradient of [`feed_forward`] to a model's gradient.
 pub(crate) fn add_feed_forward<M: Module>(
     trainable: &mut Trainable<M>,
     place: Place,

@@ -1,6 +1,8 @@
-//! Encodings of keys beside a model's other inputs, for a method that would otherwise see them raw, or not at all.
+//! Encodings of keys as additional inputs of a model, for a method that would otherwise see raw keys or no
+//! keys.
 //!
-//! Without it a comparison shows what the encoding of the primary's own key is worth, as much as what others add.
+//! Without such an encoding, a comparison with `fet` would mix two effects: the encoding of the primary's own
+//! key, and the contribution of the other parties.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -11,36 +13,38 @@ use super::{FourierEncoding, GridEncoding, Init};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whether and how a model encodes keys.
+/// Encoding of keys as inputs of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeyEncoding {
-    /// The width of learnable Fourier features of the key beside the other inputs (as in `fet`; paper, section 4.2); 0 for
-    /// none, as in the paper.
+    /// Width of learnable Fourier features of the key as additional inputs (as in `fet`; paper, section 4.2);
+    /// 0 for none, as in the paper.
     #[schemars(range(min = 0, max = MOST_WIDTH), extend("x-rule" = "even"))]
     pub width: usize,
-    /// The standard deviation of their initial frequencies.
+    /// Standard deviation of the initial frequencies of the Fourier features.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub frequency_std: f64,
-    /// Learned grids over the key, of the primary's model alone.
+    /// Learned grids over the key, only in the primary's model.
     pub grid: Grid,
 }
 
-/// Learned grids of several cell sizes over keys that are numbers (Müller et al. 2022): each pair of key columns gets a vector from each
-/// of them.
+/// Learned grids of several cell sizes over numeric keys (Müller et al. 2022): each pair of key columns gets
+/// a vector from each grid.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Grid {
-    /// The width of the vectors of a grid; 0 for no grids.
+    /// Width of the vectors of a grid; 0 for no grids.
     #[schemars(range(min = 0, max = 256))]
     pub width: usize,
-    /// The number of grids; each has cells of half the size of those before.
+    /// Number of grids; each halves the cell size of the one before.
     #[schemars(range(min = 1, max = 24))]
     pub levels: usize,
-    /// The side of the first grid's cells, in the unit in which models see keys: standard deviations where they are standardised.
+    /// Side of the first grid's cells, in the unit of the models' keys: standard deviations if keys are
+    /// standardised.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub coarsest: f64,
-    /// How many vectors a grid has, rounded up to a power of two: corners of fine grids share them by a hash.
+    /// Number of vectors of a grid, rounded up to a power of two: corners of fine grids share vectors by a
+    /// hash.
     #[schemars(range(min = 1, max = 16_777_216))]
     pub places: usize,
 }
@@ -74,7 +78,7 @@ impl Grid {
 }
 
 impl KeyEncoding {
-    /// What a schema cannot say.
+    /// Checks rules that a schema cannot express.
     pub fn check(&self) -> Result<(), Violation> {
         match self.width.is_multiple_of(2) {
             true => Ok(()),
@@ -82,7 +86,7 @@ impl KeyEncoding {
         }
     }
 
-    /// The width of the encoded key.
+    /// Returns the width of the encoded key.
     pub fn outputs(&self, key_columns: usize) -> usize {
         self.width + self.grid.outputs(key_columns)
     }
@@ -92,7 +96,7 @@ impl KeyEncoding {
     }
 }
 
-/// The inputs of a model: the encoded key, if it is encoded, before the others.
+/// Inputs of a model: the encoded key, if keys are encoded, followed by the other inputs.
 #[derive(Module, Debug)]
 pub struct Inputs {
     position: Option<FourierEncoding>,
@@ -100,7 +104,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Layers for keys of `key_columns` columns.
+    /// Makes layers for keys of `key_columns` columns.
     pub fn new(init: &mut Init<'_>, encoding: &KeyEncoding, key_columns: usize) -> Self {
         let position = encoding.layer(init, key_columns);
         Self { position, grid: encoding.grid.layer(init, key_columns) }

@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 
 use super::Init;
 
-/// A linear layer initialised as PyTorch's: weight and bias uniform in ±1/√inputs.
+/// Makes a linear layer with PyTorch's initialisation: weight and bias uniform in ±1/√inputs.
 ///
 /// # Shapes
 /// - input: [.., inputs], output: [.., outputs]
@@ -15,8 +15,9 @@ pub fn linear(init: &mut Init<'_>, inputs: usize, outputs: usize) -> Linear {
     Linear { weight, bias: Some(init.uniform([outputs], bound)) }
 }
 
-/// What a layer makes of its input, where a row's result does not depend on which rows are beside it: a product with one column
-/// is made with two. Libraries compute it alone by another path, which rounds a row as its place in the batch has it.
+/// Applies a layer so that a row's result does not depend on the other rows. A product with one column is
+/// computed as one with two: numeric libraries compute a single column by another path, whose rounding
+/// depends on the row's place in the batch.
 ///
 /// # Shapes
 /// - input: [.., inputs], result: [.., outputs]

@@ -1,4 +1,5 @@
-//! The dynamic mask: learned, soft weights of links (paper, section 4.3); and the hard mask of absent positions.
+//! The dynamic mask, which holds learned soft weights of links (paper, section 4.3), and the hard mask of
+//! absent positions.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -7,7 +8,7 @@ use super::{Gelu, Init, Linear, linear};
 
 /// M = W₂ GELU(W₁ vec(keys of the K neighbours)), added to attention logits per neighbour.
 ///
-/// It sees the secondary's own keys only, so that no similarity crosses a party boundary.
+/// It sees only the secondary's own keys, so that no similarity crosses a party boundary.
 #[derive(Module, Debug)]
 pub struct DynamicMask {
     /// W₁, mK → 2mK.
@@ -18,7 +19,7 @@ pub struct DynamicMask {
 }
 
 impl DynamicMask {
-    /// A mask over `neighbours` (K) keys of `key_columns` (m) dimensions.
+    /// Makes a mask over `neighbours` (K) keys of `key_columns` (m) dimensions.
     pub fn new(init: &mut Init<'_>, key_columns: usize, neighbours: usize) -> Self {
         let inputs = key_columns * neighbours;
         let hidden = linear(init, inputs, 2 * inputs);
@@ -35,14 +36,15 @@ impl DynamicMask {
 /// Far below any logit, but finite: an infinity would give NaN if a whole row is masked.
 const PADDED: f32 = -1e9;
 
-/// The mask that excludes positions from `available` on, [rows, positions]; nothing if all are real.
+/// Returns the mask that excludes positions from `available` on, [rows, positions]; `None` if all positions
+/// are real.
 pub fn padding_mask(rows: usize, positions: usize, available: usize, device: &Device) -> Option<Tensor<2>> {
     let row = padding(positions, available)?;
     let mask = Tensor::<2>::from_data(TensorData::new(row, [1, positions]), device);
     Some(mask.repeat_dim(0, rows))
 }
 
-/// One row of that mask.
+/// Returns one row of the mask of [`padding_mask`].
 pub fn padding(positions: usize, available: usize) -> Option<Vec<f32>> {
     (available < positions)
         .then(|| (0..positions).map(|k| if k < available { 0.0 } else { PADDED }).collect())

@@ -1,4 +1,4 @@
-//! A multi-layer perceptron: affine maps with ReLU between them, and nothing after the last.
+//! A multi-layer perceptron: affine maps with ReLU between them, and no activation after the last.
 
 use burn::module::Module;
 use burn::tensor::{Tensor, activation};
@@ -15,7 +15,8 @@ pub struct Perceptron {
 }
 
 impl Perceptron {
-    /// From `inputs` through the `hidden` widths to `outputs`; `dropout` follows each hidden layer.
+    /// Makes layers from `inputs` through the `hidden` widths to `outputs`; `dropout` follows each hidden
+    /// layer.
     pub fn new(init: &mut Init<'_>, inputs: usize, hidden: &[usize], outputs: usize, dropout: f64) -> Self {
         let widths: Vec<usize> = [&[inputs], hidden, &[outputs]].concat();
         Self { layers: widths.windows(2).map(|pair| linear(init, pair[0], pair[1])).collect(), dropout }

@@ -1,35 +1,36 @@
-//! The ages of other parties' lifetime accounts, as a party or the primary remembers them over runs.
+//! Ages of other parties' lifetime accounts, which a party or the primary remembers over runs.
 //!
-//! A party that puts back an old copy of its state has forgotten releases, and its account is younger than it was. A party that has
-//! seen it older refuses the run.
+//! A party that restores an old copy of its state loses track of releases, and its account becomes younger. A
+//! party that has seen the account older refuses the run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fet_core::message::Age;
 
-/// The greatest age that was seen of each party's account, by identity, in a file.
+/// The greatest known age of each party's account, by identity, in a file.
 #[derive(Debug)]
 pub struct Known {
     path: PathBuf,
     ages: BTreeMap<String, u64>,
 }
 
-/// A lifetime account is older in memory than it is now.
+/// Error: a lifetime account is younger than it was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "its lifetime account has {found} records, and had {known} before: its state folder is an old copy, which has forgotten \
-     releases. Its operator must put back the newest copy, or add what was released since with `fet ledger add --age {known}` (see its `--help`)"
+    "its lifetime account has {found} records, but had {known} before: its state folder is an old copy \
+     without the latest releases. Its operator must restore the newest copy, or add the missing \
+     releases with `fet ledger add --age {known}` (see its `--help`)"
 )]
 pub struct Older {
-    /// Records when it was about to join.
+    /// Number of records when the party was about to join.
     pub found: u64,
-    /// Records that it had before.
+    /// Number of records that the account had before.
     pub known: u64,
 }
 
 impl Known {
-    /// Reads the ages from a file; none where there is no file.
+    /// Reads the ages from a file; a missing file is empty.
     pub fn read(path: &Path) -> Result<Self, String> {
         let failed = |error: String| format!("{}: {error}", path.display());
         let ages = match fet_io::read(path) {
@@ -42,10 +43,10 @@ impl Known {
         Ok(Self { path: path.to_path_buf(), ages })
     }
 
-    /// Remembers the age of a party's account; refuses one that was greater before.
+    /// Remembers the age of a party's account; refuses an account that was older before.
     ///
-    /// A refused party has aged by the line of the join. The remembered age grows by the same number, so that an old copy does not
-    /// reach it by joining again.
+    /// Joining adds a line to the refused party's account, so that it grows older. The remembered age grows
+    /// by the same number, so that an old copy cannot reach it by joining again.
     pub fn see(&mut self, identity: &str, age: Age) -> Result<(), Older> {
         let known = self.ages.get(identity).copied().unwrap_or(0);
         if age.found < known {

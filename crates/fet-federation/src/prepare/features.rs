@@ -1,4 +1,5 @@
-//! How a party's own columns become the numbers that its model sees; stored, so that new records are prepared alike.
+//! Preparation of a party's own columns as numbers for its model. It is stored, so that new records are
+//! prepared in the same way.
 
 use std::collections::BTreeMap;
 
@@ -11,38 +12,40 @@ use super::refined::RefinedKeys;
 use super::scaler::{Scaler, Value, ranges};
 use super::{PreparedParty, ScaledTable, own_keys};
 
-/// How a party's records become what its model sees.
+/// Preparation of a party's records for its model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preparing {
-    /// The scaling of keys; nothing where models see them unscaled.
+    /// Scaling of keys; `None` if models see unscaled keys.
     pub keys: Option<Scaler>,
-    /// The range of each key column of numbers, to recognise keys that are far from all fitted ones; empty for texts, and where
-    /// a secondary's keys are neither scaled nor declared. No prepared number follows from it.
+    /// Range of each numeric key column, to recognise keys far from all fitted keys. It is empty for texts,
+    /// and for a secondary's keys that are neither scaled nor declared. No prepared number depends on it.
     pub key_ranges: Vec<FittedRange>,
-    /// Features.
+    /// Preparation of features.
     pub features: FeaturePreparation,
-    /// What is linked in the place of the keys, of a primary that refines them.
+    /// Refined keys, which a primary links instead of its recorded keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refined: Option<RefinedKeys>,
-    /// What the linker estimated from the run's keys, of a secondary.
+    /// The linker's estimate from the run's keys, of a secondary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub linking: Option<f64>,
-    /// The range of the similarities of the training rows' best links, of a secondary whose linker gives them.
+    /// Range of the similarities of the training rows' best links, of a secondary whose linker returns
+    /// similarities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub similarities: Option<FittedRange>,
-    /// The forms of text key columns, which the run's keys decided: keys of new records are compared in the same forms.
+    /// Forms of text key columns, which the run's keys decided: the keys of new records are compared in the
+    /// same forms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forms: Vec<Form>,
 }
 
-/// The forms that these keys decide; none of numbers.
+/// Returns the forms that these keys decide; numeric keys have none.
 fn forms(keys: &Keys) -> Vec<Form> {
     keys.text().map(TextTable::forms).unwrap_or_default()
 }
 
 impl Preparing {
-    /// By the statistics of `rows`.
+    /// Fits the preparation to the statistics of `rows`.
     pub fn fit(table: &PartyTable, rows: &[usize], standardise: Standardise) -> Result<Self, DataError> {
         let keys = if standardise.keys { Some(Scaler::fit(&own_keys(table)?, rows)) } else { None };
         Ok(Self {
@@ -56,9 +59,11 @@ impl Preparing {
         })
     }
 
-    /// Of a secondary: by what its owner declares, or by the statistics of all records where nothing is declared.
+    /// Makes a secondary's preparation from its owner's declarations, or from the statistics of all records
+    /// without declarations.
     ///
-    /// A text key beside declared ranges is left as it is: its columns have deviation 1 by construction ([`for_model`]).
+    /// A text key stays unscaled if ranges are declared: its columns have standard deviation 1 by
+    /// construction ([`for_model`]).
     ///
     /// [`for_model`]: super::for_model
     pub fn of_all(table: &PartyTable, standardise: Standardise) -> Result<Self, DataError> {
@@ -83,7 +88,7 @@ impl Preparing {
         })
     }
 
-    /// The columns in which some of these rows of a table differ from all rows that it was fitted on, or from the declaration.
+    /// Returns the columns where some of these rows differ from all fitted rows, or from the declaration.
     pub fn departures(&self, table: &PartyTable, rows: &[usize]) -> Vec<Departure> {
         let mut found = match &table.keys {
             Keys::Numbers(keys) => {
@@ -103,7 +108,7 @@ impl Preparing {
         found
     }
 
-    /// The records of a table, those that it was fitted on or others.
+    /// Prepares the records of a table, which may differ from the fitted table.
     pub fn apply(&self, table: PartyTable) -> Result<PreparedParty, DataError> {
         let mut keys = own_keys(&table)?;
         let features = self.features.apply(&table.name, table.features)?;
@@ -126,11 +131,11 @@ impl Preparing {
     }
 }
 
-/// How a party's own columns become the numbers that its model sees.
+/// Preparation of a party's own columns as numbers for its model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum FeaturePreparation {
-    /// Numbers are taken as they are.
+    /// Numbers stay unchanged.
     AsTheyAre,
     /// Numbers are scaled.
     Scaled(Scaler),
@@ -139,7 +144,7 @@ pub enum FeaturePreparation {
 }
 
 impl FeaturePreparation {
-    /// By the statistics of `rows`; numbers that are not to be standardised stay.
+    /// Fits the preparation to the statistics of `rows`; numbers stay unchanged without `standardise`.
     pub(super) fn fit(table: &PartyTable, rows: &[usize], standardise: bool) -> Result<Self, DataError> {
         Ok(match &table.features {
             Features::Numbers(_) if !standardise => Self::AsTheyAre,
@@ -151,7 +156,7 @@ impl FeaturePreparation {
         })
     }
 
-    /// By what its owner declares.
+    /// Makes the preparation from the owner's declarations.
     pub(super) fn declared(
         table: &PartyTable,
         bounds: &Bounds,
@@ -163,7 +168,7 @@ impl FeaturePreparation {
         }
     }
 
-    /// The numbers of these features, [rows, width].
+    /// Returns the numbers of these features, [rows, width].
     pub(super) fn apply(&self, party: &str, features: Features) -> Result<Matrix<f32>, DataError> {
         match (self, features) {
             (Self::AsTheyAre, Features::Numbers(numbers)) => Ok(numbers),
@@ -181,15 +186,15 @@ impl FeaturePreparation {
                 Ok(Matrix::new(preparation.width(), values))
             }
             (Self::Columns(_), Features::Numbers(_)) => {
-                Err(DataError::new(place(party), "must have typed columns, as the records before"))
+                Err(DataError::new(place(party), "must have typed columns, like the earlier records"))
             }
             (_, Features::Columns(_)) => {
-                Err(DataError::new(place(party), "must have numbers alone, as the records before"))
+                Err(DataError::new(place(party), "must have only numbers, like the earlier records"))
             }
         }
     }
 
-    /// How many numbers the model sees of a record with so many columns.
+    /// Returns the number of values that the model sees of a record with `columns` columns.
     pub fn width(&self, columns: usize) -> usize {
         match self {
             Self::Columns(preparation) => preparation.width(),
@@ -197,7 +202,7 @@ impl FeaturePreparation {
         }
     }
 
-    /// What the columns are, for a reader of new records; nothing of numbers without names.
+    /// Returns the kinds of the columns, for reading new records; empty for numbers without names.
     pub fn kinds(&self) -> BTreeMap<String, Kind> {
         match self {
             Self::Columns(preparation) => preparation.kinds(),
@@ -205,8 +210,8 @@ impl FeaturePreparation {
         }
     }
 
-    /// The columns that have the same value in all fitted rows, each with that value where it is known; columns without names
-    /// have numbers, from 1.
+    /// Returns the columns with the same value in all fitted rows, each with that value if it is known. A
+    /// column without a name is called by its number, from 1.
     pub fn constants(&self) -> Vec<(String, Option<String>)> {
         match self {
             Self::AsTheyAre => Vec::new(),
@@ -223,7 +228,7 @@ impl FeaturePreparation {
         }
     }
 
-    /// The names of the numbers; nothing where columns have none.
+    /// Returns the names of the numbers; `None` if the columns lack names.
     pub fn names(&self) -> Option<Vec<String>> {
         match self {
             Self::Columns(preparation) => Some(preparation.names()),
@@ -232,7 +237,7 @@ impl FeaturePreparation {
     }
 }
 
-/// The columns of numbers in which some of these rows are outside the ranges.
+/// Returns the numeric columns where some of these rows are outside the ranges.
 fn outside<T: Value>(
     table: &Matrix<T>,
     ranges: &[FittedRange],

@@ -1,29 +1,30 @@
-//! Keys as the primary's own columns tell them: a linear regression of its keys on its columns.
+//! Keys refined by a linear regression of the primary's keys on its own columns.
 //!
-//! Where a key was recorded imprecisely and follows from what else is known of a record, the regression averages the error of the key
-//! away over all rows, and links with it find the right record more often. Where the columns tell little of a key it is worse than the
-//! key itself: validation decides. Whoever would learn the keys learns instead as many linear functions of the columns.
+//! If a key was recorded imprecisely and depends on other columns of the record, the regression averages the
+//! key's error over all rows. Links with the refined keys then find the right record more often. If the
+//! columns explain little of a key, the refined key is worse than the key itself: validation decides. An
+//! attacker who tries to learn the keys learns instead one linear function of the columns per key column.
 
 use fet_core::data::{DataError, Keys, Matrix};
 use serde::{Deserialize, Serialize};
 
-/// The penalty on squared weights, by training row: columns may depend on each other.
+/// Penalty on squared weights, per training row: columns may depend on each other.
 const RIDGE: f64 = 1e-6;
-/// The most columns: the normal equations have as many rows.
+/// Maximum number of columns: the normal equations have one row per column.
 const MOST_COLUMNS: usize = 4_000;
 
-/// A key's columns as linear functions of prepared features.
+/// The columns of a key as linear functions of prepared features.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RefinedKeys {
-    /// For each column of the key a weight of each feature, and the constant last.
+    /// For each column of the key, a weight of each feature, followed by the constant.
     weights: Vec<Vec<f64>>,
-    /// The range of each column of the key in the rows that it was fitted on: what is told stays within.
+    /// Range of each column of the key in the fitted rows; refined keys are clamped to it.
     ranges: Vec<[f64; 2]>,
 }
 
 impl RefinedKeys {
-    /// By least squares on `rows`.
+    /// Fits by least squares on `rows`.
     pub(super) fn fit(
         party: &str,
         keys: &Keys,
@@ -32,12 +33,12 @@ impl RefinedKeys {
     ) -> Result<Self, DataError> {
         let refuse = |problem: String| Err(DataError::new(format!("data of {party}"), problem));
         let Keys::Numbers(keys) = keys else {
-            return refuse("must have keys that are numbers where `train.refine_keys` is true".into());
+            return refuse("must have numeric keys if `train.refine_keys` is true".into());
         };
         let columns = features.columns() + 1;
         if columns > MOST_COLUMNS {
             let problem = format!(
-                "must have fewer than {MOST_COLUMNS} columns where `train.refine_keys` is true; it has {}",
+                "must have fewer than {MOST_COLUMNS} columns if `train.refine_keys` is true; it has {}",
                 columns - 1
             );
             return refuse(problem);
@@ -48,7 +49,7 @@ impl RefinedKeys {
         for &row in rows {
             row_values.iter_mut().zip(features.row(row)).for_each(|(to, &from)| *to = f64::from(from));
             for (i, &value) in row_values.iter().enumerate() {
-                // Many are 0 where columns are categories.
+                // Many values are 0 if columns are categories.
                 if value != 0.0 {
                     let line = &mut products[i * columns..=i * columns + i];
                     line.iter_mut().zip(&row_values).for_each(|(sum, other)| *sum += value * other);
@@ -61,9 +62,7 @@ impl RefinedKeys {
         factorise(&mut products, columns);
         targets.iter_mut().for_each(|target| solve(&products, target));
         if targets.iter().flatten().any(|weight| !weight.is_finite()) {
-            return refuse(
-                "must have keys that its columns can tell where `train.refine_keys` is true".into(),
-            );
+            return refuse("must have columns that predict its keys if `train.refine_keys` is true".into());
         }
         let mut ranges = vec![[f64::INFINITY, f64::NEG_INFINITY]; keys.columns()];
         for &row in rows {
@@ -74,7 +73,7 @@ impl RefinedKeys {
         Ok(Self { weights: targets, ranges })
     }
 
-    /// The keys of records with these features.
+    /// Returns the keys of records with these features.
     pub(super) fn of(&self, features: &Matrix<f32>) -> Keys {
         let columns = self.weights.len();
         let told = |row: usize| {
@@ -88,7 +87,7 @@ impl RefinedKeys {
     }
 }
 
-/// Cholesky: the lower half of a positive definite matrix becomes its factor.
+/// Replaces the lower half of a positive definite matrix by its Cholesky factor.
 fn factorise(matrix: &mut [f64], size: usize) {
     for i in 0..size {
         for j in 0..=i {
@@ -99,7 +98,7 @@ fn factorise(matrix: &mut [f64], size: usize) {
     }
 }
 
-/// L Lᵀ x = b, in the place of b.
+/// Solves L Lᵀ x = b in place.
 fn solve(factor: &[f64], b: &mut [f64]) {
     let size = b.len();
     for i in 0..size {
@@ -120,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// Keys that are linear in the features but for an error, and one feature that repeats another.
+    /// Keys that are linear in the features except for an error, with one feature that repeats another.
     fn table(rows: usize, error: f64) -> (Keys, Matrix<f32>, Vec<[f64; 2]>) {
         let mut rng = stream(5, 0, Purpose::Linking, 0);
         let (mut keys, mut features, mut true_keys) = (Vec::new(), Vec::new(), Vec::new());

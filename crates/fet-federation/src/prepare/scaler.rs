@@ -4,10 +4,11 @@ use fet_core::data::Matrix;
 use fet_tables::prepare::FittedRange;
 use serde::{Deserialize, Serialize};
 
-/// Shifts and scales each column: to mean 0 and standard deviation 1 over the fitted rows, or as declared ranges say.
+/// Shifts and scales each column: to mean 0 and standard deviation 1 over the fitted rows, or by declared
+/// ranges.
 ///
-/// A column that is constant in the fitted rows becomes 0, whatever value comes later. Other values are clamped into the
-/// [`FittedRange`] of their column.
+/// A column that is constant in the fitted rows becomes 0 for every later value. Other values are clamped to
+/// the [`FittedRange`] of their column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scaler {
@@ -36,8 +37,8 @@ impl Scaler {
         Self { scale: variance.iter().map(deviation).collect(), mean, ranges: ranges(table, rows) }
     }
 
-    /// Clamps each column into its range, and maps the range linearly to [-√3, √3]: values that are uniform in it get mean
-    /// 0 and standard deviation 1. It follows from the ranges alone.
+    /// Clamps each column to its range, and maps the range linearly to [-√3, √3], so that values uniform in
+    /// the range get mean 0 and standard deviation 1. The scaling depends only on the ranges.
     pub fn within(bounds: &[[f64; 2]]) -> Self {
         Self {
             mean: bounds.iter().map(|[low, high]| low + (high - low) / 2.0).collect(),
@@ -46,12 +47,12 @@ impl Scaler {
         }
     }
 
-    /// The number of columns.
+    /// Returns the number of columns.
     pub fn columns(&self) -> usize {
         self.mean.len()
     }
 
-    /// The range of each column.
+    /// Returns the range of each column.
     pub fn ranges(&self) -> &[FittedRange] {
         &self.ranges
     }
@@ -71,7 +72,7 @@ impl Scaler {
     }
 }
 
-/// The range of each column in these rows.
+/// Returns the range of each column in these rows.
 pub(super) fn ranges<T: Value>(table: &Matrix<T>, rows: &[usize]) -> Vec<FittedRange> {
     let column = |column: usize| rows.iter().map(move |&row| table.row(row)[column].into());
     (0..table.columns()).map(|at| FittedRange::fit(column(at))).collect()
@@ -86,7 +87,7 @@ pub struct Uniform {
 }
 
 impl Uniform {
-    /// The mean and the deviation of all values in `rows`.
+    /// Fits the mean and the standard deviation of all values in `rows`.
     pub fn fit(table: &Matrix<f32>, rows: &[usize]) -> Self {
         let count = (rows.len() * table.columns()) as f64;
         let sum = |of: &dyn Fn(f64) -> f64| {
@@ -107,7 +108,7 @@ impl Uniform {
 
 /// A number that is scaled in 64 bits.
 pub trait Value: Copy + Into<f64> {
-    /// The nearest value.
+    /// Returns the nearest value of this type.
     fn from_f64(value: f64) -> Self;
 }
 
@@ -132,11 +133,12 @@ mod tests {
         let mut table = Matrix::new(2, vec![1.0f32, 5.0, 3.0, 5.0, 100.0, 6.0, 3.5, -7.0]);
         let scaler = Scaler::fit(&table, &[0, 1]);
         scaler.apply(&mut table);
-        // 100 is taken as one standard deviation beyond 3, and 3.5 as it is; the second column is constant.
+        // 100 is clamped to one standard deviation beyond 3, and 3.5 stays unchanged; the second column is
+        // constant.
         assert_eq!(table.values(), [-1.0, 0.0, 1.0, 0.0, 2.0, 0.0, 1.5, 0.0]);
     }
 
-    /// The mean of a large constant is rounded, which leaves a deviation above 0.
+    /// The mean of a large constant is rounded, which leaves a standard deviation above 0.
     #[test]
     fn a_large_constant_becomes_zeros_whatever_comes_later() {
         let fitted = Matrix::new(1, vec![202_312.1f64; 399]);

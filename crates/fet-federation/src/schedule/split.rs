@@ -1,4 +1,5 @@
-//! The training, validation and test rows: what the primary's settings make of its table, and what the terms tell of it.
+//! The training, validation and test rows: the primary's settings and table determine the split, and the
+//! terms describe it to all parties.
 
 use fet_core::data::Task;
 use fet_core::data::{Column, DataError};
@@ -11,20 +12,20 @@ use fet_tables::{MISSING_CODE, MISSING_DATE, Values};
 
 pub use fet_eval::Split;
 
-/// How many bins of a number are strata.
+/// Number of bins that stratify a numeric column.
 const STRATA: usize = 10;
 
-/// What a split may go by.
+/// Data that a split may use.
 pub struct Known<'a> {
-    /// What is predicted.
+    /// Kind of prediction.
     pub task: Task,
     /// One label for each record.
     pub labels: &'a [f64],
-    /// The column that the settings name, or that of the file that they name; nothing if they name none.
+    /// Column named in the settings, or column of the split file; `None` without either.
     pub column: Option<&'a Column>,
 }
 
-/// The split that the parts tell of `rows` records.
+/// Returns the split of `rows` records that `parts` describes.
 pub fn split(parts: &Parts, rows: usize, seed: u64) -> Result<Split, DataError> {
     match parts {
         Parts::Random { validation, test } => {
@@ -35,7 +36,7 @@ pub fn split(parts: &Parts, rows: usize, seed: u64) -> Result<Split, DataError> 
         Parts::Given(parts) => {
             if parts.len() != rows {
                 let problem =
-                    format!("must name the part of each of {rows} records, but names {}", parts.len());
+                    format!("must name the split of each of {rows} records, but names {}", parts.len());
                 return Err(DataError::new("split", problem));
             }
             let part = |part: &u8| match *part {
@@ -46,13 +47,14 @@ pub fn split(parts: &Parts, rows: usize, seed: u64) -> Result<Split, DataError> 
                 _ => None,
             };
             let parts: Option<Vec<Option<Part>>> = parts.iter().map(part).collect();
-            let parts = parts.ok_or_else(|| DataError::new("split", "must name parts by 0, 1, 2 and 3"))?;
+            let parts =
+                parts.ok_or_else(|| DataError::new("split", "must number splits by 0, 1, 2 and 3"))?;
             Split::given(&parts).map_err(|error| unusable(&error))
         }
     }
 }
 
-/// What all parties are told of the split that the settings name.
+/// Returns the description of the settings' split that all parties receive.
 pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<Parts, DataError> {
     let SplitSettings { kind, validation, test, folds: count, fold, tuning, .. } = *settings;
     if kind == SplitKind::Random && count == 0 && !tuning {
@@ -77,7 +79,7 @@ pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<P
             let column = named(known)?;
             if column.values.missing() > 0 {
                 let problem = format!(
-                    "must have a value in every record for a split by group; {} have none, and would be one group",
+                    "must have a value in every record for a split by group; {} have none and would form one group",
                     column.values.missing()
                 );
                 return Err(DataError::new(format!("`split.column` `{}`", column.name), problem));
@@ -99,7 +101,8 @@ pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<P
     if !tuning {
         return given(&split, rows);
     }
-    // Every other row of each stratum; in the order of other kinds the last rows are as new to the first as the test rows.
+    // Stratified splits alternate the rows of each stratum. In the order of other kinds, the last rows are as
+    // new to the first rows as the test rows are.
     let alternate = kind == SplitKind::Stratified;
     if alternate {
         split.validation.sort_by_key(|&row| numbers[row]);
@@ -107,7 +110,8 @@ pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<P
     given(&split.for_tuning(alternate).map_err(|error| unusable(&error))?, rows)
 }
 
-/// Each record's part. Of a cross-validation by time the records after the tested ones are in none, which is not offered.
+/// Returns each record's split. In a cross-validation by time, the records after the test rows would belong
+/// to no split: such a cross-validation is not available.
 fn given(split: &Split, rows: usize) -> Result<Parts, DataError> {
     let mut parts = vec![None; rows];
     for (part, rows) in [
@@ -120,8 +124,8 @@ fn given(split: &Split, rows: usize) -> Result<Parts, DataError> {
     }
     let parts: Option<Vec<u8>> = parts.into_iter().collect();
     parts.map(Parts::Given).ok_or_else(|| {
-        let problem = "leaves records out of every part: a cross-validation by time is not offered; use `split.kind = \"time\"` \
-                       with other shares, or folds by group";
+        let problem = "leaves records out of every split: a cross-validation by time is not available. \
+            Use `split.kind = \"time\"` with other shares, or folds by group";
         DataError::new("split", problem)
     })
 }
@@ -140,11 +144,11 @@ fn strata(known: &Known<'_>) -> Result<Vec<usize>, DataError> {
     }
 }
 
-/// A number for each distinct value; missing ones are a group of their own.
+/// Returns a number for each distinct value; missing values form a separate group.
 fn groups(column: &Column) -> Result<Vec<usize>, DataError> {
     Ok(match &column.values {
         Values::Number(numbers) => {
-            // Equal numbers have equal bits but for the sign of zero.
+            // Equal numbers have equal bits, except for the sign of zero.
             codes(&numbers.iter().map(|number| (number + 0.0).to_bits()).collect::<Vec<_>>())
         }
         Values::Category { codes: values, .. } => codes(values),
@@ -157,7 +161,7 @@ fn times(column: &Column) -> Result<Vec<i64>, DataError> {
     let refuse = |problem: &str| DataError::new(format!("`split.column` `{}`", column.name), problem);
     let all = match &column.values {
         Values::Date(dates) => dates.iter().map(|&date| (date != MISSING_DATE).then_some(date)).collect(),
-        // An order of 64-bit integers that is that of the numbers.
+        // Maps the numbers to 64-bit integers in the same order.
         Values::Number(numbers) => numbers
             .iter()
             .map(|&number| {
@@ -177,7 +181,9 @@ fn parse(column: &Column) -> Result<Vec<Part>, DataError> {
         return Err(refuse(format!("must hold \"train\", \"validation\" and \"test\"; it is a {kind}")));
     };
     if let Some(row) = codes.iter().position(|code| *code == MISSING_CODE) {
-        return Err(refuse(format!("must name a part in every record; in row {row} (from 0) it is missing")));
+        return Err(refuse(format!(
+            "must name a split in every record; it is missing in row {row} (from 0)"
+        )));
     }
     Part::parse_column(codes.iter().map(|&code| names[code as usize].as_str()))
         .map_err(|error| refuse(error.to_string()))

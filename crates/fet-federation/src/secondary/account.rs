@@ -1,17 +1,20 @@
-//! A party's own account: what its releases cost so far, and the releases that would cost more than it agreed to.
+//! A party's privacy account: the cost of its releases so far, and the refusal of releases beyond the agreed
+//! cost.
 //!
-//! It counts what it releases itself, each release with the parties that took part, by the mechanism that it agreed to, and
-//! writes it down before it leaves (`ledger`). The limits are on ε: `privacy.target_epsilon`, which the run's noise was
-//! calibrated to, and `policy.most_epsilon`. Where there is neither, the limit is the ε of the planned run, so that releases
-//! with fewer parties, which cost more each, use it up sooner. A party whose policy lets probes pass, as an attack in a
-//! simulation needs, is held by `policy.most_epsilon` alone.
+//! The account counts the party's own releases by the mechanism that the party agreed to, each with the
+//! number of parties that took part. The party writes a release to the `ledger` before the release leaves.
+//! The limits are on ε: `privacy.target_epsilon`, the target of the run's calibration, and
+//! `policy.most_epsilon`. Without either, the limit is the ε of the planned run: releases with fewer parties
+//! cost more each and exhaust the limit sooner. If a party's policy allows probes, as an attack in a
+//! simulation needs, only `policy.most_epsilon` limits it.
 //!
-//! A guarantee that rests on sampling is proved for planned releases, in any order. A party with such a guarantee makes no
-//! others, whatever ε they would give.
+//! A guarantee that rests on sampling is proved for planned releases, in any order. A party with such a
+//! guarantee makes no other releases, whatever their ε would be.
 //!
-//! ε is not computed at each release. What was planned is within the limits; so is everything that costs no more, release by
-//! release ([`Tally::is_within`]). Once a run does something else, as when it loses parties, the most releases of the present
-//! kind that the limits allow are found by bisection, and those become the bound that releases are compared with.
+//! The account does not compute ε at each release. Planned releases are within the limits, and so is every
+//! sequence that costs no more, release by release ([`Tally::is_within`]). Once a run deviates from its plan,
+//! for example because parties drop out, bisection finds the largest number of releases of the present kind
+//! that the limits allow. Later releases are compared with that bound.
 
 use fet_core::message::{Forward, Round};
 use fet_core::policy::Policy;
@@ -22,19 +25,19 @@ use super::ledger::{self, Counting, Entry, Ledger};
 use super::lifetime::Spending;
 use super::{SecondaryError, Session, Store};
 
-/// What a party lets its releases cost.
+/// The cost that a party allows its releases.
 pub(super) struct Account {
     releases: Releases,
     counting: Counting,
     limits: Vec<Limit>,
-    /// δ at which the ε of the planned run is the limit, if so. That ε is computed when it is first needed.
+    /// δ of the limit, if the ε of the planned run is the limit. That ε is computed on first use.
     limited_by_plan: Option<f64>,
     planned: Vec<Tally>,
     /// Releases that are within the limits.
     allowed: Vec<Tally>,
-    /// Opened before the first release.
+    /// Ledger of the run, opened before the first release.
     ledger: Option<Ledger>,
-    /// The part in the party's lifetime account; nothing where it keeps none.
+    /// The session's part in the party's lifetime account; `None` without such an account.
     pub(super) lifetime: Option<Spending>,
     told: bool,
 }
@@ -45,12 +48,12 @@ struct Limit {
     name: String,
     epsilon: f64,
     delta: f64,
-    /// Whether ε is that of ideal noise, which compares costs where no ε is bounded.
+    /// True if ε is that of ideal noise, which still compares costs if no ε is bounded.
     ideal: bool,
 }
 
 impl Limit {
-    /// Refuses releases that cost more.
+    /// Refuses releases that cost more than the limit.
     fn check(
         &self,
         privacy: &dyn PrivacyMechanism,
@@ -71,7 +74,7 @@ impl Limit {
 }
 
 impl Account {
-    /// The account of a run with these releases, whose cost as planned is within the policy.
+    /// Makes the account of a run with these releases; the policy already allows their planned cost.
     pub(super) fn new(releases: Releases, privacy: &dyn PrivacyMechanism, policy: &Policy) -> Self {
         let counting =
             Counting { frozen: privacy.freezes_secondaries(), sampled: privacy.claims_amplification() };
@@ -103,7 +106,7 @@ impl Account {
         }
     }
 
-    /// Refuses a release by which these, it among them, would pass a limit.
+    /// Refuses a release if `made`, which includes it, would exceed a limit.
     pub(super) fn check(
         &mut self,
         privacy: &dyn PrivacyMechanism,
@@ -115,15 +118,15 @@ impl Account {
             return Ok(());
         }
         if self.counting.sampled {
-            let why = "must be those planned, with no fewer parties: `privacy.amplification` is proved for no others";
+            let why = "must be those planned, with no fewer parties: `privacy.amplification` is proved only for these";
             return Err(self.unplanned(why, &made, active));
         }
         if let Some(delta) = self.limited_by_plan.take() {
             self.limits.push(self.limit_of_plan(privacy, delta));
         }
         if self.limits.iter().any(|limit| limit.epsilon.is_infinite()) {
-            let why = "must be those planned, with no fewer parties: the ε of the planned run is unbounded, and limits no \
-                       others";
+            let why = "must be those planned, with no fewer parties: the ε of the planned run is \
+                unbounded and cannot limit other releases";
             return Err(self.unplanned(why, &made, active));
         }
         self.limits.iter().try_for_each(|limit| limit.check(privacy, &self.releases, &made))?;
@@ -131,7 +134,8 @@ impl Account {
         Ok(())
     }
 
-    /// The limit where no setting names one. A millionth is added, since rounding depends a little on the number of parties.
+    /// Returns the limit for settings without one. A millionth is added, since rounding depends slightly on
+    /// the number of parties.
     fn limit_of_plan(&self, privacy: &dyn PrivacyMechanism, delta: f64) -> Limit {
         let planned = privacy.ideal_epsilon_at(&self.releases, &self.planned, delta);
         let name = format!(
@@ -140,7 +144,7 @@ impl Account {
         Limit { name, epsilon: planned * (1.0 + 1e-6), delta, ideal: true }
     }
 
-    /// The refusal of a release that was not planned.
+    /// Makes the refusal of a release that was not planned.
     fn unplanned(&self, rule: &str, made: &[Tally], active: usize) -> SecondaryError {
         let count = |tallies: &[Tally]| {
             if self.counting.frozen { tallies.len() as u64 } else { tallies[0].releases() }
@@ -150,7 +154,7 @@ impl Account {
         SecondaryError::Spent { what, rule: rule.to_string(), value }
     }
 
-    /// Reserves in the lifetime account the releases that the run may make in all, with these among them.
+    /// Reserves in the lifetime account all releases that the run may make, including `made`.
     pub(super) fn reserve(
         &mut self,
         privacy: &dyn PrivacyMechanism,
@@ -161,7 +165,7 @@ impl Account {
             return Ok(());
         }
         if !self.is_allowed(&made) {
-            // The run has no limit of its own: the party reserves an eighth more than it has released.
+            // The run's settings have no limit: the party reserves an eighth more than it has released.
             self.allowed = made.clone();
             if !self.counting.frozen {
                 let mut more = Tally::of_all(&made);
@@ -176,7 +180,8 @@ impl Account {
             lifetime.settle(ledger.records());
         }
         if lifetime.reserve(privacy, &self.releases, &self.allowed).is_err() {
-            // The lifetime limit may allow the next release, and not all that the run's own limit allows.
+            // The lifetime limit may allow the next release, but not all releases that the run's limit
+            // allows.
             lifetime.reserve(privacy, &self.releases, &made)?;
             self.allowed = made;
         }
@@ -188,26 +193,27 @@ impl Account {
         self.reserve(privacy, self.planned.clone(), 0)
     }
 
-    /// Gives unused reservations back to the lifetime account.
+    /// Returns unused reservations to the lifetime account.
     pub(super) fn close(&mut self, privacy: &dyn PrivacyMechanism) -> Result<(), SecondaryError> {
         let (Some(ledger), Some(lifetime)) = (self.ledger.take(), &mut self.lifetime) else { return Ok(()) };
         let (made, records) = (ledger.counted().tallies(), ledger.records());
-        // The ledger's own end is on the disk first: otherwise it could have fewer records than the account knows.
+        // The ledger's end must be on the disk first: otherwise the ledger could have fewer records than the
+        // account knows.
         drop(ledger);
         lifetime.close(privacy, &self.releases, &made, records)
     }
 
-    /// Whether releases are within those that are known to be allowed.
+    /// Returns true if releases are within those known to be allowed.
     fn is_allowed(&self, made: &[Tally]) -> bool {
-        // A pass of frozen parties costs what its fewest parties make it cost.
+        // The smallest number of active parties determines the cost of a pass of frozen parties.
         let within = |made: &Tally, allowed: &Tally| {
             if self.counting.frozen { made.fewest() >= allowed.fewest() } else { made.is_within(allowed) }
         };
         made.len() <= self.allowed.len() && made.iter().zip(&self.allowed).all(|(a, b)| within(a, b))
     }
 
-    /// These releases and as many with `active` parties beside them as the limits allow, but for an eighth of them, at most
-    /// as many as were planned.
+    /// Returns these releases with additional releases of `active` parties: at most as many as were planned,
+    /// and as many as the limits allow to within an eighth.
     fn most_like(&self, privacy: &dyn PrivacyMechanism, made: Vec<Tally>, active: usize) -> Vec<Tally> {
         let with = |more: u64| {
             let mut all = Tally::of_all(&made);
@@ -225,27 +231,27 @@ impl Account {
             } else {
                 bad = next
             }
-            // Doubled until one is too many, then halved between.
+            // Doubles until the limits refuse, then bisects.
             next = (2 * sound).max(1).min(sound + (bad - sound) / 2).max(sound + 1);
         }
         with(sound)
     }
 }
 
-/// Whether ε is at most `limit`; what is no number is not.
+/// Returns true if ε is at most `limit`; false for NaN.
 pub(super) fn within(epsilon: f64, limit: f64) -> bool {
     epsilon <= limit
 }
 
-/// What a run releases that loses no party: in one tally, or in the pass of a frozen party.
+/// Returns the releases of a run without dropped-out parties: in one tally, or in the pass of a frozen party.
 pub(super) fn planned(releases: &Releases, frozen: bool) -> Vec<Tally> {
     let epoch = releases.of_epoch();
     vec![Tally::of_all(std::iter::repeat_n(&epoch, if frozen { 1 } else { releases.epochs }))]
 }
 
 impl Session {
-    /// Counts a release before it leaves, or refuses it. `content` is a digest of the release without its noise, which
-    /// follows from `content`.
+    /// Counts a release before it leaves, or refuses it. `content` is a digest of the release before noise;
+    /// it determines the noise.
     pub(super) fn count(&mut self, message: &Forward, content: &[u8; 32]) -> Result<(), SecondaryError> {
         let (round, active) = (message.round.key(), message.active.len());
         let attempt = message.attempt.unwrap_or(0);
@@ -276,7 +282,7 @@ impl Session {
         if earlier && !account.told {
             account.told = true;
             (self.tell)(format!(
-                "{} is not what an earlier session of this run released: both are counted",
+                "{} differs from the release of an earlier session of this run: both are counted",
                 message.round
             ));
         }
@@ -285,7 +291,7 @@ impl Session {
         Ok(ledger.write(entry)?)
     }
 
-    /// The party's ledger, read when it is first needed; nothing where a run has no account.
+    /// Returns the party's ledger, which is read on first use; `None` if the run lacks an account.
     pub(super) fn ledger(&mut self) -> Result<Option<&mut Ledger>, SecondaryError> {
         if self.privacy.is_identity() {
             return Ok(None);
@@ -346,7 +352,7 @@ mod tests {
         mechanism
     }
 
-    /// Releases of so many parties until one is refused.
+    /// Makes releases with these numbers of parties until one is refused.
     fn release(
         account: &mut Account,
         mechanism: &dyn PrivacyMechanism,
@@ -388,14 +394,16 @@ mod tests {
         }
     }
 
-    /// Fewer parties than planned: releases go on to the limit, within one release of it, and a few evaluations of ε find it.
+    /// With fewer parties than planned, releases continue until the limit, to within one release, and a few
+    /// evaluations of ε find it.
     #[test]
     fn releases_stop_at_the_limit_whoever_takes_part() {
         let mechanism = mechanism("target_epsilon = 8.0");
         let policy = Policy { most_epsilon: 6.0, ..Policy::default() };
         for (parties, limit) in [(4, 6.0), (3, 6.0), (2, 6.0), (6, 6.0)] {
             let mut account = Account::new(RELEASES, mechanism.as_ref(), &policy);
-            // What was planned costs more: such a run would not be joined, and nothing is known to be allowed.
+            // The plan costs more than the limit: a party would not join such a run, and no release is known
+            // to be allowed.
             account.allowed = vec![Tally::default()];
             let (made, refused) =
                 release(&mut account, mechanism.as_ref(), std::iter::repeat_n(parties, 9999));
@@ -440,19 +448,20 @@ mod tests {
         assert!(!all[4].is_within(&all[3]) && all[2].is_within(&all[3]));
     }
 
-    /// ε of releases by exact composition, from the statement's sensitivity for `record`: all rows move by 2C/|A| each.
+    /// Returns ε of releases by exact composition, from the statement's sensitivity for `record`: all rows
+    /// move by 2C/|A| each.
     fn exact(made: &Tally, releases: &Releases, noise: f64, delta: f64) -> f64 {
         let one = |active: usize| 4.0 * releases.rows as f64 / (noise * active as f64).powi(2);
         let mu = made.iter().map(|(active, count)| count as f64 * one(active)).sum::<f64>().sqrt();
         fet_privacy::accountant::gaussian::epsilon(mu, delta)
     }
 
-    /// The attack on a party without a limit in its settings: the primary claims that the others dropped out. The number of
-    /// releases is as planned, and once was all that the party compared. Their cost is a multiple of the plan's.
+    /// An attack on a party without a limit in its settings: the primary claims that the other parties
+    /// dropped out. The number of releases is as planned, but they cost a multiple of the plan.
     #[test]
     fn claimed_drop_outs_cannot_raise_the_cost_above_the_plan() {
         let ten = Releases { train_active: 10, active: 10, ..RELEASES };
-        // A sum takes at least six of ten parties; parts that are seen one by one can be of one party.
+        // A sum needs at least six of ten parties; separately visible parts can come from one party.
         for (summed, left, attack) in [(false, 1, 14.0), (true, 6, 1.7)] {
             let releases = Releases { summed, ..ten };
             let record = |setting: &str| {
@@ -464,11 +473,14 @@ mod tests {
             let all = planned(&releases, false);
             let mut account = Account::new(releases, mechanism.as_ref(), &Policy::default());
             let (made, refused) = release(&mut account, mechanism.as_ref(), std::iter::repeat_n(left, 80));
-            // The plan's number of releases, with the parties that the primary leaves.
+            // The planned number of releases, with the parties that the primary names.
             let mut asked = Tally::default();
             asked.add(left, all[0].releases());
             assert_eq!(asked.releases(), 80);
-            assert!(exact(&asked, &releases, noise, 1e-5) > attack, "{summed}: the attack is worth it");
+            assert!(
+                exact(&asked, &releases, noise, 1e-5) > attack,
+                "{summed}: the attack succeeds without an account"
+            );
             assert!(made.releases() < 80, "{summed}: {made:?}");
             assert!(exact(&made, &releases, noise, 1e-5) <= 1.0 + 1e-6, "{summed}: {made:?}");
             let refused = refused.expect("refused");
@@ -480,19 +492,19 @@ mod tests {
         }
     }
 
-    /// Where sampling integers leaves no bounded ε, the cost is compared all the same.
+    /// If integer sampling leaves ε unbounded, the account still compares the cost.
     #[test]
     fn claimed_drop_outs_cannot_raise_a_cost_that_no_epsilon_bounds() {
         let mechanism = mechanism("noise = 0.5");
         assert!(mechanism.epsilon(&RELEASES, &planned(&RELEASES, false)).is_infinite());
         let mut account = Account::new(RELEASES, mechanism.as_ref(), &Policy::default());
         let (made, refused) = release(&mut account, mechanism.as_ref(), std::iter::repeat_n(2, 80));
-        // Two of four parties: each release costs four times as much.
+        // With two of four parties, each release costs four times as much.
         assert!((15..=25).contains(&made.releases()), "{made:?}");
         assert!(refused.expect("refused").contains("ε must be at most that of the planned run"));
     }
 
-    /// A mechanism without any figure leaves the plan itself to compare with.
+    /// For a mechanism without any ε, the account compares releases with the plan itself.
     #[test]
     fn a_plan_without_any_figure_allows_its_releases_and_no_others() {
         let mechanism = mechanism_of("gaussian", "noise = 0.000001", &RELEASES);
@@ -507,7 +519,8 @@ mod tests {
         assert!(refused.expect("with fewer parties").contains("no fewer parties"));
     }
 
-    /// Sampling is proved for the plan: in any order, and never beyond it, whatever limit the settings have.
+    /// Amplification by sampling is proved for planned releases in any order and never beyond, whatever limit
+    /// the settings have.
     #[test]
     fn a_guarantee_by_sampling_covers_planned_releases_alone() {
         let sampled = "neighbouring = \"add-remove\"\nlearning = \"assumed\"\nmax_occurrences = 1\n\
@@ -533,7 +546,7 @@ mod tests {
         }
     }
 
-    /// δ is the policy's: a limit on ε at a larger one would be met by a run that costs more.
+    /// The policy's δ applies: a costlier run could meet a limit on ε at a larger δ.
     #[test]
     fn the_limit_of_the_policy_is_at_its_own_delta() {
         let mechanism = mechanism("noise = 30.0\ndelta = 0.5");
@@ -549,7 +562,7 @@ mod tests {
             assert!(epsilon(&made) <= 6.0 && epsilon(&more) > 5.99, "{most_delta}: {made:?}");
             assert!(refused.expect("refused").contains(&format!("(6) at δ = {most_delta:e}")));
         }
-        // Without a limit the plan's cost is compared at the smaller δ.
+        // Without a limit, the plan's cost is compared at the smaller δ.
         let account = Account::new(RELEASES, mechanism.as_ref(), &Policy::default());
         assert_eq!(account.limited_by_plan, Some(1e-5));
     }

@@ -1,4 +1,4 @@
-//! The reasons for which a secondary refuses a request.
+//! Reasons for which a secondary refuses a request.
 
 use fet_core::linker::LinkError;
 use fet_core::message::Round;
@@ -10,34 +10,34 @@ use crate::lifetime::Older;
 use crate::privacy::ProtectionError;
 use crate::state_file::StateError;
 
-/// Why a secondary could not answer.
+/// Reason why a secondary could not answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecondaryError {
-    /// A request came before it joined.
+    /// The party has not joined a run yet.
     #[error("it has not joined a run yet")]
     NotJoined,
-    /// It has joined already.
+    /// The party has joined a run already.
     #[error("it has joined a run already; a party serves one run")]
     AlreadyJoined,
-    /// The model that it is to begin with is another party's.
+    /// The starting model of the training belongs to another party.
     #[error(
-        "the model that it is to begin with is of the party \"{party}\", number {number}: the parties must be those of the earlier \
-         run, in the same order"
+        "the model that it should begin with belongs to the party \"{party}\", number {number}: the \
+         parties must be those of the earlier run, in the same order"
     )]
     OtherModel {
-        /// Whose model it is.
+        /// Name of the model's party.
         party: String,
-        /// Its number, from 1.
+        /// Number of the model's party, from 1.
         number: usize,
     },
-    /// A request that this program does not know.
+    /// The program does not know the request.
     #[error("it does not know the request {name}")]
     Unknown {
-        /// Its name.
+        /// Name of the request.
         name: &'static str,
     },
-    /// The terms are not those that it would agree to.
+    /// The terms differ from those that the party agrees to.
     #[error("`{field}` must be the same for all parties; the primary has {theirs}, this party has {ours}")]
     Terms {
         /// The setting.
@@ -47,136 +47,139 @@ pub enum SecondaryError {
         /// The party's own value.
         ours: String,
     },
-    /// It would scale its columns by statistics of its records, in which each record moves every row.
+    /// The party would scale its columns by statistics of its records, so that each record would move every
+    /// row.
     #[error(
-        "the {part} of \"{name}\" must have declared ranges where `privacy.kind` is \"{kind}\", since one record would move \
-         every row through their mean and deviation: set `bounds` in `data` (dataset \"split\") or in the table's entry of \
-         `data.secondaries` (\"linked\"), a range for each column that is public knowledge, not computed from the records, \
-         `dates` for dates and `categories` for categories"
+        "the {part} of \"{name}\" must have declared ranges if `privacy.kind` is \"{kind}\": otherwise \
+         one record would move every row through the mean and deviation. Set `bounds` in `data` \
+         (dataset \"split\") or in the table's entry of `data.secondaries` (\"linked\"): for each \
+         column a range from public knowledge, not computed from the records, `dates` for dates and \
+         `categories` for categories"
     )]
     NoBounds {
         /// `keys` or `features`.
         part: &'static str,
-        /// Its table.
+        /// Name of the party's table.
         name: String,
-        /// The privacy mechanism.
+        /// Kind of the privacy mechanism.
         kind: String,
     },
-    /// A message that does not fit the terms.
+    /// A message does not fit the terms.
     #[error("`{field}` {rule}; it is {value}")]
     Message {
         /// The field of the message.
         field: &'static str,
-        /// The rule.
+        /// The rule that the value breaks.
         rule: String,
-        /// Its value.
+        /// Value of the field.
         value: String,
     },
-    /// A setting that is impossible for its table.
+    /// A setting is impossible for the party's table.
     #[error(transparent)]
     Settings(#[from] Violation),
-    /// The run cannot have the protection that the settings ask for.
+    /// The run cannot have the protection that the settings require.
     #[error(transparent)]
     Protection(#[from] ProtectionError),
-    /// Its records cannot be linked.
+    /// The party's records cannot be linked.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// Its own keys cannot be linked; why is told to its operator alone.
-    #[error("a key of its own cannot be used by the linker; its operator was told which, and why")]
+    /// The party's own keys cannot be linked; only its operator learns the reason.
+    #[error("the linker cannot use one of its own keys; its operator has the details")]
     UnusableKeys,
-    /// Its records cannot be prepared; why is told to its operator alone.
-    #[error("its own records cannot be prepared for a model; its operator was told why")]
+    /// The party's records cannot be prepared; only its operator learns the reason.
+    #[error("its own records cannot be prepared for a model; its operator has the details")]
     UnusableRecords,
-    /// It serves a finished model.
-    #[error("it serves a finished model: it answers requests for predictions, and no others")]
+    /// The party serves a finished model.
+    #[error("it serves a finished model: it answers only requests for predictions")]
     OnlyPredictions,
-    /// Parameters do not fit its model.
+    /// Parameters do not fit the party's model.
     #[error(transparent)]
     Parameters(#[from] ParameterError),
-    /// Similarities were asked for, but the linker gives none.
-    #[error("similarities were asked for, but the linker gives none")]
+    /// The primary requested similarities from a linker without any.
+    #[error("the primary requested similarities, which the linker does not return")]
     NoSimilarities,
-    /// Keys were sent a second time, whether or not the first could be linked.
+    /// Keys were sent a second time, after successful or failed linking.
     #[error("it has linked already, or tried to; a run links once")]
     LinkedAlready,
-    /// An answer came to a challenge that was not posed.
-    #[error("an answer came to a challenge that was not posed")]
+    /// An answer arrived without a challenge.
+    #[error("an answer arrived without a challenge")]
     NoChallenge,
-    /// A representation was asked for before the keys were linked.
-    #[error("a representation was asked for before the keys were linked")]
+    /// The primary requested a representation before the keys were linked.
+    #[error("the primary requested a representation before the keys were linked")]
     NotLinked,
     /// Predictions are releases, and no account covers them.
     #[error(
         "a prediction is a release that the run's privacy account does not count: `privacy.kind` must be \"none\""
     )]
     UncountedPrediction,
-    /// New rows were to get the records of the run's rows.
+    /// The linker would link new rows to the records of the run's rows.
     #[error(
-        "the linker \"{linker}\" goes by the order of rows, and the party has only the records of the run's own rows: new rows need \
-         records of their own, in the same order. Give the party a table of these (`fet predict --data FOLDER`, or `data.file` \
-         of a party elsewhere), or train with a linker that compares keys"
+        "the linker \"{linker}\" links by the order of rows, and the party has only the records of the \
+         run's own rows: new rows need their own records, in the same order. Give the party a table of \
+         these records (`fet predict --data FOLDER`, or `data.file` of a remote party), or train with \
+         a linker that compares keys"
     )]
     NoNewRecords {
-        /// Its kind.
+        /// Kind of the linker.
         linker: String,
     },
-    /// A value outside the range of a secret sum.
+    /// A value is outside the range of secure aggregation.
     #[error(
-        "a {what} holds a value outside the range of sums, ±{range}: bound it by a privacy mechanism, or \
-         raise `aggregator.range`"
+        "a {what} holds a value outside the range of sums, ±{range}: clip it with a privacy mechanism, \
+         or raise `aggregator.range`"
     )]
     OutOfRange {
-        /// What holds it.
+        /// Kind of the values.
         what: &'static str,
-        /// The largest absolute value in range.
+        /// Largest absolute value in range.
         range: f64,
     },
-    /// The form of a secret sum is invalid.
+    /// The form of secure aggregation is invalid.
     #[error(transparent)]
     Budget(#[from] BudgetError),
-    /// The operating system gave no randomness for keys.
-    #[error("the operating system gave no randomness for keys: {0}")]
+    /// The operating system returned no randomness for keys.
+    #[error("the operating system returned no randomness for keys: {0}")]
     NoRandomness(String),
-    /// Neighbours must be chosen for each batch, but the linker conceals keys.
+    /// Neighbours must be chosen for each batch from keys that the linker encodes.
     #[error(
-        "`linker.kind` must be one that sends keys in the clear where `privacy.sample_rate` or \
+        "`linker.kind` must be one that sends keys in the clear if `privacy.sample_rate` or \
          `privacy.max_occurrences` requires new neighbours for each batch"
     )]
     SealedSelection,
-    /// A secret sum over one party.
-    #[error("a secret sum over one party was asked for: the sum would be its value")]
+    /// The primary requested secure aggregation over one party.
+    #[error("the primary requested a secure sum over one party: the sum would be that party's value")]
     Alone,
-    /// What its part in secure sums refuses.
+    /// The party's secure aggregation refused.
     #[error(transparent)]
     Sum(#[from] SumError),
-    /// A prediction would need a secure sum of its own.
-    #[error("predictions are not made by secure sums yet: `aggregator.kind` must be one that sees the parts")]
+    /// A prediction would need its own secure aggregation.
+    #[error("predictions do not support secure sums yet: `aggregator.kind` must be one that sees the parts")]
     SummedPrediction,
-    /// Its policy forbids what the settings ask for.
+    /// The party's policy forbids the settings.
     #[error("its policy forbids the run: `policy.{field}` {rule}; it is {value}")]
     Policy {
-        /// The setting of the policy.
+        /// Setting of the policy.
         field: &'static str,
-        /// The rule.
+        /// The rule that the run breaks.
         rule: String,
-        /// What the run would have.
+        /// Value in the policy.
         value: String,
     },
-    /// A release by which its account would pass what it agreed to.
+    /// The release would exceed the cost that the party agreed to.
     #[error("its account refuses the release: {what} {rule}; it is {value}")]
     Spent {
-        /// What is counted.
+        /// The counted quantity.
         what: &'static str,
-        /// The rule.
+        /// The rule that the release breaks.
         rule: String,
-        /// What it would be.
+        /// Value of the quantity with the release.
         value: String,
     },
-    /// A sample of records was to leave with other values than before.
+    /// A sample of records would leave with other values than before.
     #[error(
-        "an earlier session released {round} with the same sample of records and other values, as another processor or \
-         device computes them: `privacy.amplification` counts one release of a sample. Resume the run on the machine that \
-         began it, or begin a run with another `seed`"
+        "an earlier session released {round} with the same sample of records but other values, as \
+         another processor or device computes them: `privacy.amplification` counts one release of a \
+         sample. Resume the run on the machine that began it, or begin a run with another `seed`"
     )]
     SampledAlready {
         /// The round of the release.
@@ -187,25 +190,25 @@ pub enum SecondaryError {
     OldAccount {
         /// The party's number, from 1.
         party: usize,
-        /// Its age now and before.
+        /// Age of the account now and before.
         source: Older,
     },
-    /// A state was to be put back after something was released.
-    #[error("a saved state can only be restored before anything is released in a session")]
+    /// A state cannot be restored after a release.
+    #[error("a saved state can only be restored before the first release of a session")]
     LoadedLate,
-    /// The rows cannot be divided.
+    /// The rows cannot be split.
     #[error(transparent)]
     Data(#[from] fet_core::data::DataError),
-    /// A gradient came, but no training representation of its round was sent.
-    #[error("a gradient for {round} came, but no training representation of that round was sent")]
+    /// A gradient arrived for a round without a training representation.
+    #[error("a gradient for {round} arrived, but the party sent no training representation of that round")]
     NothingToLearn {
         /// The round of the gradient.
         round: Round,
     },
     /// The method averages no parameters.
-    #[error("averaged parameters were asked for, but the method averages none")]
+    #[error("the primary requested averaged parameters, but the method averages none")]
     NothingShared,
-    /// Its state cannot be saved or restored.
+    /// The party's state cannot be saved or restored.
     #[error(transparent)]
     State(#[from] StateError),
 }

@@ -1,7 +1,8 @@
-//! Rows with the same neighbours, encoded once in an evaluation.
+//! Cache of representations within an evaluation: rows with the same neighbours are encoded once.
 //!
-//! Where records of the primary have the same key, as flats of one building do, they have the same neighbours, and without dropout an
-//! encoder makes the same of them. A party knows which rows it will be asked for, so it keeps what a later batch needs, and no longer.
+//! Records of the primary with the same key, such as flats in one building, have the same neighbours. Without
+//! dropout, an encoder returns the same representation for them. A party knows the rows of an evaluation in
+//! advance, so it keeps a representation only until the last batch that needs it.
 
 mod kept;
 
@@ -15,49 +16,49 @@ use fet_core::message::Round;
 use self::kept::Kept;
 use crate::schedule::{Part, Schedule};
 
-/// What a party keeps of an evaluation.
+/// Cache of evaluation results.
 #[derive(Debug, Default)]
 pub(super) struct Evaluated {
-    /// Values that it may keep.
+    /// Maximum number of cached values.
     room: usize,
-    /// Which rows have the same neighbours; nothing before the first evaluation.
+    /// Rows with the same neighbours; `None` before the first evaluation.
     shared: Option<Shared>,
-    /// The epoch of the evaluation.
+    /// Epoch of the evaluation.
     epoch: u32,
-    /// The shape of a row's values.
+    /// Shape of a row's values.
     block: [usize; 2],
     kept: Kept,
 }
 
 impl Evaluated {
-    /// Keeps up to `bytes`; none at all for 0.
+    /// Makes a cache of up to `bytes` bytes; 0 disables it.
     pub(super) fn new(bytes: usize) -> Self {
         Self { room: bytes / size_of::<f32>(), ..Self::default() }
     }
 
-    /// Forgets what it kept: the model or the records are others from here on.
+    /// Clears the cached values, because the model or the records change.
     pub(super) fn forget(&mut self) {
         self.kept = Kept::default();
     }
 
-    /// Forgets all, the neighbours too.
+    /// Clears the cached values and the neighbours.
     pub(super) fn forget_links(&mut self) {
         self.forget();
         self.shared = None;
     }
 
-    /// The shape of a row's values, as the encoder last gave them.
+    /// Returns the shape of a row's values in the encoder's last output.
     pub(super) fn block(&self) -> [usize; 2] {
         self.block
     }
 
-    /// Says what an encoder gave.
+    /// Sets the shape of a row's values to that of the encoder's output.
     pub(super) fn set_block(&mut self, block: [usize; 2]) {
         self.block = block;
     }
 
-    /// What is to be encoded of these rows of an evaluation; nothing where no two rows that are evaluated share their neighbours, or
-    /// where this is no evaluation.
+    /// Returns a plan for encoding these rows of an evaluation. Returns `None` if no two evaluated rows share
+    /// their neighbours, or if the round is not an evaluation.
     pub(super) fn plan(
         &mut self,
         round: Round,
@@ -103,7 +104,7 @@ impl Evaluated {
         Some(Plan { now, fresh, sources })
     }
 
-    /// The values of all rows of a plan, made of those of its fresh ones.
+    /// Returns the values of all rows of a plan, given the values of its fresh rows.
     pub(super) fn complete(&mut self, plan: &Plan, fresh: Vec<f32>) -> Vec<f32> {
         let block = self.block[0] * self.block[1];
         if block == 0 {
@@ -139,34 +140,34 @@ impl Evaluated {
     }
 }
 
-/// How the values of a batch's rows come about.
+/// Sources of the values of a batch's rows.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// The batch's place among all that are evaluated in an epoch.
+    /// Number of the batch among all batches evaluated in an epoch.
     now: u32,
-    /// A row for each list of neighbours that is to be encoded.
+    /// One row for each list of neighbours that must be encoded.
     pub(super) fresh: Vec<usize>,
     sources: Vec<Source>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Source {
-    /// A list that was encoded before.
+    /// A list that was encoded in an earlier batch.
     Kept(u32),
-    /// A place among the fresh ones.
+    /// Index of a fresh row.
     Fresh(usize),
 }
 
-/// Which rows have the same neighbours, and where they are evaluated.
+/// Rows with the same neighbours, and the batches that evaluate them.
 #[derive(Debug, Default)]
 struct Shared {
-    /// The list of each of the primary's rows; without meaning for one that is not evaluated.
+    /// The list of each of the primary's rows; meaningless for a row that is not evaluated.
     lists: Vec<u32>,
-    /// Where each list's batches begin; empty where no two rows share a list.
+    /// Start of each list in `batches`; empty if no two rows share a list.
     starts: Vec<u32>,
-    /// The batches, validation first, in which each list stands, ascending.
+    /// The batches, validation first, that use each list, ascending.
     batches: Vec<u32>,
-    /// The first batch of the test.
+    /// Number of the first test batch.
     first_test: u32,
 }
 
@@ -210,7 +211,7 @@ impl Shared {
         Self { lists, starts, batches: places, first_test }
     }
 
-    /// The next batch after `now` in which a list stands.
+    /// Returns the next batch after `now` that uses a list.
     fn next(&self, list: u32, now: u32) -> Option<u32> {
         let [start, end] = [list, list + 1].map(|at| self.starts[at as usize] as usize);
         let batches = &self.batches[start..end];
@@ -256,7 +257,7 @@ mod tests {
     use fet_core::message::Parts;
     use fet_core::method;
 
-    /// 200 records of which each tenth has the same neighbours.
+    /// Returns links of 200 records; rows with the same number modulo `distinct` have the same neighbours.
     fn links(distinct: u32) -> Links {
         let lists = (0..200u32).flat_map(|row| [row % distinct, (row + 1) % distinct]);
         Links::without_similarities(2, 2, lists.collect())
@@ -268,7 +269,8 @@ mod tests {
         Schedule::new(3, &settings, &method::Plan::default(), split, 1)
     }
 
-    /// What an encoder that makes the sum of a list's records, twice, says of rows, and how many lists it was asked for.
+    /// Evaluates rows with an encoder that returns the sum of a list's records, twice. Checks the values and
+    /// returns the number of rows that were encoded.
     fn run(evaluated: &mut Evaluated, links: &Links, parts: &[Part], epoch: usize) -> usize {
         let schedule = schedule();
         let encode = |row: usize| [links.row(row).iter().sum::<u32>() as f32 + epoch as f32; 2];
@@ -285,7 +287,7 @@ mod tests {
                 evaluated.set_block([1, 2]);
                 assert_eq!(evaluated.complete(&plan, fresh), expected, "{round}");
                 let kept = &evaluated.kept;
-                assert!(kept.lists.len() * 2 <= evaluated.room, "no more than there is room for");
+                assert!(kept.lists.len() * 2 <= evaluated.room, "the cache exceeds its room");
                 assert_eq!(kept.lists.len(), kept.next.len());
                 assert_eq!(kept.lists.len() + kept.shelf.free.len(), kept.shelf.places);
             }
@@ -302,7 +304,7 @@ mod tests {
             for epoch in 0..3 {
                 let encoded = run(&mut evaluated, &links, &both, epoch);
                 assert!((20..=most).contains(&encoded), "{encoded} of 60 rows with {bytes} bytes");
-                assert!(evaluated.kept.lists.is_empty(), "nothing is wanted after the last batch");
+                assert!(evaluated.kept.lists.is_empty(), "the cache is empty after the last batch");
             }
         }
     }
@@ -318,7 +320,7 @@ mod tests {
     fn what_another_model_made_is_forgotten() {
         let links = links(20);
         let mut evaluated = Evaluated::new(1 << 20);
-        // The validation rows leave something for the test, which the next epoch must not use.
+        // The validation rows leave values for the test rows, which the next epoch must not use.
         run(&mut evaluated, &links, &[Part::Validation], 0);
         assert!(!evaluated.kept.lists.is_empty());
         run(&mut evaluated, &links, &[Part::Validation], 1);

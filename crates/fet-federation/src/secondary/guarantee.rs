@@ -1,7 +1,7 @@
 //! Terms of a run's guarantee under which its ε promises less than a reader of the number expects.
 //!
-//! A party that limits ε (`policy.most_epsilon`, `policy.lifetime_epsilon`) refuses such terms unless its policy names them. A party without a limit
-//! joins, and its operator is warned.
+//! A party that limits ε (`policy.most_epsilon`, `policy.lifetime_epsilon`) refuses such terms unless its
+//! policy names them. A party without a limit joins, and its operator is warned.
 
 use fet_core::policy::Policy;
 use fet_core::privacy::{Learning, Neighbouring, PrivacyMechanism, Releases, Spent};
@@ -9,21 +9,22 @@ use serde::Serialize;
 
 use super::SecondaryError;
 
-/// A term of the guarantee, and the rule of the policy about it.
+/// A term of the guarantee, and the policy's rule about it.
 struct Term {
-    /// The setting of the run, and its value.
+    /// Setting of the run, followed by its value.
     setting: &'static str,
     value: String,
-    /// The list of the policy that may name the value, as it is written.
+    /// Name of the policy's list that may contain the value, followed by the list as text.
     field: &'static str,
     list: String,
     is_empty: bool,
     is_named: bool,
-    /// The reason why ε promises less with this value, if it does.
+    /// Reason why ε promises less with this value, if it does.
     weakness: Option<&'static str>,
 }
 
-/// Refuses terms that the policy does not accept. Returns warnings about terms that weaken an ε that nothing limits.
+/// Refuses terms that the policy does not accept. Returns warnings about terms that weaken ε if the policy
+/// does not limit ε.
 pub(super) fn check(
     policy: &Policy,
     kind: &str,
@@ -44,20 +45,19 @@ pub(super) fn check(
     let (relation, learning) = (guarantee.neighbouring, guarantee.learning);
     let terms = [
         Term {
-            weakness: (relation == Neighbouring::AddRemove).then_some(
-                "does not cover a record that is replaced by another, which can cost up to twice as much",
-            ),
+            weakness: (relation == Neighbouring::AddRemove)
+                .then_some("does not cover the replacement of a record, which can cost up to twice as much"),
             ..Term::new("privacy.neighbouring", "neighbouring", &relation, &policy.neighbouring)
         },
         Term {
             weakness: (learning == Learning::Assumed)
-                .then_some("leaves out what the models learn from the records"),
+                .then_some("does not count the models' learning from the records"),
             ..Term::new("privacy.learning", "learning", &learning, &policy.learning)
         },
         Term {
-            weakness: privacy.is_idealised().then_some(
-                "is that of noise in real numbers, while the noise that leaves is in 32-bit floats",
-            ),
+            weakness: privacy
+                .is_idealised()
+                .then_some("assumes noise in real numbers; the released noise is in 32-bit floats"),
             ..Term::new("privacy.kind", "mechanisms", &kind.to_string(), &policy.mechanisms)
         },
     ];
@@ -76,7 +76,7 @@ pub(super) fn check(
     Ok(warnings)
 }
 
-/// The setting that limits ε, and its value.
+/// Returns the setting that limits ε, and its value.
 fn limits(policy: &Policy) -> Option<(&'static str, f64)> {
     let limits = [("most_epsilon", policy.most_epsilon), ("lifetime_epsilon", policy.lifetime_epsilon)];
     limits.into_iter().find(|(_, most)| *most > 0.0)
@@ -108,7 +108,7 @@ impl Term {
         Err(SecondaryError::Policy { field, rule, value: self.list.clone() })
     }
 
-    /// The warning for a weakness that the policy does not name.
+    /// Returns the warning about a weakness that the policy does not name.
     fn warning(&self) -> Option<String> {
         let Self { setting, value, field, .. } = self;
         let weakness = self.weakness.filter(|_| !self.is_named)?;
@@ -119,7 +119,7 @@ impl Term {
     }
 }
 
-/// A value as a settings file has it.
+/// Returns a value as a settings file would contain it.
 fn word(value: &impl Serialize) -> String {
     toml::Value::try_from(value).map_or_else(|error| error.to_string(), |value| value.to_string())
 }

@@ -1,8 +1,9 @@
-//! The guard at a party's door: it lets pass what the agreed schedule has, in its order, once.
+//! Request validator of a party: allows the requests of the agreed schedule, in its order, once.
 //!
-//! A party computes the schedule itself. Of each round it answers the scheduled rows for the scheduled parties, but for those
-//! that have left; rounds go forward only; the same request again gets the same reply, and another for the same round a
-//! refusal. A secure sum may be tried again without parties that vanished until one attempt is opened.
+//! A party computes the schedule itself. In each round it answers only for the scheduled rows and the
+//! scheduled parties that are still active. Rounds must be in ascending order. A repeated request gets the
+//! same reply; a different request for the same round is refused. A secure aggregation may be tried again
+//! without the parties that dropped out, until one attempt is unmasked.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +27,7 @@ pub(super) enum Asked {
     Share(ShareParameters),
 }
 
-/// Where a round stands in the run: its epoch, its phase in it, and its place there.
+/// Position of a round in the run: its epoch, its phase in the epoch, and its place in the phase.
 type Position = (u64, Phase, u64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,32 +40,33 @@ enum Phase {
     Saved,
 }
 
-/// What a party has released in this session, and what it may release next.
+/// Releases of a party in this session, and the releases that may follow.
 pub(super) struct Guard {
     schedule: Schedule,
     frozen: bool,
     sums: bool,
-    /// After every how many epochs parameters are averaged, if they are.
+    /// Interval, in epochs, at which parameters are averaged; `None` if the method averages none.
     averaged_every: Option<usize>,
     least_summed: usize,
-    /// Whether a sum must be over all parties that the schedule has in it.
+    /// True if a sum must be over all scheduled parties.
     whole_sums: bool,
     probes: bool,
     predictions: PredictionRules,
-    /// Whether it answers requests for predictions alone.
+    /// True if the party answers only prediction requests.
     serving: bool,
-    /// Parties that a round left out although they were to take part, from 0: no later round has them.
+    /// Scheduled parties that a round left out, from 0; no later round may include them.
     gone: BTreeSet<usize>,
-    /// Where the last release stands.
+    /// Position of the last release.
     at: Option<Position>,
-    /// The last attempt at the secure sum of the last round, and its parties, while none is opened.
+    /// Last attempt at the secure aggregation of the last round, and its parties, until an attempt is
+    /// unmasked.
     attempt: Option<(Round, u32, Vec<u32>)>,
-    /// The last probe.
+    /// Number of the last probe.
     probe: Option<u32>,
-    /// The last averaging, until its result is loaded.
+    /// Round of the last averaging, until its result is loaded.
     averaging: Option<Round>,
     last: Option<(Asked, Reply)>,
-    /// The batches of an epoch, drawn once.
+    /// Batches of an epoch, drawn once.
     batches: Option<(usize, Vec<Vec<usize>>)>,
 }
 
@@ -100,24 +102,24 @@ impl Guard {
         }
     }
 
-    /// The guard of a party that answers requests for predictions alone, if so.
+    /// Returns the validator; with `serving`, it allows only prediction requests.
     #[must_use]
     pub(super) fn serving(self, serving: bool) -> Self {
         Self { serving, ..self }
     }
 
-    /// The guard of a party that takes part in whole sums alone, if so.
+    /// Returns the validator; with `whole_sums`, it allows only sums over all scheduled parties.
     #[must_use]
     pub(super) fn whole_sums(self, whole_sums: bool) -> Self {
         Self { whole_sums, ..self }
     }
 
-    /// The parties that the schedule has in a round, whoever has left since.
+    /// Returns the scheduled parties of a round, including those that have dropped out since.
     pub(super) fn scheduled(&self, round: Round) -> Vec<usize> {
         self.schedule.active(round)
     }
 
-    /// Which rows take part in which round.
+    /// Returns the schedule of rows and parties in each round.
     pub(super) fn schedule(&self) -> &Schedule {
         &self.schedule
     }
@@ -126,12 +128,12 @@ impl Guard {
         self.least_summed
     }
 
-    /// The reply to the last request, if it is asked once more.
+    /// Returns the reply to the last request if `asked` repeats that request.
     pub(super) fn repeated(&self, asked: &Asked) -> Option<Reply> {
         self.last.as_ref().filter(|(last, _)| last == asked).map(|(_, reply)| reply.clone())
     }
 
-    /// Refuses a release that the schedule does not have next.
+    /// Refuses a release that is not next in the schedule.
     pub(super) fn admit(
         &mut self,
         round: Round,
@@ -144,9 +146,10 @@ impl Guard {
         }
         if self.frozen != matches!(round, Round::Once { .. }) && !matches!(round, Round::Probe { .. }) {
             let rule = if self.frozen {
-                "must be of the single release: `privacy.learning` is \"frozen\""
+                "must belong to the single release: `privacy.learning` is \"frozen\""
             } else {
-                "must be of training or evaluation: rows are released once only if `privacy.learning` is \"frozen\""
+                "must belong to training or evaluation: rows are released once only if \
+                 `privacy.learning` is \"frozen\""
             };
             return Err(wrong("round", rule, round));
         }
@@ -173,7 +176,8 @@ impl Guard {
         })?;
         let again = self.attempt.as_ref().is_some_and(|(last, ..)| *last == round);
         if !again && self.at.is_some_and(|at| position <= at) {
-            let rule = "must come after the last that was answered: a round is answered once, in the schedule's order";
+            let rule =
+                "must follow the last answered round: each round is answered once, in the schedule's order";
             return Err(wrong("round", rule, round));
         }
         Ok(())
@@ -198,7 +202,7 @@ impl Guard {
             let due = |every: usize, epoch: u32| (epoch as usize + 1).is_multiple_of(every);
             return match (round, self.averaged_every) {
                 (Round::Average { epoch }, Some(every)) if due(every, epoch) => Ok(()),
-                _ => Err(wrong("round", "must be an averaging that the method's settings have", round)),
+                _ => Err(wrong("round", "must be an averaging that the method's settings require", round)),
             };
         };
         let schedule = &self.schedule;
@@ -223,8 +227,8 @@ impl Guard {
         if expected == Some(rows) { Ok(()) } else { Err(unscheduled(round, rows)) }
     }
 
-    /// The first attempt at a sum is 0; each later one leaves out parties that vanished, so that a sum over the same parties
-    /// never bears two noises.
+    /// Checks the number and the parties of an attempt at a sum. The first attempt is 0. Each later attempt
+    /// leaves out parties that dropped out, so that no two sums over the same parties have different noise.
     fn check_attempt(
         &self,
         round: Round,
@@ -240,7 +244,8 @@ impl Guard {
         if let Some((.., before)) = last {
             let fewer = active.len() < before.len();
             if !fewer || !active.iter().all(|party| before.binary_search(party).is_ok()) {
-                let rule = format!("must be fewer than in the attempt before ({before:?})");
+                let rule =
+                    format!("must be fewer than in the previous attempt, and among its parties ({before:?})");
                 return Err(wrong("active", rule, format!("{active:?}")));
             }
         }
@@ -256,7 +261,7 @@ impl Guard {
                 return Err(wrong("active", rule, format!("{active:?}")));
             }
             if scheduled.binary_search(&party).is_err() {
-                let rule = format!("must name only parties that the schedule has in {round}");
+                let rule = format!("must name only parties scheduled in {round}");
                 return Err(wrong("active", rule, format!("{party} among them")));
             }
         }
@@ -267,7 +272,8 @@ impl Guard {
         }
         if self.whole_sums && active.len() < scheduled.len() {
             let rule = format!(
-                "must be true for a sum over {} of {} parties: without a privacy mechanism, sums that differ by one party tell its part",
+                "must be true for a sum over {} of {} parties: without a privacy mechanism, sums that \
+                 differ by one party disclose its part",
                 active.len(),
                 scheduled.len()
             );
@@ -276,7 +282,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Takes note of a reply that leaves.
+    /// Records a reply before it leaves.
     pub(super) fn answered(&mut self, asked: Asked, reply: &Reply) {
         let (round, active, attempt) = match &asked {
             Asked::Forward(message) => (message.round, &message.active, message.attempt),
@@ -293,36 +299,40 @@ impl Guard {
             self.averaging = Some(round);
         }
         let before = self.last.replace((asked, reply.clone()));
-        // Its memory is of use to the next one.
+        // The next reply reuses the memory of the previous one.
         if let Some((_, Reply::Representation(block))) = before {
             block.into_unshared().into_iter().for_each(fet_kernels::give_back);
         }
     }
 
-    /// An attempt at the sum of a round is opened: no other will be.
+    /// Records that an attempt at the sum of a round was unmasked: no other attempt may follow.
     pub(super) fn opened(&mut self, round: Round) {
         self.attempt.take_if(|(last, ..)| *last == round);
     }
 
-    /// A party vanished within the opening of a sum.
+    /// Records that a party dropped out while a sum was unmasked.
     pub(super) fn lost(&mut self, party: usize) {
         self.gone.insert(party);
     }
 
-    /// Averaged parameters are taken once, after this party has sent its own.
+    /// Allows averaged parameters once, after this party has sent its own.
     pub(super) fn averaged(&mut self, round: Round) -> Result<(), SecondaryError> {
         if self.averaging.take_if(|of| *of == round).is_some() {
             return Ok(());
         }
-        Err(wrong("round", "must be that of the parameters that this party sent last, once", round))
+        Err(wrong(
+            "round",
+            "must be the round of the parameters that this party sent last, and only once",
+            round,
+        ))
     }
 
     pub(super) fn check_load(&self) -> Result<(), SecondaryError> {
         if self.at.is_none() && self.probe.is_none() { Ok(()) } else { Err(SecondaryError::LoadedLate) }
     }
 
-    /// A state after `epoch`, from 1, is restored: the run goes on behind it. Where every row is released once, it is
-    /// released again, the same as before.
+    /// Records that the state after `epoch`, from 1, was restored: the run continues after that epoch. If
+    /// every row is released once, the party makes the same release again.
     pub(super) fn loaded(&mut self, epoch: u32) {
         if self.frozen {
             return;
@@ -334,23 +344,24 @@ impl Guard {
         self.serving
     }
 
-    /// What the policy says of predictions.
+    /// Returns the policy's rules on predictions.
     pub(super) fn predictions(&self) -> PredictionRules {
         self.predictions
     }
 
-    /// A prediction is by parties that are still there.
+    /// Refuses a prediction that names parties that have dropped out.
     pub(super) fn check_new(&self, message: &Forward) -> Result<(), SecondaryError> {
         self.check_parties(message.round, &message.active)
     }
 }
 
 fn unscheduled(round: Round, rows: &[usize]) -> SecondaryError {
-    let rule = format!("must be those that the schedule has for {round}, in its order");
+    let rule = format!("must be those scheduled for {round}, in the schedule's order");
     wrong("rows", rule, format!("{} others", rows.len()))
 }
 
-/// Whether a party asked for sums that hide its part, which nothing but their being over the same parties does.
+/// Returns true if the party requires sums that hide its part, and only sums over identical sets of parties
+/// hide it.
 pub(super) fn needs_whole_sums(
     policy: &Policy,
     privacy: &dyn PrivacyMechanism,
@@ -400,13 +411,13 @@ pub(super) fn check_policy(
         return refuse("least_noise", rule, policy.least_noise.to_string());
     }
     if sum.is_none() && policy.least_summed > 2 {
-        let rule = "must be 2 where `aggregator.kind` shows the primary every part".to_string();
+        let rule = "must be 2 if `aggregator.kind` shows the primary every part".to_string();
         return refuse("least_summed", rule, policy.least_summed.to_string());
     }
     if needs_whole_sums(policy, privacy, sum)
         && let Some(problem) = solvable_sums(privacy, releases)
     {
-        return refuse("differing_sums", format!("must be true where {problem}"), "false".into());
+        return refuse("differing_sums", format!("must be true for this run: {problem}"), "false".into());
     }
     if let Some(sum) = sum {
         let fewest = releases.train_active.min(releases.active);

@@ -1,4 +1,4 @@
-//! Agreeing to the terms: a party compares them with its own settings, and builds its side of the run.
+//! Joining a run: a party compares the terms with its own settings, and builds its side of the run.
 
 use fet_core::aggregator::SecureSum;
 use fet_core::data::DataError;
@@ -24,9 +24,9 @@ use crate::report::RESULTS_VERSION;
 use crate::schedule::{self, Schedule};
 use crate::state_file::load_all;
 
-/// The most secondaries of a run; terms with more are refused before anything is computed.
+/// Maximum number of secondaries of a run; terms with more are refused before any computation.
 const MOST_PARTIES: usize = 1 << 14;
-/// The most records of a primary: what a frame holds if a key is one number.
+/// Maximum number of the primary's records: the capacity of a frame if a key is one number.
 pub(super) const MOST_ROWS: usize = LARGEST_FRAME / 8;
 
 impl Secondary {
@@ -51,7 +51,7 @@ impl Secondary {
 }
 
 impl Own {
-    /// What is wrong with the party's own records is for its operator; a refusal goes to the primary.
+    /// Reports a problem with the party's own records to its operator only; the refusal goes to the primary.
     fn unusable(&self, error: &DataError) -> SecondaryError {
         (self.tell)(error.to_string());
         SecondaryError::UnusableRecords
@@ -62,7 +62,7 @@ fn differs(field: &str, theirs: impl ToString, ours: impl ToString) -> Secondary
     SecondaryError::Terms { field: field.to_string(), theirs: theirs.to_string(), ours: ours.to_string() }
 }
 
-/// What a session needs besides the party's own data.
+/// Parts of a session in addition to the party's own data.
 struct Parts {
     linker: Box<dyn Linker>,
     neighbours: usize,
@@ -127,7 +127,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     guard::check_policy(&own.policy, settings, terms.rows, privacy.as_ref(), sum, &releases)?;
     let weaknesses = guarantee::check(&own.policy, settings.privacy.kind(), privacy.as_ref(), &releases)?;
     let weaknesses = weaknesses.into_iter().chain(solvable_sums(privacy.as_ref(), &releases));
-    // The report of a simulation says the same of all its parties.
+    // In a simulation, the report states this for all parties.
     if !own.seed.is_simulated() {
         weaknesses.for_each(|warning| (own.tell)(format!("{}: {warning}", table.name)));
     }
@@ -142,7 +142,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
         (None, Some(start)) => start.beginning(terms)?,
         (None, None) => Preparing::of_all(table, terms.standardise).map_err(|error| own.unusable(&error))?,
     };
-    // For its operator alone: it follows from the records.
+    // The warnings depend on the records: only the operator may see them.
     let all: Vec<usize> = (0..table.rows()).collect();
     for warning in warnings(&preparing.departures(table, &all), RECORDS, |row| row) {
         (own.tell)(format!("{}: {warning}", table.name));
@@ -184,7 +184,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
         account,
         shared: plan.averaged.map(|averaged| averaged.prefix),
         privacy,
-        // If links are made anew for each release, caching them is not worth it.
+        // If neighbours are chosen again for each release, caching links does not pay off.
         linker: if chosen_once {
             Cached::from_environment(linker, &settings.linker.settings())
         } else {
@@ -224,7 +224,8 @@ impl Parts {
         } else if let Some(start) = &start {
             load_all(encoder.learner_mut(), &start.parameters)?;
         }
-        // What follows from the terms follows from the party's own copy: the same settings can be written in other words.
+        // The hash uses the party's own copy of the settings: the terms may express the same settings in
+        // other words.
         let text = settings.of_state(self.privacy.as_ref()).to_toml();
         Ok(Session {
             number: terms.number,
@@ -255,7 +256,7 @@ impl Parts {
             records,
             has_run_records: model.as_ref().is_none_or(|model| *model.table() == identity_of_table.digest()),
             table: identity_of_table,
-            // A party that serves predictions links no other keys.
+            // A party that serves predictions does not link the run's keys.
             linked: model.is_some(),
             unlinked: None,
             links: None,

@@ -1,4 +1,5 @@
-//! How a secondary agrees on keys for secure sums: the messages of [`fet_privacy::secure_sum::Participant`]'s agreement.
+//! Key agreement of a secondary for secure aggregation: the messages of
+//! [`fet_privacy::secure_sum::Participant`].
 
 use fet_core::message::{Age, Agreed, Backups, Confirmed, PublicKeys, SignedKey};
 use fet_privacy::secure_sum::{self, Participant, PublicKey, SEALED_SHARE, SumError, Terms};
@@ -8,14 +9,14 @@ use super::{SecondaryError, Session};
 use crate::lifetime::Known;
 use crate::state_file::StateError;
 
-/// The file of the ages of other parties' lifetime accounts, in the party's own folder.
+/// File of the ages of other parties' lifetime accounts, in the party's own folder.
 pub(super) const OTHERS: &str = "lifetimes-of-others.json";
-/// The bytes of a signature.
+/// Length of a signature in bytes.
 const SIGNATURE: usize = 64;
 
 impl Session {
-    /// A key for secure sums, from the operating system's randomness. A sum does not depend on its masks, so that runs whose
-    /// noise follows from the experiment's seed still repeat.
+    /// Makes a key for secure aggregation, from the operating system's randomness. A sum does not depend on
+    /// its masks, so that runs with noise from the experiment's seed remain repeatable.
     pub(super) fn make_key(&mut self) -> Result<SignedKey, SecondaryError> {
         if self.sums.as_ref().is_some_and(|sums| !sums.parties().is_empty()) {
             return Err(SumError::AgreedAlready.into());
@@ -44,7 +45,8 @@ impl Session {
         Ok(SignedKey { key: key.0, age, signature: signature.to_vec() })
     }
 
-    /// Derives keys from those of the others, all of which bear the signatures of the identities that it knows.
+    /// Derives keys from the public keys of the other parties. Every public key must have a signature of a
+    /// known identity.
     pub(super) fn agree_on_keys(&mut self, message: &PublicKeys) -> Result<Agreed, SecondaryError> {
         if message.keys.len() != message.parties.len() {
             let rule = format!("must be one for each of {} parties", message.parties.len());
@@ -67,7 +69,7 @@ impl Session {
         Ok(Agreed { backups: Backups { parties, sealed }, signature: signature.to_vec() })
     }
 
-    /// Remembers the ages of the other parties' lifetime accounts, which they have signed; refuses an account that was older
+    /// Remembers the signed ages of the other parties' lifetime accounts; refuses an account that was older
     /// before.
     fn see_ages(&self, message: &PublicKeys) -> Result<(), SecondaryError> {
         let Some(lifetime) = &self.account.lifetime else { return Ok(()) };
@@ -85,7 +87,7 @@ impl Session {
         seen
     }
 
-    /// Takes note that all parties were told the same keys, and keeps the shares of the others' secrets.
+    /// Records that all parties received the same keys, and stores the key shares of the others' secrets.
     pub(super) fn keep_backups(&mut self, message: &Confirmed) -> Result<(), SecondaryError> {
         let sums = self.sums.as_mut().ok_or(SumError::NotAgreed)?;
         let Backups { parties, sealed } = &message.backups;

@@ -1,18 +1,21 @@
-//! A party's ledger: what it has released in a run, written into its folder before it leaves. What that costs is for `account`.
+//! A party's ledger: its releases in a run, written to its folder before they leave. `account` computes their
+//! cost.
 //!
-//! A record holds the round, the attempt, how many parties took part, and a digest of the release, keyed by a secret of the
-//! party: it is the same if the same bytes would leave before masking. A part of the digest is of the sample of records alone. A later session of the run that releases the same again,
-//! as a resumed run does, adds nothing; anything else counts beside it. Of the attempts at a sum in one session the last
-//! counts, since no other is opened.
+//! A record holds the round, the attempt, the number of active parties, and a digest of the release, keyed by
+//! a secret of the party. Two digests are equal if the bytes before masking are equal. One part of the digest
+//! covers only the sample of records. A later session of the run, such as a resumed run, may repeat a release
+//! without cost; any other release counts in addition. Of the attempts at a sum in one session the last
+//! counts, since no other attempt is unmasked.
 //!
-//! *When it is on the disk.* A record is with the operating system before its reply leaves, so that it outlives the process. On
-//! the disk is a reservation for the next releases, made before the first of them: if the machine ends without an orderly end
-//! of the session, what is left of the reservation counts as released. Frozen parties release little, and each of their
-//! records goes to the disk.
+//! *Durability.* The operating system has a record before the reply leaves, so that the record outlives the
+//! process. The disk has a reservation for the next releases, made before the first of them. If the machine
+//! stops without an orderly end of the session, the rest of the reservation counts as released. Frozen
+//! parties release little, and each of their records goes to the disk.
 //!
-//! The ledger is of one run, which its settings identify; runs with others have ledgers of their own. It also is of one set of
-//! terms and keys: releases of rows that were linked by other keys, or with other noise because the primary has another
-//! number of records, would not add up as one run's do. A session with others is refused.
+//! A ledger belongs to one run, which its settings identify; runs with other settings have other ledgers. A
+//! ledger also belongs to one set of terms and keys. Releases of rows that were linked by other keys, or with
+//! other noise because the primary has another number of records, would not add up like those of one run. The
+//! party refuses a session with other terms or keys.
 
 mod counted;
 mod record;
@@ -31,25 +34,27 @@ use crate::state_file::StateError;
 
 /// The ledger of one run.
 pub(super) struct Ledger {
-    /// Nothing where the party keeps its state in memory.
+    /// Journal on disk; `None` if the party keeps its state in memory.
     journal: Option<Journal>,
     path: String,
     start: Record,
-    /// Whether this session has written to it.
+    /// True if this session has written to the ledger.
     started: bool,
-    /// What an earlier session had reserved and did not account for.
+    /// Number of releases that an earlier session reserved without accounting for them, and the number of
+    /// parties.
     lost: Option<(u64, usize)>,
-    /// Releases on the disk before they happen: how many are left, with how many parties.
+    /// Releases reserved on the disk: the number left, and the number of parties.
     reserved: Option<(u64, usize)>,
-    /// How many are reserved at a time; nothing if each goes to the disk.
+    /// Number of releases in a reservation; `None` if each record goes to the disk.
     at_a_time: Option<u64>,
-    /// What earlier sessions released.
+    /// Releases of earlier sessions.
     known: HashSet<Digest>,
     counted: Counted,
 }
 
 impl Ledger {
-    /// The ledger of the run with these settings, and these terms and keys, in `folder`, or in memory. `planned` is how many releases the run has.
+    /// Opens the ledger of the run with these settings, terms and keys, in `folder` or in memory. `planned`
+    /// is the number of releases of the run.
     pub(super) fn open(
         folder: Option<&Path>,
         of: (&[u8; 32], &[u8; 32]),
@@ -96,8 +101,7 @@ impl Ledger {
         let mut booted = None;
         let mut reserved = None;
         for (index, record) in records.iter().enumerate() {
-            let unknown =
-                || self.damaged(format!("is damaged: record {index} is none that this program writes"));
+            let unknown = || self.damaged(format!("is damaged: this program did not write record {index}"));
             match Record::of_bytes(record).ok_or_else(unknown)? {
                 Record::Start { boot, run } if run == own => {
                     (booted, reserved) = (Some(boot), None);
@@ -142,12 +146,13 @@ impl Ledger {
         StateError::Ledger { path: self.path.clone(), rule }
     }
 
-    /// Whether an earlier session released the same.
+    /// Returns true if an earlier session made the same release.
     pub(super) fn knows(&self, digest: &Digest) -> bool {
         self.known.contains(digest)
     }
 
-    /// Whether an earlier session made another release of the sample, and each release must have its own.
+    /// Returns true if an earlier session made another release of the same sample, and each release must have
+    /// its own sample.
     pub(super) fn knows_sample(&self, digest: &Digest) -> bool {
         let Counting { frozen, sampled } = self.counted.counting();
         sampled
@@ -155,29 +160,29 @@ impl Ledger {
             && self.known.iter().any(|known| sample(known) == sample(digest) && known != digest)
     }
 
-    /// Whether earlier sessions released anything.
+    /// Returns true if earlier sessions made any release.
     pub(super) fn knows_any(&self) -> bool {
         !self.known.is_empty()
     }
 
-    /// What was released so far.
+    /// Returns the releases so far.
     pub(super) fn counted(&self) -> &Counted {
         &self.counted
     }
 
-    /// What was released so far, with another release.
+    /// Returns the releases so far, with another release.
     pub(super) fn with(&self, entry: Entry) -> Counted {
         let mut counted = self.counted.clone();
         counted.add(entry);
         counted
     }
 
-    /// How many records it has.
+    /// Returns the number of records in the ledger.
     pub(super) fn records(&self) -> u64 {
         self.journal.as_ref().map_or(0, Journal::records)
     }
 
-    /// Refuses to go on from a state that was saved when there were more records.
+    /// Refuses to continue from a state that was saved when the ledger had more records.
     pub(super) fn check_records(&self, saved: u64) -> Result<(), StateError> {
         if self.records() >= saved {
             return Ok(());
@@ -185,7 +190,7 @@ impl Ledger {
         Err(self.damaged(format!("has {} records; when the state was saved it had {saved}", self.records())))
     }
 
-    /// Writes a release down. If this fails nothing may leave; what was written counts.
+    /// Writes a release. If this fails, the release must not leave; a record that was written still counts.
     pub(super) fn write(&mut self, entry: Entry) -> Result<(), StateError> {
         if self.journal.is_some() {
             self.begin()?;
@@ -204,9 +209,9 @@ impl Ledger {
         Ok(())
     }
 
-    /// Begins the session in the file, with what an earlier one had lost.
+    /// Begins the session in the file, after a record of the releases that an earlier session lost.
     fn begin(&mut self) -> Result<(), StateError> {
-        // First what was lost: with the start of another session the open reservation is forgotten.
+        // The lost releases come first: the start of another session cancels the open reservation.
         if let Some((count, active)) = self.lost {
             self.append(Record::Lost { count, active }, true)?;
             self.lost = None;
@@ -238,23 +243,24 @@ impl Ledger {
 impl Drop for Ledger {
     fn drop(&mut self) {
         if self.reserved.is_some() {
-            // Without it the rest of the reservation counts, if the machine ends: more than was released, never less.
+            // Without this record, the rest of the reservation counts if the machine stops: at least as much
+            // as was released.
             let _ = self.append(Record::Close, true);
         }
     }
 }
 
-/// A run's name, by which its ledger and the lifetime account know it.
+/// Returns the name that identifies a run to its ledger and to the lifetime account.
 fn run_name(settings_hash: &[u8; 32]) -> [u8; 32] {
     fet_io::sha256(&[b"fet ledger".as_slice(), settings_hash, &RESULTS_VERSION.to_le_bytes()].concat())
 }
 
-/// The same in the form that is in the file's name.
+/// Returns the short form of a run's name, as in the file's name.
 pub(super) fn short_name(settings_hash: &[u8; 32]) -> String {
     fet_io::hex(&run_name(settings_hash)[..8])
 }
 
-/// What tells one start of the machine from another; zeros where it is unknown.
+/// Returns an id of the machine's current boot; zeros if it is unknown.
 fn boot() -> [u8; 16] {
     let id = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     if id.is_empty() {
@@ -284,8 +290,8 @@ mod tests {
         ledger.counted.tallies()[0].iter().collect()
     }
 
-    /// The process is killed: nothing runs after the last release. On the same machine its records are there; if the machine
-    /// ended, the rest of the reservation of five counts too, once.
+    /// The process is killed after the last release. On the same boot its records are there; after a reboot,
+    /// the rest of the reservation of five also counts, once.
     #[test]
     fn a_session_that_was_killed_has_counted_and_one_whose_machine_ended_counts_what_was_reserved() {
         for (boot, expected) in [(1, vec![(3, 2)]), (2, vec![(3, 5)]), (0, vec![(3, 5)])] {
@@ -301,7 +307,7 @@ mod tests {
             let expected = [expected, vec![(4, 1)]].concat();
             let again = counts(&open(folder.path(), boot));
             let expected = if boot == 0 { vec![(3, 5), (4, 5)] } else { expected };
-            assert_eq!(again, expected, "what was lost counts once, boot {boot}");
+            assert_eq!(again, expected, "lost releases count once, boot {boot}");
         }
     }
 
@@ -315,7 +321,8 @@ mod tests {
         assert_eq!(counts(&open(folder.path(), 9)), [(3, 3)]);
     }
 
-    /// A reservation covers releases with as many parties as it names: with fewer another is made.
+    /// A reservation covers releases with at least its number of parties: fewer parties need another
+    /// reservation.
     #[test]
     fn a_reservation_knows_the_fewest_parties() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -339,7 +346,7 @@ mod tests {
         drop(ledger);
         let mut ledger = open(folder.path(), 1);
         assert_eq!([0, 1, 2, 9].map(|digest| ledger.knows(&[digest; 24])), [false, false, true, true]);
-        // In another session no attempt replaces one of before: both may be opened.
+        // In another session, no attempt replaces an earlier one: both may be unmasked.
         ledger.write(entry(2, 1, 1, 8)).expect("written");
         assert_eq!(counts(&ledger), [(1, 1), (2, 2)]);
     }
@@ -394,7 +401,8 @@ mod tests {
         refused(&["a run with other terms", "other keys"]);
     }
 
-    /// Portions of a pass share a sample; a portion with another sample belongs to another pass, though each was released once.
+    /// Portions of a pass share a sample. A portion with another sample belongs to another pass, even if each
+    /// portion was released once.
     #[test]
     fn a_frozen_party_that_samples_counts_a_pass_for_each_sample() {
         let entry = |round, sample: u8| Entry {
@@ -414,7 +422,7 @@ mod tests {
         }
     }
 
-    /// A sample that an earlier session released may leave as it was, and in no other form.
+    /// A sample that an earlier session released may leave again unchanged, and in no other form.
     #[test]
     fn a_sample_is_known_by_its_part_of_the_digest() {
         let folder = tempfile::tempdir().expect("a folder");

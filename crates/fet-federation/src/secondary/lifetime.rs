@@ -1,7 +1,8 @@
 //! A session's part in the party's lifetime account.
 //!
-//! The party opens the account when it joins, and reserves the planned run before the first release leaves. It reserves more before the
-//! run exceeds the reservation, and replaces the reservation by the actual releases when the session ends.
+//! The party opens the account when it joins, and reserves the planned run before the first release leaves.
+//! It reserves more before the run exceeds the reservation, and replaces the reservation by the actual
+//! releases when the session ends.
 
 use std::path::Path;
 
@@ -15,32 +16,32 @@ use super::{LifetimePlace, Own, SecondaryError, Tell, ledger};
 use crate::lifetime::{About, Lifetime, RunLoss, add};
 use crate::report::RESULTS_VERSION;
 
-/// The reason why a rehearsal has no bound.
+/// The reason why a rehearsal is unbounded.
 const REHEARSAL: &str = "it was a rehearsal: its noise follows from the experiment's seed and hides nothing";
 
 /// A session's part in the lifetime account.
 pub(super) struct Spending {
     account: Lifetime,
-    /// The run as the account has it.
+    /// The run in the account.
     run: RunLoss,
-    /// The loss of all other runs.
+    /// Loss of all other runs.
     others: Total,
     limit: f64,
     rehearsal: bool,
     standing: Standing,
-    /// The releases that this session has reserved last.
+    /// Releases in the session's last reservation.
     reserved: Option<Vec<Tally>>,
     settled: bool,
 }
 
-/// The run that a party joins, for its lifetime account.
+/// A run that a party joins, for its lifetime account.
 pub(super) struct Joining<'a> {
     /// The party's own folder.
     pub(super) folder: &'a Path,
     /// The run's name.
     pub(super) name: String,
     pub(super) about: About,
-    /// The noise follows from the experiment's seed.
+    /// True if the noise is derived from the experiment's seed.
     pub(super) rehearsal: bool,
     pub(super) policy: &'a Policy,
     /// Receives warnings for the operator.
@@ -48,7 +49,7 @@ pub(super) struct Joining<'a> {
 }
 
 impl<'a> Joining<'a> {
-    /// The run with these settings.
+    /// Makes the description of a run with these settings.
     pub(super) fn new(own: &'a Own, place: &'a LifetimePlace, privacy: &dyn PrivacyMechanism) -> Self {
         let hash = fet_io::sha256(own.settings.of_state(privacy).to_toml().as_bytes());
         let about = About {
@@ -72,7 +73,8 @@ impl<'a> Joining<'a> {
 }
 
 impl Spending {
-    /// Opens the account and begins a session of the run in it; refuses a run that would pass the limit if it goes as planned.
+    /// Opens the account and begins a session of the run in it; refuses a run whose planned loss would exceed
+    /// the limit.
     pub(super) fn join(
         joining: Joining<'_>,
         privacy: &dyn PrivacyMechanism,
@@ -86,14 +88,15 @@ impl Spending {
         let unknown = account.unknown_ledgers();
         if !unknown.is_empty() {
             tell(format!(
-                "{}: the lifetime account does not know the releases of {} ledgers of former versions (ledger-{}). Add them with \
-                 `fet ledger add`, by `noise_multiplier` and `releases` in the reports of their runs",
+                "{}: the lifetime account does not know the releases of {} ledgers of former versions \
+                 (ledger-{}). Add them with `fet ledger add`: `noise_multiplier` and `releases` are in \
+                 the reports of their runs",
                 folder.display(),
                 unknown.len(),
                 unknown.join(", ledger-")
             ));
             if limit > 0.0 {
-                let rule = "needs the releases of former versions in the account; the party's log names them";
+                let rule = "needs the releases of former versions in the account; the party's log names their ledgers";
                 return refuse(rule.to_string());
             }
         }
@@ -102,7 +105,7 @@ impl Spending {
         let plan = loss(privacy, releases, &planned(releases, privacy.freezes_secondaries()), rehearsal);
         let mut with_plan = others.clone();
         run.iter().flat_map(|run| &run.lost).chain([&plan]).for_each(|loss| add(&mut with_plan, loss));
-        // The run has cost something, and comes to its plan if it goes as planned: the larger counts.
+        // The larger of the loss so far and the loss with the planned run counts.
         let spent = account.total().epsilon(delta);
         let epsilon = with_plan.epsilon(delta).max(spent);
         if limit > 0.0 && !within(epsilon, limit) {
@@ -127,17 +130,17 @@ impl Spending {
         Ok(Self { account, run, others, limit, rehearsal, standing, reserved: None, settled: false })
     }
 
-    /// The party's own folder.
+    /// Returns the party's own folder.
     pub(super) fn folder(&self) -> &Path {
         self.account.folder()
     }
 
-    /// The state of the account, as the party says it when it joins.
+    /// Returns the state of the account that the party reports when it joins.
     pub(super) fn standing(&self) -> Standing {
         self.standing
     }
 
-    /// The state of the account in words, for the operator.
+    /// Returns the state of the account in words, for the operator.
     pub(super) fn words(&self) -> String {
         let Standing { earlier, epsilon, delta, .. } = self.standing;
         let limit = match self.limit {
@@ -163,7 +166,7 @@ impl Spending {
         self.reserved.as_deref() == Some(releases)
     }
 
-    /// Reserves releases of the run, in all; refuses where they would pass the limit.
+    /// Reserves the run's total releases; refuses if they would exceed the limit.
     pub(super) fn reserve(
         &mut self,
         privacy: &dyn PrivacyMechanism,
@@ -210,7 +213,7 @@ impl Spending {
     }
 }
 
-/// The loss of releases, in numbers that a file can hold.
+/// Returns the loss of releases, in numbers that a file can hold.
 fn loss(privacy: &dyn PrivacyMechanism, releases: &Releases, made: &[Tally], rehearsal: bool) -> Loss {
     let made_any = made.iter().any(|tally| tally.releases() > 0);
     if rehearsal && made_any {

@@ -10,12 +10,12 @@ use rand::Rng;
 
 use super::{Challenged, Of, SecondaryError, Session};
 
-/// The seed of the linker of secondary `number` (from 1); both sides of the linker know it.
+/// Returns the seed of the linker of secondary `number` (from 1); both sides of the linker know it.
 pub fn linking_seed(seed: u64, number: usize) -> u64 {
     stream(seed, number, Purpose::Linking, 0).next_u64()
 }
 
-/// The similarity of a row's best link, where the linker gives any.
+/// Returns the similarity of a row's best link, if the linker returns similarities.
 fn best(links: &Links, row: usize) -> Option<f64> {
     links.similarities(row)?.first().map(|best| f64::from(*best))
 }
@@ -40,7 +40,8 @@ impl Session {
             }
             self.queries = Some(message.keys.clone());
         }
-        // From here on it searches its records. Also a search that fails may tell something of them: there is no second.
+        // From here on, the party searches its records. Even a failed search may disclose something about
+        // them, so that no second search is allowed.
         self.linked = true;
         self.received.keys(&message.keys);
         self.begin(message.keys, Of::Run)
@@ -85,7 +86,7 @@ impl Session {
         self.keep(&links, *of)
     }
 
-    /// What is wrong with the party's own keys is for its operator; a refusal goes to the primary.
+    /// Reports a problem with the party's own keys to its operator only; the refusal goes to the primary.
     fn private(&self, error: LinkError) -> SecondaryError {
         if let LinkError::Own { .. } = error {
             (self.tell)(error.to_string());
@@ -94,23 +95,24 @@ impl Session {
         error.into()
     }
 
-    /// Tells the operator how many of the primary's records have no link, which nothing else shows.
+    /// Tells the operator how many of the primary's records lack a link, which no other output shows.
     fn tell_unlinked(&self, links: &Links) {
         let Some(floor) = self.linker.about().floor else { return };
         let unlinked = |row: &usize| best(links, *row).is_some_and(|best| best <= f64::from(floor));
         let none = (0..links.rows()).filter(unlinked).count();
         if none > 0 {
             (self.tell)(format!(
-                "{}: {none} of the primary's {} records have no link with it; what the model sees there are other records of it \
-                 (`fet data show` and `fet link` tell how keys are written)",
+                "{}: {none} of the primary's {} records have no link with it; the model sees unrelated \
+                 records of this party instead. `fet data show` and `fet link` show how keys are \
+                 written",
                 self.records.scaled.name,
                 links.rows()
             ));
         }
     }
 
-    /// Tells the operator how many of these rows have a best link that is worse than all of the training rows' by more than a
-    /// standard deviation: their keys are far from any record.
+    /// Tells the operator how many of these rows have keys far from any record: their best link is worse than
+    /// that of every training row by more than a standard deviation.
     fn tell_far(&self, links: &Links, rows: impl Iterator<Item = usize>, which: &str) {
         let Some(range) = &self.records.scaled.preparing.similarities else { return };
         let (mut of, mut far, mut first) = (0, 0, 0);

@@ -1,4 +1,5 @@
-//! A party's finished model: its best parameters, and how its records were prepared for them. It is the party's own file.
+//! A party's finished model: its best parameters, and the preparation of its records. The party keeps the
+//! file.
 
 use fet_core::experiment::CommonSettings;
 use fet_core::message::Terms;
@@ -15,10 +16,10 @@ use crate::state_file::{StateError, StateFile};
 pub(super) struct Model {
     pub(super) party: String,
     pub(super) number: usize,
-    /// The common settings that it was trained with.
+    /// Common settings of the training.
     pub(super) settings: String,
     pub(super) preparing: Preparing,
-    /// The digest of the table that it was trained on.
+    /// Digest of the training table.
     pub(super) table: [u8; 32],
 }
 
@@ -26,7 +27,7 @@ pub(super) struct Model {
 #[derive(Debug, Clone)]
 pub struct Finished {
     model: Model,
-    /// Its parameters by name.
+    /// Parameters by name.
     pub(super) parameters: Parameters,
 }
 
@@ -43,17 +44,19 @@ impl Finished {
         Ok(Self { model, parameters: file.parameters })
     }
 
-    /// The digest of the table that it was trained on.
+    /// Returns the digest of the training table.
     pub(super) fn table(&self) -> &[u8; 32] {
         &self.model.table
     }
 
-    /// Whether it is of the secondary of this number, from 1, in a run of these settings.
+    /// Returns true if the model belongs to the secondary with this number, from 1, in a run with these
+    /// settings.
     pub fn is_of(&self, number: usize, settings: &CommonSettings) -> bool {
         self.model.number == number && self.model.settings == settings.to_toml()
     }
 
-    /// How records are prepared for it; refuses another party's model, or one of other settings.
+    /// Returns the preparation of records for the model; refuses the model of another party or of other
+    /// settings.
     pub(super) fn preparing(
         &self,
         terms: &Terms,
@@ -65,7 +68,8 @@ impl Finished {
         Ok(self.model.preparing.clone())
     }
 
-    /// How records are prepared where training goes on from it; refuses another party's model.
+    /// Returns the preparation of records for training that begins with the model; refuses another party's
+    /// model.
     pub(super) fn beginning(&self, terms: &Terms) -> Result<Preparing, SecondaryError> {
         let Model { party, number, preparing, .. } = &self.model;
         if (party, *number) != (&terms.name, terms.number) {

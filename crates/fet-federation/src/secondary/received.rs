@@ -1,9 +1,11 @@
-//! What a party has received that its representations follow from: the terms, the primary's keys, gradients and averages.
+//! Digests of everything received that a party's representations depend on: the terms, the primary's keys,
+//! gradients and averages.
 //!
-//! A release is a function of the party's records, of the request for it, and of these. Noise and the account's digest of
-//! a release follow from a digest of them, so that whether two releases bear the same noise, or count once, follows from
-//! what the primary sent and never from what the records are: otherwise whoever may ask again under other keys could tell
-//! two tables apart by comparing bytes. A run has one set of terms and keys, also after a restart (`ledger`).
+//! A release is a function of the party's records, of the request for the release, and of these messages.
+//! Noise, and the account's digest of a release, are derived from their digest. The primary's messages
+//! therefore determine whether two releases have the same noise, or count once; the records do not.
+//! Otherwise, a primary that may ask again with other keys could distinguish two tables by comparing bytes. A
+//! run has one set of terms and keys, even after a restart (`ledger`).
 
 use fet_core::data::{Keys, Sealed};
 use fet_core::message::{Backward, Forward, LoadParameters, Parts, Terms};
@@ -11,19 +13,19 @@ use sha2::{Digest as _, Sha256};
 
 use crate::report::RESULTS_VERSION;
 
-/// Digests of what was received.
+/// Digests of the received messages.
 #[derive(Debug, Clone)]
 pub(super) struct Received {
     terms: [u8; 32],
-    /// The terms and the keys that were linked.
+    /// Digest of the terms and of the linked keys.
     run: [u8; 32],
-    /// These, and all that the model learned from.
+    /// Digest of terms and keys, and of everything that the model learned from.
     all: [u8; 32],
 }
 
 impl Received {
-    /// What all parties agreed to, and what this one was told of its place. `settings` is this party's own copy of the common
-    /// settings.
+    /// Starts with the terms of all parties, and with the terms for this party only. `settings` is this
+    /// party's own copy of the common settings.
     pub(super) fn new(settings: &str, terms: &Terms) -> Self {
         let hash = Sha256::new().chain_update(common(settings, terms));
         let standardise = [u8::from(terms.standardise.keys), u8::from(terms.standardise.features)];
@@ -32,7 +34,7 @@ impl Received {
         Self { terms, run: terms, all: terms }
     }
 
-    /// The primary's keys, which are linked.
+    /// Adds the primary's keys, which are linked.
     pub(super) fn keys(&mut self, keys: &Keys) {
         let mut hash = Sha256::new().chain_update(b"keys").chain_update(self.run);
         hash.update((keys.rows() as u64).to_le_bytes());
@@ -51,7 +53,7 @@ impl Received {
         self.linked(hash);
     }
 
-    /// The answer to a linker's challenge.
+    /// Adds the answer to a linker's challenge.
     pub(super) fn answer(&mut self, answer: &Sealed) {
         let hash = Sha256::new().chain_update(b"answer").chain_update(self.run);
         self.linked(hash.chain_update(answer.bytes()));
@@ -62,7 +64,7 @@ impl Received {
         self.all = self.run;
     }
 
-    /// A gradient, for the release that was `asked` for.
+    /// Adds a gradient for the release with the request digest `asked`.
     pub(super) fn gradient(&mut self, asked: &[u8; 32], message: &Backward) {
         let Backward { round, gradient, learning_rate } = message;
         let hash = Sha256::new().chain_update(b"gradient").chain_update(self.all).chain_update(asked);
@@ -70,7 +72,7 @@ impl Received {
         self.learned(hash, gradient.values());
     }
 
-    /// Averaged parameters.
+    /// Adds averaged parameters.
     pub(super) fn averages(&mut self, message: &LoadParameters) {
         let hash = Sha256::new().chain_update(b"averages").chain_update(self.all);
         self.learned(hash.chain_update(message.round.key().to_le_bytes()), message.parameters.values());
@@ -81,28 +83,30 @@ impl Received {
         self.all = hash.finalize().into();
     }
 
-    /// The terms.
+    /// Returns the digest of the terms.
     pub(super) fn terms(&self) -> &[u8; 32] {
         &self.terms
     }
 
-    /// The terms and the keys: the same in every session of a run whose releases are counted.
+    /// Returns the digest of terms and keys, which is equal in every session of a run whose releases are
+    /// counted.
     pub(super) fn run(&self) -> &[u8; 32] {
         &self.run
     }
 
-    /// Everything.
+    /// Returns the digest of everything.
     pub(super) fn all(&self) -> &[u8; 32] {
         &self.all
     }
 
-    /// Goes on from a state that was saved after all this.
+    /// Continues from a state that was saved with this digest of everything.
     pub(super) fn continue_from(&mut self, all: [u8; 32]) {
         self.all = all;
     }
 }
 
-/// A digest of a request for a training release: the rows, and the parties, by whose number blocks are clipped.
+/// Returns a digest of a request for a training release. It covers the rows and the parties; the number of
+/// parties determines the clipping bound.
 pub(super) fn forward(message: &Forward) -> [u8; 32] {
     let hash = Sha256::new().chain_update(b"forward").chain_update(message.round.key().to_le_bytes());
     let mut hash = hash.chain_update(message.attempt.map_or([0xff; 4], u32::to_le_bytes));
@@ -113,7 +117,7 @@ pub(super) fn forward(message: &Forward) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// A digest of the terms that are the same for all parties.
+/// Returns a digest of the terms that all parties share.
 pub(super) fn common(settings: &str, terms: &Terms) -> [u8; 32] {
     let hash = Sha256::new().chain_update(b"fet terms, 2").chain_update(fet_io::sha256(settings.as_bytes()));
     let hash = hash.chain_update(RESULTS_VERSION.to_le_bytes());
@@ -129,7 +133,7 @@ pub(super) fn common(settings: &str, terms: &Terms) -> [u8; 32] {
     .into()
 }
 
-/// Adds values, bit for bit.
+/// Adds values to a hash, bit for bit.
 pub(super) fn update(hash: &mut Sha256, values: &[f32]) {
     let mut bytes = [0u8; 4096];
     for values in values.chunks(1024) {

@@ -1,4 +1,4 @@
-//! What a secondary sends: noisy representations, alone or hidden in a sum, and averaged parameters.
+//! Releases of a secondary: noisy representations, alone or hidden in a sum, and averaged parameters.
 
 use fet_core::message::{Block, Forward, LoadParameters, Masked, Reply, Round, ShareParameters, Words};
 use fet_core::parameters::Parameters;
@@ -14,7 +14,7 @@ use super::{SecondaryError, Session};
 use crate::secret_sum::{self, PARAMETER_RANGE, PARAMETERS, REPRESENTATION};
 
 impl Session {
-    /// Refuses a set of parties that this one does not belong to.
+    /// Refuses a set of parties without this party.
     pub(super) fn check_parties(&self, field: &'static str, parties: &[u32]) -> Result<(), SecondaryError> {
         let own = self.number as u32 - 1;
         let sound = parties.is_sorted_by(|a, b| a < b)
@@ -27,7 +27,7 @@ impl Session {
         Err(SecondaryError::Message { field, rule, value: shortened(parties.iter()) })
     }
 
-    /// Refuses a set of parties that this one does not belong to, and an attempt that does not fit the aggregator.
+    /// Refuses a set of parties without this party, and an attempt that does not fit the aggregator.
     pub(super) fn check_active(
         &self,
         round: Round,
@@ -53,7 +53,7 @@ impl Session {
         Ok(())
     }
 
-    /// The bounded representation as it is sent.
+    /// Returns the reply with the clipped representation: noisy, and masked if it is part of a sum.
     pub(super) fn release(
         &mut self,
         bounded: Vec<f32>,
@@ -74,15 +74,15 @@ impl Session {
         if self.privacy.is_identity() && attempt.is_none() {
             return Ok(Reply::Representation(block(bounded)));
         }
-        // Another attempt at a round is another release: its noise is drawn anew.
+        // Another attempt at a round is another release with its own noise.
         let number = u64::from(message.attempt.unwrap_or(0));
         let mut drawn_from = content(&[], &over, &message.active, &[]);
         if !self.privacy.is_identity() {
             let context = self.context(attempt.is_some());
             let released = content(&context, &over, &message.active, &bounded);
             self.count(message, &released)?;
-            // A simulated seed is no secret: its noise does not follow from the values, so that devices that round
-            // differently can be compared.
+            // A simulated seed is not a secret. Its noise does not depend on the values, so that devices that
+            // round differently can be compared.
             if !self.seed.is_simulated() {
                 drawn_from = released;
             }
@@ -108,8 +108,9 @@ impl Session {
         Ok(Reply::Representation(block(values)))
     }
 
-    /// Digest of all that the sample of a release follows from: the request and its context. The noise follows from these
-    /// and the values, so that a release is the same as an earlier one in its sample and its noise, or in neither.
+    /// Returns a digest of everything that determines the sample of a release: the request and its context.
+    /// The noise depends on these and on the values. A release therefore equals an earlier one in both its
+    /// sample and its noise, or in neither.
     pub(super) fn sample(&self, message: &Forward) -> [u8; 32] {
         let context = self.context(message.attempt.is_some());
         let hash =
@@ -117,10 +118,12 @@ impl Session {
         hash.chain_update(context).chain_update(received::forward(message)).finalize().into()
     }
 
-    /// What a release follows from besides the request and its own values: all that was received, the sample of the only
-    /// release of a frozen party, and, of a sum, the session. All parties of a session have its transcript, so that either all
-    /// of them add other noise than in an earlier one or none does; were each to repeat its own, whoever has some repeat
-    /// and others not would take the noise of the former off.
+    /// Returns the context of a release, which determines it together with the request and the values.
+    ///
+    /// The context covers all that was received, the sample of the single release of a frozen party, and, for
+    /// a sum, the session. All parties of a session have its transcript, so that either all or none of them
+    /// use other noise than in an earlier session. If each party repeated its own noise, a primary could have
+    /// only some parties repeat theirs, and subtract their noise.
     fn context(&self, summed: bool) -> Vec<u8> {
         let mut context = self.received.all().to_vec();
         if let Some(chosen) = &self.chosen {
@@ -154,7 +157,7 @@ impl Session {
         Ok(Masked { shape, words, bits: units.bits, commitment })
     }
 
-    /// The parameters that the method averages, in the clear or hidden in a sum.
+    /// Returns the parameters that the method averages, in the clear or hidden in a sum.
     pub(super) fn share_parameters(&mut self, message: ShareParameters) -> Result<Reply, SecondaryError> {
         let asked = Asked::Share(message.clone());
         if let Some(reply) = self.guard.repeated(&asked) {
@@ -180,7 +183,7 @@ impl Session {
         Ok(Reply::MaskedParameters(Words { words, commitment }))
     }
 
-    /// Takes averaged parameters; refuses any that the method does not average.
+    /// Loads averaged parameters; refuses parameters that the method does not average.
     pub(super) fn load_parameters(&mut self, message: &LoadParameters) -> Result<(), SecondaryError> {
         let own = self.shared_parameters()?;
         let names = |parameters: &Parameters| -> Vec<(String, Vec<usize>)> {
@@ -209,9 +212,10 @@ impl Session {
     }
 }
 
-/// A digest of a release and of all that it follows from: noise follows from it, so that the same release bears the same
-/// noise when it is asked for again, and any other release another. The values are the same where the rest is; they are in it
-/// for devices that compute differently from one time to the next.
+/// Returns a digest of a release and of everything that determines it. The noise is derived from the digest,
+/// so that a repeated release has the same noise, and any other release has other noise. The values are
+/// determined by the other content; they are included for devices that do not compute the same values every
+/// time.
 fn content(context: &[u8], over: &[u8; 32], active: &[u32], values: &[f32]) -> [u8; 32] {
     let mut hash =
         Sha256::new().chain_update(b"fet release, 2").chain_update((context.len() as u64).to_le_bytes());
@@ -227,16 +231,16 @@ fn list(names: &[(String, Vec<usize>)]) -> String {
     shortened(names.iter())
 }
 
-/// The first few items that a peer sent: a refusal must not repeat all of them.
+/// Returns the first few items that a peer sent, so that a refusal does not repeat all of them.
 fn shortened<T: std::fmt::Debug>(all: impl ExactSizeIterator<Item = T>) -> String {
     const SHOWN: usize = 8;
     let (count, first) = (all.len(), all.take(SHOWN).collect::<Vec<_>>());
     if count > SHOWN { format!("{first:?} and {} more", count - SHOWN) } else { format!("{first:?}") }
 }
 
-/// Refuses values outside the range of a sum, before they wrap around.
+/// Refuses values outside the range of a sum before they wrap around.
 fn check_range(values: &[f32], range: f64, what: &'static str) -> Result<(), SecondaryError> {
-    // The refusal reaches the primary: it says nothing of the value.
+    // The refusal reaches the primary, so it does not contain the value.
     let outside = values.iter().any(|value| !value.is_finite() || f64::from(value.abs()) > range);
     if outside { Err(SecondaryError::OutOfRange { what, range }) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! A party's training step: encodes and bounds the neighbours of a batch, and runs the backward pass.
+//! A party's training step: encodes and clips the neighbours of a batch, and runs the backward pass.
 
 use burn::tensor::{Int, Tensor, TensorData};
 use fet_core::data::Matrix;
@@ -20,7 +20,7 @@ use crate::lanes::filled;
 type Encoded = (Vec<f32>, [usize; 3]);
 
 impl Session {
-    /// Answers a request for representations, if the guard lets it pass.
+    /// Answers a request for representations, if the request validator allows it.
     pub(super) fn forward(&mut self, message: Forward) -> Result<Reply, SecondaryError> {
         if of(message.round) == Of::New {
             return self.represent_new(&message);
@@ -43,7 +43,7 @@ impl Session {
         self.check_active(message.round, &message.active, message.attempt)?;
         self.links_of(of(message.round))?;
         let training = message.round.is_training();
-        // What is protected is computed for the rows that were asked for, and no others.
+        // Protected representations are computed only for the requested rows.
         let alone = training || !self.privacy.is_identity();
         if !alone && let Some((values, shape)) = self.encoded_once(message, &rows)? {
             return self.release(values, shape, message);
@@ -57,7 +57,7 @@ impl Session {
             _ => Pass::evaluation(),
         };
         if training {
-            // The encoder forgets the last pass. If this one is refused below there is nothing to learn from.
+            // The encoder discards the last pass. If this pass is refused below, no pass can be learned from.
             self.pending = None;
         }
         let encoded = self.encoder.forward(&batch, &mut pass, training);
@@ -87,7 +87,8 @@ impl Session {
         Ok(reply)
     }
 
-    /// What the model makes of the rows of an evaluation, where several of those have the same neighbours.
+    /// Returns the model's representations of the rows of an evaluation, if several of these rows have the
+    /// same neighbours.
     fn encoded_once(&mut self, message: &Forward, rows: &[usize]) -> Result<Option<Encoded>, SecondaryError> {
         let Some(links) = self.links.as_ref().filter(|_| self.queries.is_none()) else { return Ok(None) };
         let Some(plan) = self.evaluated.plan(message.round, rows, links, self.guard.schedule()) else {
@@ -107,7 +108,8 @@ impl Session {
         Ok(Some((self.evaluated.complete(&plan, fresh), [rows.len(), positions, width])))
     }
 
-    /// What the model makes of these rows' neighbours at evaluation, before bounding, noise and mask: [n, K·H].
+    /// Returns the model's representations of these rows' neighbours at evaluation, before clipping, noise
+    /// and mask: [n, K·H].
     pub(super) fn encoded(&mut self, rows: &[usize]) -> Result<Matrix<f32>, SecondaryError> {
         let (round, named) = (Round::Probe { batch: u32::MAX }, rows.iter().map(|&row| row as u32).collect());
         let message = Forward { round, rows: named, active: Vec::new(), attempt: None };
@@ -118,8 +120,8 @@ impl Session {
         Ok(Matrix::new(positions * width, host(encoded)))
     }
 
-    /// The scaled features and keys of the record that is shown first for each of these rows; of the most similar one where
-    /// none is.
+    /// Returns the scaled features and keys of the record that is shown first for each of these rows. If no
+    /// record is shown for a row, the most similar record is used.
     pub(super) fn nearest_records(&self, rows: &[usize]) -> Result<[Matrix<f32>; 2], SecondaryError> {
         let links = self.links.as_ref().ok_or(SecondaryError::NotLinked)?;
         let shown = self.shown(rows)?.into_iter().zip(rows);
@@ -129,8 +131,8 @@ impl Session {
         Ok([scaled.features.select_rows(&nearest), scaled.keys.select_rows(&nearest)])
     }
 
-    /// The records that are shown for each of these rows. Where they are chosen for each release, and no release is the only
-    /// one, those that would be chosen from the whole table.
+    /// Returns the records that are shown for each of these rows. If records are chosen again for each
+    /// release, the result is the choice from the whole table.
     pub(super) fn shown(&self, rows: &[usize]) -> Result<Vec<Vec<usize>>, SecondaryError> {
         let links = self.links.as_ref().ok_or(SecondaryError::NotLinked)?;
         let shown = |row: usize| -> Vec<usize> {
@@ -144,8 +146,8 @@ impl Session {
         Ok(rows.iter().map(|&row| shown(row)).collect())
     }
 
-    /// Counts the blocks that the bounding makes zeros because they hold NaN or infinity; the party's operator hears of the
-    /// first, and of all at the end.
+    /// Counts the blocks that clipping sets to zero because they hold NaN or infinity. The party's operator
+    /// is warned at the first such block, and gets the total at the end.
     fn count_unbounded(&mut self, encoded: &Tensor<3>) {
         let found = host(unbounded_blocks(encoded).float()).iter().filter(|&&one| one > 0.0).count();
         if found > 0 && self.blanked == 0 {
@@ -196,7 +198,7 @@ impl Session {
         Ok(())
     }
 
-    /// The rows of a message as indices, checked to be rows of the primary.
+    /// Returns the rows of a message as indices, and checks that they are rows of the primary.
     fn rows(&self, message: &Forward) -> Result<Vec<usize>, SecondaryError> {
         let rows: Vec<usize> = message.rows.iter().map(|&row| row as usize).collect();
         let all = match of(message.round) {
@@ -218,8 +220,8 @@ impl Session {
         }
     }
 
-    /// Each distinct neighbour of the batch once, and the neighbour of each place. `rows` are those of the message, or more to
-    /// fill a batch.
+    /// Returns each distinct neighbour of the batch once, and the neighbour of each place. `rows` are those
+    /// of the message, or more to fill a batch.
     fn batch(&mut self, message: &Forward, rows: &[usize]) -> Result<NeighbourBatch, SecondaryError> {
         if self.queries.is_some() {
             return self.selected_batch(message);
@@ -281,7 +283,7 @@ impl Session {
         })
     }
 
-    /// The same for neighbours chosen for this release, where a place may be empty.
+    /// Returns the batch of neighbours chosen for this release, where a place may be empty.
     fn selected_batch(&mut self, message: &Forward) -> Result<NeighbourBatch, SecondaryError> {
         let places = self.places(message)?;
         let mut distinct: Vec<usize> =
@@ -298,7 +300,7 @@ impl Session {
             .map(|place| place.map_or(nobody, |(record, _)| self.scratch[record as usize] as i32))
             .collect();
         distinct.iter().for_each(|&record| self.scratch[record] = u32::MAX);
-        // A blank has no weight; without similarities all others have the same.
+        // A blank record has no weight; without similarities all other records have equal weights.
         let similar = self.linker.about().similarities;
         let similarity = |place: &Option<(u32, f32)>| match *place {
             Some((_, similarity)) if similar => similarity,
@@ -319,8 +321,8 @@ impl Session {
             (with_nobody(&self.records.scaled.keys), with_nobody(&self.records.scaled.features));
         let mut slots = Tensor::<1, Int>::from_data(TensorData::from(slots.as_slice()), &device);
         if message.round.is_training() {
-            // A dropout mask is drawn for a place, never for the n-th distinct record: otherwise a record that joins would shift the
-            // masks of all others, and change rows that it is no neighbour of.
+            // A dropout mask belongs to a place, never to the n-th distinct record. Otherwise an added record
+            // would shift the masks of all other records, and change rows that do not have it as a neighbour.
             (keys, features) = (keys.select(0, slots.clone()), features.select(0, slots));
             slots = Tensor::arange(0..keys.dims()[0] as i64, &device);
         }
@@ -336,8 +338,9 @@ impl Session {
         })
     }
 
-    /// The records that fill the places of the rows of a message. If every row is released once, in several batches, the first
-    /// batch selects for all rows, so that the limit on the rows that a record serves holds over all batches.
+    /// Returns the records that fill the places of the rows of a message. If every row is released once, in
+    /// several batches, the first batch selects for all rows, so that the limit on the rows of a record holds
+    /// over all batches.
     fn places(&mut self, message: &Forward) -> Result<Places, SecondaryError> {
         let Round::Once { .. } = message.round else {
             return self.choose(message, &self.sample(message));
@@ -356,12 +359,12 @@ impl Session {
         Ok(places)
     }
 
-    /// Draws the records of a release, by a digest of all that it follows from: another release of the same round draws them
-    /// independently.
+    /// Draws the records of a release. The draw is derived from a digest of everything that determines the
+    /// release: another release of the same round draws independently.
     fn choose(&self, message: &Forward, sample: &[u8; 32]) -> Result<Places, SecondaryError> {
         let rows: Vec<usize> = message.rows.iter().map(|&row| row as usize).collect();
         let queries = self.queries.as_ref().ok_or(SecondaryError::NotLinked)?.select_rows(&rows);
-        // A simulated seed is no secret: its draw is that of the round.
+        // A simulated seed is not a secret: its draw depends only on the round.
         let drawn_from: &[u8] = if self.seed.is_simulated() { &[] } else { sample };
         let mut sampling = self.seed.stream_over(Purpose::Sampling, message.round.key(), drawn_from);
         select(
@@ -372,14 +375,14 @@ impl Session {
             self.privacy.selection(),
             (self.linking_seed(), &mut sampling),
         )
-        // The party's keys are on either side of the linker here: any error may quote them.
+        // Here the party's keys are on both sides of the linker: any error may quote them.
         .map_err(|error| {
             (self.tell)(error.to_string());
             SecondaryError::UnusableKeys
         })
     }
 
-    /// Sets positions that only repeat a neighbour to zero; a pooled one repeats none.
+    /// Sets positions that only repeat a neighbour to zero; a pooled representation has no such position.
     fn blank_padding(&self, encoded: Tensor<3>, batch: &NeighbourBatch) -> Tensor<3> {
         if batch.available == batch.neighbours || self.pooled {
             return encoded;
@@ -393,12 +396,12 @@ impl Session {
     }
 }
 
-/// Of rows of `width` values, those in these places.
+/// Selects these places of rows of `width` values.
 fn those<T: Copy>(rows: &[T], width: usize, places: &[usize]) -> Vec<T> {
     rows.chunks_exact(width).flat_map(|row| places.iter().map(|&place| row[place])).collect()
 }
 
-/// Which records the rows of a round are.
+/// Returns the origin of a round's rows: the run, or new records.
 fn of(round: Round) -> Of {
     if matches!(round, Round::Predict { .. }) { Of::New } else { Of::Run }
 }

@@ -1,11 +1,12 @@
-//! Neighbours of a batch when not every record takes part: sampled records, and a limit on the rows that a record
-//! serves.
+//! Neighbours of a batch if not every record takes part: sampled records, and a limit on the rows that a
+//! record serves.
 //!
-//! With a limit m the records choose: each record offers itself to the m rows of the batch that are most similar to it,
-//! independently of the other records, and a row takes the K most similar of its offers. Adding or removing a record
-//! then changes at most m rows; replacing one changes at most 2m, those that it leaves and those that its successor
-//! joins. (If the rows chose first and the limit were applied afterwards, a record could displace
-//! others to further rows, and no such bound would hold.) Empty places are filled by a blank record of zeros.
+//! With a limit m, the records choose: each record offers itself to the m rows of the batch that are most
+//! similar to it, independently of the other records. A row takes the K most similar of its offers. Adding or
+//! removing a record then changes at most m rows. Replacing one changes at most 2m: those that it leaves and
+//! those that its successor joins. (If the rows chose first and the limit were applied afterwards, a record
+//! could displace others to further rows, and no such bound would hold.) A blank record of zeros fills empty
+//! places.
 
 use rand::RngExt;
 
@@ -14,7 +15,8 @@ use fet_core::linker::{LinkError, LinkTask, Linker, Links};
 use fet_core::privacy::Selection;
 use fet_core::rng::ChaCha8Rng;
 
-/// For each row the records that fill its K places and how similar they are, most similar first; `None` for an empty place.
+/// For each row, the records that fill its K places and their similarities, most similar first; `None` for an
+/// empty place.
 pub(super) type Places = Vec<Vec<Option<(u32, f32)>>>;
 
 /// Links `queries` to a selection of `records`.
@@ -41,7 +43,7 @@ pub(super) fn select(
             );
         }
     } else {
-        // Here the records are the queries of the linker, and the rows are searched.
+        // Here the records are the linker's queries, and the rows are searched.
         let chosen = linker.asker(seed).conceal(&chosen)?;
         let found = nearest(linker, &chosen, queries, selection.occurrences, seed)?;
         for (&record, rows) in drawn.iter().zip(found) {
@@ -63,7 +65,7 @@ pub(super) fn select(
     Ok(offers.into_iter().map(fill).collect())
 }
 
-/// The `take` most similar of `to` for each of `from`, with similarities; fewer if `to` has fewer.
+/// Returns the `take` most similar of `to` for each of `from`, with similarities; fewer if `to` has fewer.
 fn nearest(
     linker: &dyn Linker,
     from: &Keys,
@@ -71,7 +73,8 @@ fn nearest(
     take: usize,
     seed: u64,
 ) -> Result<Vec<Vec<(f32, u32)>>, LinkError> {
-    // A linker gives K neighbours or refuses: with too few, some are repeated, and the repeats are removed again.
+    // A linker returns K neighbours or refuses. If there are too few, it repeats some, and the repeats are
+    // removed below.
     let needed = linker.about().neighbours.max(1);
     let rows = to.rows();
     let repeated: Vec<usize> = (0..needed.max(rows)).map(|index| index % rows).collect();
@@ -85,7 +88,7 @@ fn one_of_each(links: &Links, query: usize, rows: usize, take: usize) -> Vec<(f3
     let similarities = links.similarities(query);
     for (place, &index) in links.row(query).iter().take(links.available()).enumerate() {
         let index = index % rows as u32;
-        // A linker without similarities still gives an order.
+        // A linker without similarities still returns an order.
         let similarity = similarities.map_or(-(place as f32), |all| all[place]);
         if found.len() < take && found.iter().all(|&(_, seen)| seen != index) {
             found.push((similarity, index));
@@ -114,7 +117,8 @@ mod tests {
             .expect("linkable")
     }
 
-    /// How many rows have other neighbours; `renumber` gives the records of `after` their numbers in `before`.
+    /// Returns the number of rows with other neighbours; `renumber` maps the records of `after` to their
+    /// numbers in `before`.
     fn changed(before: &Places, after: &Places, renumber: impl Fn(u32) -> u32) -> usize {
         let records = |row: &[Option<(u32, f32)>]| -> Vec<Option<u32>> {
             row.iter().map(|place| place.map(|(record, _)| record)).collect()
@@ -125,7 +129,7 @@ mod tests {
         before.iter().zip(after).filter(|(a, b)| records(a) != renumbered(b)).count()
     }
 
-    /// The law that the sensitivity rests on: without any one record at most m rows have other neighbours.
+    /// The law behind the sensitivity: removing any record changes the neighbours of at most m rows.
     #[test]
     fn a_record_that_goes_changes_no_more_rows_than_it_may_serve() {
         let (queries, records) = (keys(40, 1), keys(60, 2));
@@ -140,13 +144,14 @@ mod tests {
                 assert!(changed <= occurrences, "{occurrences}: {changed}");
                 most = most.max(changed);
             }
-            // The bound is not an empty one.
+            // The bound is not vacuous.
             assert!(2 * most > occurrences, "{occurrences}: some record serves {most} rows");
         }
     }
 
-    /// The same law for a record that is replaced, by one with another key: it leaves at most m rows and joins at most m
-    /// others, so that 2m rows change, and m are not enough. A row has a place for every record here, so that each offer counts.
+    /// The law for a record that is replaced by one with another key: it leaves at most m rows and joins at
+    /// most m others. Up to 2m rows change, and m would be too small a bound. A row has a place for every
+    /// record here, so that each offer counts.
     #[test]
     fn a_record_that_is_replaced_changes_no_more_than_twice_as_many() {
         let (queries, records) = (keys(40, 1), keys(60, 2));
@@ -160,7 +165,7 @@ mod tests {
                     let at = 2 * replaced as usize;
                     values[at..at + 2].copy_from_slice(&other);
                     let after = places(&queries, &Matrix::new(2, values).into(), 60, selection);
-                    // Whoever has another key is another record.
+                    // A record with another key is another record.
                     let renumber = |record| if record == replaced { u32::MAX } else { record };
                     let changed = changed(&before, &after, renumber);
                     assert!(changed <= 2 * occurrences, "{occurrences}: {changed}");
@@ -184,7 +189,7 @@ mod tests {
             used.len()
         };
         assert!(used(&half) < 45 && used(&half) > 15 && used(&all) > 50, "{} of {}", used(&half), used(&all));
-        // So few that places stay empty.
+        // The rate is so small that places stay empty.
         let few = places(&queries, &records, 4, Selection { rate: 0.03, occurrences: 0 });
         assert!(few.iter().all(|row| row.iter().any(Option::is_none)));
         let none = places(&queries, &records, 4, Selection { rate: 1e-9, occurrences: 0 });

@@ -1,4 +1,5 @@
-//! Predictions: new records of the primary, linked to this party's records and represented by its best model.
+//! Predictions: new records of the primary are linked to this party's records and represented by its best
+//! model.
 
 use fet_core::linker::Links;
 use fet_core::message::{Forward, LinkKeys, Reply};
@@ -7,12 +8,12 @@ use fet_core::policy::Policy;
 use super::join::MOST_ROWS;
 use super::{Of, SecondaryError, Session};
 
-/// What a party's policy says of predictions.
+/// A policy's rules on predictions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PredictionRules {
     allowed: bool,
     least_rows: usize,
-    /// The largest number of records over all runs; 0 for no limit.
+    /// Maximum number of records over all runs; 0 for no limit.
     most: u64,
 }
 
@@ -29,7 +30,8 @@ impl PredictionRules {
         Err(SecondaryError::Policy { field: "predictions", rule, value: "false".into() })
     }
 
-    /// The number of records with these, after `before` others; an error where it is not allowed.
+    /// Returns the number of records including these, after `before` others; an error if the policy does not
+    /// allow it.
     fn count(self, before: u64, rows: usize) -> Result<u64, SecondaryError> {
         if rows < self.least_rows {
             let rule = format!("must be at most the number of new records ({rows})");
@@ -41,7 +43,8 @@ impl PredictionRules {
         }
         let all = before.saturating_add(rows as u64);
         if self.most > 0 && all > self.most {
-            let rule = format!("must be at least the number of records in all, {rows} after {before} before");
+            let rule =
+                format!("must be at least the total number of records, {rows} after {before} earlier ones");
             return Err(SecondaryError::Policy {
                 field: "most_predictions",
                 rule,
@@ -76,7 +79,8 @@ impl Session {
         self.begin(message.keys, Of::New)
     }
 
-    /// The representation of new records, by the best model: the current one comes back afterwards.
+    /// Returns the representation of new records by the best model, and restores the current model
+    /// afterwards.
     pub(super) fn represent_new(&mut self, message: &Forward) -> Result<Reply, SecondaryError> {
         self.check_serving()?;
         self.guard.check_new(message)?;
@@ -90,7 +94,7 @@ impl Session {
         reply
     }
 
-    /// Refuses predictions that the policy forbids or that nothing protects as it protects the run.
+    /// Refuses predictions that the policy forbids, or that would leave without the run's protection.
     fn check_serving(&self) -> Result<(), SecondaryError> {
         self.guard.predictions().check_allowed()?;
         if !self.privacy.is_identity() {
@@ -102,7 +106,7 @@ impl Session {
         Ok(())
     }
 
-    /// The links that a message's rows refer to.
+    /// Returns the links that a message's rows refer to.
     pub(super) fn links_of(&self, of: Of) -> Result<&Links, SecondaryError> {
         let links = match of {
             Of::Run => &self.links,

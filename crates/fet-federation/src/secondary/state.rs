@@ -1,8 +1,10 @@
-//! A party's saved state, in its own place: its seed, the last two states during a run, the best model at the end.
+//! A party's saved state, in its own storage: its seed, the last two states during a run, and the best model
+//! at the end.
 //!
-//! The primary says when to save, and receives a tag. After a crash it asks for the last epoch whose checkpoint it has
-//! committed itself; one of the two states is of that epoch. The tag is drawn at random: a checksum follows from what the
-//! party learned from its records, so that whoever knows all but one of them could tell what the last one is.
+//! The primary requests a save and receives a tag. After a crash, it requests the last epoch whose checkpoint
+//! it has committed itself; one of the two states belongs to that epoch. The tag is drawn at random. A
+//! checksum would depend on the party's records through the model, so that a primary that knows all records
+//! but one could identify the last one.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -19,27 +21,27 @@ use super::{SecondaryError, Session};
 use crate::lifetime;
 use crate::state_file::{Learned, StateError, StateFile};
 
-/// Where a party keeps its state.
+/// Storage of a party's state.
 #[derive(Debug, Clone)]
 pub enum Store {
-    /// In memory; it ends with the process.
+    /// Memory; the state ends with the process.
     Memory(Vec<(u32, Vec<u8>)>),
-    /// In folders, which are made when something is saved.
+    /// Folders, which are created at the first save.
     Folder {
-        /// Of what is the party's own, and outlives runs: its seed, and the ledgers of what it released.
+        /// Folder of the state that outlives runs: the party's seed, and the ledgers of its releases.
         own: PathBuf,
-        /// Of one run: its states and its model.
+        /// Folder of one run: its states and its model.
         run: PathBuf,
     },
 }
 
-/// The file of a party's own seed.
+/// File of a party's own seed.
 const SEED: &str = "seed";
-/// The file that counts the records that were linked for predictions.
+/// File that counts the records that were linked for predictions.
 const PREDICTIONS: &str = "predictions";
-/// How many saved states are kept.
+/// Number of saved states that are kept.
 const GENERATIONS: usize = 2;
-/// The file of the party's best model, once the run is over.
+/// File of the party's best model, once the run is over.
 const MODEL: &str = "model.safetensors";
 
 /// The header of a state file.
@@ -47,18 +49,18 @@ const MODEL: &str = "model.safetensors";
 #[serde(deny_unknown_fields)]
 struct Header {
     epoch: u32,
-    /// What the primary knows the state by.
+    /// Tag that identifies the state to the primary.
     tag: [u8; 32],
     settings_hash: [u8; 32],
-    /// Digests of what was received: of the terms, of terms and keys, and of everything.
+    /// Digests of the received messages: of the terms, of terms and keys, and of everything.
     terms: [u8; 32],
     run: [u8; 32],
     received: [u8; 32],
     number: usize,
-    /// The digest of the party's table.
+    /// Digest of the party's table.
     table: [u8; 32],
     steps: Vec<u64>,
-    /// How many records its ledger had.
+    /// Number of records in the party's ledger.
     ledger: u64,
 }
 
@@ -87,7 +89,7 @@ impl Session {
         if header.number == self.number {
             self.table.check(&header.table, &self.tell)?;
         }
-        // Where nothing is counted keys may come again concealed in another way, as those of `psi` do.
+        // Without an account of releases, keys may arrive again in another encoding, as in `psi`.
         let same_keys = self.privacy.is_identity() || header.run == *self.received.run();
         let same_terms = header.settings_hash == self.settings_hash && header.terms == *self.received.terms();
         let same_run = same_terms && same_keys;
@@ -107,7 +109,7 @@ impl Session {
         Ok(())
     }
 
-    /// Puts a seed of the party's own in its place, before anything that follows from it leaves.
+    /// Saves the party's own seed before any output that depends on it leaves.
     pub(super) fn keep_seed(&mut self) -> Result<(), StateError> {
         if !self.seed_kept {
             self.store.keep_seed(&self.seed)?;
@@ -116,7 +118,7 @@ impl Session {
         Ok(())
     }
 
-    /// Writes the best model, and how records were prepared for it.
+    /// Writes the best model and the preparation of the records.
     pub(super) fn finish(&mut self, name: &str) -> Result<(), SecondaryError> {
         self.keep_seed()?;
         if self.blanked > 0 {
@@ -129,7 +131,7 @@ impl Session {
         Ok(self.store.finish(&model.to_bytes(self.best.clone()))?)
     }
 
-    /// Removes the states saved during the run, and what a killed process left of one.
+    /// Removes the states saved during the run, including incomplete files of a killed process.
     pub(super) fn forget(&mut self) {
         match &mut self.store {
             Store::Memory(kept) => kept.clear(),
@@ -145,13 +147,13 @@ impl Session {
 }
 
 impl Store {
-    /// In one folder, that of a party in one run.
+    /// Returns storage in one folder, that of a party in one run.
     pub fn folder(folder: PathBuf) -> Self {
         Self::Folder { own: folder.clone(), run: folder }
     }
 
-    /// The seed of a party that has its own: the one in its place, or a new one from the operating system where none was drawn
-    /// before: the run has not `begun`, and nothing else is in the party's folder.
+    /// Returns the party's own seed: the saved one, or a new one from the operating system. A new seed is
+    /// drawn only if the run has not `begun` and the party's folder contains no files that depend on a seed.
     pub fn own_seed(&self, begun: bool) -> Result<OwnSeed, StateError> {
         if let Self::Folder { own: folder, .. } = self {
             let path = folder.join(SEED);
@@ -164,11 +166,12 @@ impl Store {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     return Err(wrong(&format!("cannot be read ({error})")));
                 }
-                // A seed that was not wholly written was never used.
+                // An incompletely written seed was never used.
                 Err(_)
                     if begun
                         || has_entries_but(folder, |name| {
-                            // Accounts that are older than the seed, as in a folder for another table.
+                            // These accounts may be older than the seed, for example in a folder for another
+                            // table.
                             let accounts = [PREDICTIONS, lifetime::FILE, keys::OTHERS];
                             name.starts_with(&format!("{SEED}.")) || accounts.contains(&name)
                         }) =>
@@ -181,22 +184,22 @@ impl Store {
         random().map(|bytes| OwnSeed::new(*Zeroizing::new(bytes)))
     }
 
-    /// Puts a party's own seed in its place, where only its owner may read it; refuses if another is there. A simulated seed,
-    /// or one of a party whose state is in memory, needs no file.
+    /// Saves a party's own seed in a file that only its owner may read; refuses if the file holds another
+    /// seed. A simulated seed, or that of a party with state in memory, needs no file.
     pub fn keep_seed(&self, seed: &OwnSeed) -> Result<(), StateError> {
         let (Self::Folder { own: folder, .. }, Some(bytes)) = (self, seed.to_file()) else { return Ok(()) };
         let path = folder.join(SEED);
         match fet_io::read(&path).map(Zeroizing::new) {
             Ok(found) if *found == *bytes => Ok(()),
             Ok(_) => {
-                let rule = "holds another seed than this session began with".to_string();
+                let rule = "does not hold the seed that this session began with".to_string();
                 Err(StateError::Seed { path: path.display().to_string(), rule })
             }
             Err(_) => fet_io::write_private(&path, &bytes).map_err(|error| StateError::io(&path, error)),
         }
     }
 
-    /// How many records were linked for predictions, over all runs.
+    /// Returns the number of records that were linked for predictions, over all runs.
     pub(super) fn predictions(&self) -> Result<u64, StateError> {
         let Self::Folder { own: folder, .. } = self else { return Ok(0) };
         let path = folder.join(PREDICTIONS);
@@ -208,7 +211,7 @@ impl Store {
         }
     }
 
-    /// Keeps their number.
+    /// Writes the number of records that were linked for predictions.
     pub(super) fn keep_predictions(&self, rows: u64) -> Result<(), StateError> {
         let Self::Folder { own: folder, .. } = self else { return Ok(()) };
         let path = folder.join(PREDICTIONS);
@@ -231,11 +234,11 @@ impl Store {
                 fet_io::write(&path, &bytes).map_err(|error| StateError::io(&path, error))?;
                 let mut epochs = epochs(folder);
                 epochs.retain(|other| *other != epoch);
-                // States after this epoch belong to steps that the run will do again.
+                // States after this epoch belong to steps that the run will repeat.
                 let later = epochs.iter().filter(|other| **other > epoch);
                 let earlier = epochs.iter().filter(|other| **other < epoch).rev().skip(GENERATIONS - 1);
                 for other in later.chain(earlier) {
-                    // A file that cannot be removed does no harm: its tag will not match.
+                    // A file that cannot be removed is harmless: its tag will not match.
                     let _ = fs::remove_file(folder.join(file_name(*other)));
                 }
             }
@@ -266,19 +269,19 @@ impl Store {
     }
 }
 
-/// Drawn by the operating system.
+/// Returns bytes drawn by the operating system.
 fn random() -> Result<[u8; 32], StateError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| StateError::NoRandomness(error.to_string()))?;
     Ok(bytes)
 }
 
-/// Whether there is anything in a folder.
+/// Returns true if a folder has any entry.
 pub(crate) fn has_entries(folder: &std::path::Path) -> bool {
     has_entries_but(folder, |_| false)
 }
 
-/// The same, but for those whose names `leave_out` knows.
+/// Returns true if a folder has any entry whose name `leave_out` does not match.
 fn has_entries_but(folder: &std::path::Path, leave_out: impl Fn(&str) -> bool) -> bool {
     let counts = |entry: fs::DirEntry| !leave_out(&entry.file_name().to_string_lossy());
     fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(counts))
@@ -288,7 +291,7 @@ fn file_name(epoch: u32) -> String {
     format!("state-{epoch}.safetensors")
 }
 
-/// The epochs whose states are in a folder, ascending.
+/// Returns the epochs whose states are in a folder, ascending.
 fn epochs(folder: &std::path::Path) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let epoch = |entry: fs::DirEntry| {

@@ -1,16 +1,17 @@
-//! A secondary's part in secure sums: it masks, opens one attempt, and helps to open it for a party that vanished.
+//! A secondary's part in secure aggregation: it masks, unmasks one attempt, and helps to unmask the attempt
+//! for a party that dropped out.
 
 use fet_core::message::{Open, Reveal, Round};
 use fet_privacy::secure_sum::{Commitment, SumError, SumId, Word};
 
 use super::{SecondaryError, Session};
 
-/// A secure sum that the party is asked to take part in.
+/// A request to take part in a secure aggregation.
 pub(super) struct Attempt<'a> {
     pub(super) round: Round,
     pub(super) active: &'a [u32],
     pub(super) number: u32,
-    /// A digest of what the sum is over.
+    /// Digest of the summed content.
     pub(super) over: [u8; 32],
 }
 
@@ -19,7 +20,7 @@ fn indices(parties: &[u32]) -> Vec<usize> {
 }
 
 impl Session {
-    /// Refuses an attempt over too few of the parties that the schedule has in the round.
+    /// Refuses an attempt over too few of the round's scheduled parties.
     pub(super) fn check_quorum(&self, round: Round, active: &[u32]) -> Result<(), SecondaryError> {
         let sums = self.sums.as_ref().ok_or(SumError::NotAgreed)?;
         Ok(sums.check_quorum(&indices(active), &self.guard.scheduled(round))?)
@@ -40,7 +41,7 @@ impl Session {
         Ok(sums.mask(words, &id, &scheduled)?)
     }
 
-    /// Takes its own mask off its last message of a sum; that sum's other attempts stay masked for ever.
+    /// Unmasks the party's last message of a sum; the other attempts at that sum stay masked forever.
     pub(super) fn open(&mut self, message: Open) -> Result<[u8; 32], SecondaryError> {
         let not_sent = SumError::NotSent { attempt: message.attempt };
         let opening = self.sums.as_mut().ok_or(not_sent)?.open(message.round.key(), message.attempt)?;
@@ -48,8 +49,9 @@ impl Session {
         Ok(opening.0)
     }
 
-    /// What its share of a party's secret makes of the attempt that this party has opened, for a party that vanished before
-    /// it opened its own message. That party is gone from then on.
+    /// Returns the key share's contribution to unmasking the attempt that this party has unmasked, for a
+    /// party that dropped out before it unmasked its own message. The party counts as dropped out from then
+    /// on.
     pub(super) fn reveal(&mut self, message: Reveal) -> Result<[u8; 32], SecondaryError> {
         let (party, attempt) = (message.party as usize, message.attempt);
         let sums = self.sums.as_ref().ok_or(SumError::NotSent { attempt })?;

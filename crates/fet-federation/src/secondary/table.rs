@@ -1,7 +1,8 @@
-//! The identity of a party's table: a run continues only with the table that it began with.
+//! Identity of a party's table: a run continues only with the table that it began with.
 //!
-//! The party's own files hold the digest. The primary receives the digest keyed with the party's seed: it cannot compare the value
-//! with a guessed table, and learns only whether the table is the same in two sessions.
+//! The party's own files hold the digest. The primary receives the digest keyed with the party's seed. The
+//! primary cannot compare this value with a guessed table, and learns only whether the table is the same in
+//! two sessions.
 
 use fet_core::data::PartyTable;
 use fet_core::rng::OwnSeed;
@@ -10,12 +11,12 @@ use super::Tell;
 use crate::state_file::StateError;
 use crate::table_digest::{of_table, short};
 
-/// The digest of a party's table.
+/// Digest of a party's table.
 pub(super) struct TableIdentity {
     digest: [u8; 32],
     seed: OwnSeed,
     party: String,
-    /// The name of the table's file, for the operator.
+    /// Name of the table's file, for the operator.
     file: String,
 }
 
@@ -29,12 +30,12 @@ impl TableIdentity {
         }
     }
 
-    /// For the party's own files.
+    /// Returns the digest for the party's own files.
     pub(super) fn digest(&self) -> [u8; 32] {
         self.digest
     }
 
-    /// For the primary.
+    /// Returns the keyed digest for the primary.
     pub(super) fn keyed(&self) -> [u8; 32] {
         self.key(&self.digest)
     }
@@ -43,12 +44,12 @@ impl TableIdentity {
         self.seed.keyed_digest("table", digest)
     }
 
-    /// Both digests as the primary may see them.
+    /// Returns both digests in the form that the primary may see.
     fn shown(&self, known: &[u8; 32]) -> [String; 2] {
         [short(&self.key(known)), short(&self.keyed())]
     }
 
-    /// Refuses to continue a run that began with another table; the operator learns which file it is.
+    /// Refuses to continue a run that began with another table; the operator learns the name of the file.
     pub(super) fn check(&self, known: &[u8; 32], tell: &Tell) -> Result<(), StateError> {
         if *known == self.digest {
             return Ok(());
@@ -59,7 +60,7 @@ impl TableIdentity {
         Err(error)
     }
 
-    /// A note for the operator where a finished model was trained on another table.
+    /// Returns a note for the operator if a finished model was trained on another table.
     pub(super) fn note(&self, trained: &[u8; 32]) -> Option<String> {
         if *trained == self.digest {
             return None;

@@ -1,4 +1,4 @@
-//! Rows of the primary as its model takes them, and tensors as they are sent.
+//! Rows of the primary as its model takes them, and tensors in the form of messages.
 
 use burn::tensor::{Device, Tensor};
 use fet_core::message::Block;
@@ -11,7 +11,7 @@ use super::Trainer;
 use crate::gather::gather;
 use crate::prepare::PreparedParty;
 
-/// Rows of the primary's records, without labels.
+/// Returns rows of the primary's records, without labels.
 pub(super) fn unlabelled(records: &PreparedParty, rows: &[usize], device: &Device) -> PrimaryBatch {
     PrimaryBatch {
         keys: gather(&records.scaled.keys, rows, device),
@@ -21,7 +21,7 @@ pub(super) fn unlabelled(records: &PreparedParty, rows: &[usize], device: &Devic
     }
 }
 
-/// The same with labels, scaled, and what each counts.
+/// Returns rows of the primary's records with scaled labels and weights.
 fn labelled(
     objective: Objective,
     labels: &[f64],
@@ -38,14 +38,14 @@ fn labelled(
     }
 }
 
-/// A tensor as it is sent.
+/// Converts a tensor to the form of a message.
 pub(super) fn block(tensor: Tensor<3>) -> Block {
     let shape = tensor.dims();
     Block::new(shape, host(tensor)).expect("a tensor fills its shape")
 }
 
 impl Trainer {
-    /// Lets the primary's half fit what it fits to all training rows at once.
+    /// Lets the primary's half fit the parts that need all training rows at once.
     pub(super) fn begin_primary(&mut self) {
         let rows = self.schedule.split().train.clone();
         let device = self.device.clone().without_autodiff();
@@ -55,7 +55,7 @@ impl Trainer {
         });
     }
 
-    /// Training rows, with their labels.
+    /// Returns training rows with their labels.
     pub(super) fn batch(&self, rows: &[usize]) -> PrimaryBatch {
         let records = unlabelled(&self.records, rows, &self.device);
         labelled(self.objective, &self.labels, self.weights.as_ref(), records, rows)

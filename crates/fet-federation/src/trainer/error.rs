@@ -1,4 +1,4 @@
-//! Why a run fails.
+//! Reasons why a run fails.
 
 use fet_privacy::secure_sum::{BackupError, BudgetError, CollectError};
 
@@ -11,7 +11,7 @@ use fet_core::parameters::ParameterError;
 use fet_core::registry::Violation;
 use fet_io::memory::TooLarge;
 
-/// Why a run failed or stopped.
+/// Reason why a run failed or stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -24,18 +24,18 @@ pub enum RunError {
     /// The data cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// The run cannot have the protection that the settings ask for.
+    /// The run cannot have the protection that the settings require.
     #[error(transparent)]
     Protection(#[from] ProtectionError),
-    /// A party refused, was lost, or sent an invalid reply.
+    /// A party refused, dropped out, or sent an invalid reply.
     #[error(transparent)]
     Party(#[from] PartyError),
-    /// The primary's own keys cannot be concealed, or a challenge cannot be answered.
+    /// The primary's own keys cannot be encoded, or a challenge cannot be answered.
     #[error("linking with party \"{party}\": {source}")]
     Link {
         /// The party's name.
         party: String,
-        /// Why.
+        /// The problem.
         source: LinkError,
     },
     /// The primary's state cannot be saved or restored.
@@ -44,13 +44,13 @@ pub enum RunError {
     /// Parameters do not fit the model.
     #[error(transparent)]
     Parameters(#[from] ParameterError),
-    /// A secret sum could not be computed.
+    /// A secure aggregation could not be computed.
     #[error(transparent)]
     Sum(#[from] CollectError),
-    /// The mask of a party that vanished cannot be opened.
-    #[error("a party vanished while a secret sum was opened, and the sum is lost: {0}")]
+    /// The mask of a party that dropped out cannot be reconstructed.
+    #[error("a party dropped out while a secure sum was unmasked, and the sum is lost: {0}")]
     Backup(#[from] BackupError),
-    /// A value is outside the range of a secret sum.
+    /// A value is outside the range of secure aggregation.
     #[error(transparent)]
     Budget(#[from] BudgetError),
     /// The loss is not finite.
@@ -70,11 +70,11 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether a party refused a release since its account allows no more.
+    /// Returns true if a party refused a release because its account allows no more.
     pub(super) fn is_spent(&self) -> bool {
         let Self::Party(PartyError { asked, problem }) = self else { return false };
         let spent = matches!(problem.as_ref(), Problem::Refused(refusal) if refusal.spent);
-        // Whoever refuses anything else has no account to speak of.
+        // Only a refused release can have this cause.
         spent && asked.message == "Forward"
     }
 }

@@ -1,4 +1,5 @@
-//! Labels on their way out: randomised before training, or in the gradients that are sent; and what that is worth.
+//! Protection of labels that leave: randomised before training, or through noise on the gradients; and the
+//! resulting guarantee.
 
 use burn::tensor::{Tensor, TensorData};
 use fet_core::data::Task;
@@ -18,13 +19,13 @@ use crate::prepare::PreparedPrimary;
 use crate::schedule::{Schedule, Split};
 
 impl Trainer {
-    /// What the whole run tells the others about training labels; `None` if no other party takes part.
+    /// Returns the guarantee for training labels over the whole run; `None` if no other party takes part.
     pub fn label_privacy(&self) -> Option<LabelPrivacy> {
         (!self.federation.is_empty()).then(|| self.protection.spent(&self.exposure))
     }
 
-    /// The gradient of the batch's mean loss with respect to the memory, as it may leave. What the aggregator makes of it
-    /// for each party depends on no label.
+    /// Returns the protected gradient of the batch's mean loss with respect to the memory. The aggregator's
+    /// later split of the gradient by party does not depend on labels.
     pub(super) fn protected(&self, gradient: Tensor<3>, round: Round) -> Tensor<3> {
         if !self.protection.changes_gradients() {
             return gradient;
@@ -32,7 +33,8 @@ impl Trainer {
         let (shape, device) = (gradient.dims(), gradient.device());
         let [rows, positions, width] = shape;
         let mut values = host(gradient);
-        // Of each row's own loss, whose bound does not depend on how many rows a batch has.
+        // The clipping bound is for the gradient of each row's own loss, which does not depend on the batch
+        // size.
         values.iter_mut().for_each(|value| *value *= rows as f32);
         let mut rng = self.own.stream_over(Purpose::Noise, round.key(), &sent_from(&self.own, &values));
         self.protection.gradients(&mut values, positions * width, &mut rng);
@@ -41,7 +43,7 @@ impl Trainer {
     }
 }
 
-/// What a whole run sends that depends on training labels.
+/// Returns the exposure of training labels over a whole run.
 pub(super) fn exposure(
     schedule: &Schedule,
     settings: &TrainSettings,
@@ -58,7 +60,7 @@ pub(super) fn exposure(
     Exposure { task, classes, rows, times, steps_follow_metric: settings.decay == Decay::Plateau }
 }
 
-/// How many gradients of rows are sent, and of one row at most.
+/// Returns the number of row gradients that are sent, and the maximum number for one row.
 fn sent(schedule: &Schedule, batches: Batches) -> (u64, u64) {
     let (epochs, train) = (schedule.epochs() as u64, schedule.split().train.len() as u64);
     if batches == Batches::Shuffled {
@@ -70,7 +72,8 @@ fn sent(schedule: &Schedule, batches: Batches) -> (u64, u64) {
     (counts.iter().sum(), counts.into_iter().max().unwrap_or(0))
 }
 
-/// The protection of the settings, for this exposure; the training labels are from now on what it makes of them.
+/// Returns the settings' protection, prepared for this exposure, and replaces the training labels by its
+/// answers.
 pub(super) fn protect_labels(
     experiment: &Experiment,
     exposure: &Exposure,
@@ -91,7 +94,7 @@ pub(super) fn protect_labels(
     Ok(protection)
 }
 
-/// Replaces the labels of these rows, each with its row of the file, by what the protection makes of them.
+/// Replaces the labels of these rows, given with their rows of the file, by the protection's answers.
 fn answer(
     (protection, settings): (&dyn LabelProtection, &str),
     rows: &[(usize, usize)],
@@ -100,7 +103,7 @@ fn answer(
     own: &OwnSeed,
 ) {
     if own.is_simulated() {
-        // No secret: the answers are drawn in the order of the rows.
+        // A simulated seed is not a secret: the answers are drawn in the order of the rows.
         let mut drawn: Vec<f64> = rows.iter().map(|&(row, _)| labels[row]).collect();
         protection.labels(&mut drawn, objective, &mut own.stream(Purpose::Labels, 0));
         rows.iter().zip(drawn).for_each(|(&(row, _), label)| labels[row] = label);
@@ -113,17 +116,19 @@ fn answer(
     }
 }
 
-/// The content from which the answer for one label follows besides its row: the same seed repeats the answer in every run with this
-/// protection, whatever its split, seed or number of epochs. A fresh answer would cost ε once more.
+/// Returns the content that, together with the row, determines the answer for one label. The same seed
+/// repeats the answer in every run with this protection, for any split, experiment seed or number of epochs.
+/// A fresh answer would cost ε again.
 fn answered(settings: &str, label: f64) -> [u8; 32] {
     let hash =
         Sha256::new().chain_update(b"fet label, 1").chain_update((settings.len() as u64).to_le_bytes());
     hash.chain_update(settings).chain_update(label.to_bits().to_le_bytes()).finalize().into()
 }
 
-/// The content from which the noise on gradients follows besides the round: other gradients in the same round, after a restart, bear
-/// other noise. The difference of two releases under the same noise would be exact. A simulated seed is no secret, and its noise
-/// does not follow from the values, so that devices that round differently can be compared.
+/// Returns the content that, together with the round, determines the noise on gradients. After a restart,
+/// other gradients in the same round get other noise: the difference of two releases with the same noise
+/// would be exact. A simulated seed is not a secret. Its noise does not depend on the values, so that devices
+/// that round differently can be compared.
 fn sent_from(own: &OwnSeed, values: &[f32]) -> Vec<u8> {
     if own.is_simulated() {
         return Vec::new();
@@ -154,7 +159,8 @@ mod tests {
         assert_eq!(first(&simulated, 3, &[1.0]), simulated.stream(Purpose::Noise, 3).next_u64());
     }
 
-    /// A second run on the same labels, with another split, repeats the answers of the first: averages over runs learn no more.
+    /// A second run on the same labels, with another split, repeats the answers of the first: averages over
+    /// runs disclose no more.
     #[test]
     fn a_run_with_the_same_seed_repeats_the_answers_of_its_rows() {
         let answers = |own: &OwnSeed, rows: &[usize], epsilon: &str| {

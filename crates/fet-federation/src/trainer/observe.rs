@@ -1,4 +1,4 @@
-//! What looks at a run from the primary's side, for measuring attacks. It changes nothing.
+//! Observers of a run from the primary's side, for measuring attacks. They do not change the run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,12 +11,13 @@ use fet_core::parameters::host;
 use super::Trainer;
 
 impl Trainer {
-    /// Has `view` look at all that arrives from now on: what an attacking primary would see.
+    /// Shows `view` all messages that arrive from now on, as an attacking primary would see them.
     pub fn observe(&mut self, view: Arc<Mutex<dyn View>>) {
         self.view = Some(view);
     }
 
-    /// Shows what arrived for these rows: every party's part, or their sum. Nothing is computed where nobody looks.
+    /// Shows the observer what arrived for these rows: every party's part, or their sum. The parts are
+    /// computed only if there is an observer.
     pub(super) fn show_parts(
         &self,
         round: Round,
@@ -27,7 +28,7 @@ impl Trainer {
         self.show(|view| view.received(round, rows, active, &parts()));
     }
 
-    /// Shows what the model made of rows of an evaluation.
+    /// Shows the observer the model's outputs for rows of an evaluation.
     pub(super) fn show_outputs(&self, round: Round, rows: &[usize], outputs: &Tensor<2>) {
         self.show(|view| view.predicted(round, rows, &Matrix::new(outputs.dims()[1], host(outputs.clone()))));
     }

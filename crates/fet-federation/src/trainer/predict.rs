@@ -12,33 +12,33 @@ use crate::gather::gather;
 use crate::lanes::{fill, filled};
 use crate::prepare::PreparedParty;
 
-/// New records of the primary, prepared and linked with every party that is left.
+/// New records of the primary, prepared and linked with every active party.
 #[derive(Debug, Clone)]
 pub struct NewRecords {
     records: PreparedParty,
-    /// What each of these parties, from 0, told of its links.
+    /// Linked parties, from 0, and the similarities that each party sent.
     parties: Vec<(usize, Option<Matrix<f32>>)>,
 }
 
 impl NewRecords {
-    /// The number of records.
+    /// Returns the number of records.
     pub fn rows(&self) -> usize {
         self.records.raw_keys.rows()
     }
 
-    /// The secondaries that they are linked with, from 0.
+    /// Returns the secondaries that the records are linked with, from 0.
     pub fn parties(&self) -> Vec<usize> {
         self.parties.iter().map(|(party, _)| *party).collect()
     }
 
-    /// The same links with other features of the primary, prepared alike.
+    /// Returns the same links with other features of the primary, prepared in the same way.
     pub fn with_features(&self, features: Features) -> Result<Self, RunError> {
         let mut other = self.clone();
         other.records.replace_features(features)?;
         Ok(other)
     }
 
-    /// The same links, where the model sees for record i the keys of record `order[i]`.
+    /// Returns the same links, with the keys of record `order[i]` as the model's keys of record i.
     #[must_use]
     pub fn with_keys_in_order(&self, order: &[usize]) -> Self {
         let mut other = self.clone();
@@ -48,7 +48,7 @@ impl NewRecords {
 }
 
 impl Trainer {
-    /// The present model's outputs for some rows, whatever rows are beside them.
+    /// Returns the current model's outputs for some rows; they do not depend on the other rows.
     pub(super) fn predicted(
         &self,
         records: &PreparedParty,
@@ -65,9 +65,9 @@ impl Trainer {
         output.narrow(0, 0, rows.len())
     }
 
-    /// The best model's activated outputs for new records of the primary, [n, outputs]: a probability, the values
-    /// before the softmax, or a label scaled by [`fet_core::objective::Objective`]. The secondaries link the new keys and
-    /// represent their neighbours; the run itself stays as it is.
+    /// Returns the best model's activated outputs for new records of the primary, [n, outputs]: a
+    /// probability, the values before the softmax, or a label scaled by [`fet_core::objective::Objective`].
+    /// The secondaries link the new keys and represent their neighbours; the run itself stays unchanged.
     pub fn predict(&mut self, table: PartyTable) -> Result<Matrix<f32>, RunError> {
         let (current, available) = (self.primary.learner().parameters().clone(), self.available.clone());
         if !self.best.segments().is_empty() {
@@ -79,8 +79,8 @@ impl Trainer {
         outputs
     }
 
-    /// Prepares new records and links them with every party; of a finished model ([`Trainer::serving`]). They replace those
-    /// before at the parties.
+    /// Prepares new records and links them with every party, for a finished model ([`Trainer::serving`]). The
+    /// records replace earlier new records at the parties.
     pub fn link_new(&mut self, table: PartyTable) -> Result<NewRecords, RunError> {
         let records = self.records.scaled.preparing.apply(table)?;
         let mut parties = Vec::new();
@@ -96,8 +96,9 @@ impl Trainer {
         Ok(NewRecords { records, parties })
     }
 
-    /// The present model's outputs for the records that were linked last, from the parts of these secondaries alone (from 0,
-    /// ascending). From none of them it gets what the sum over nobody is: zeros.
+    /// Returns the current model's outputs for the records that were linked last, from the parts of only
+    /// these secondaries (from 0, ascending). Without secondaries, the model gets a memory of zeros, the sum
+    /// over no party.
     pub fn outputs(&mut self, new: &NewRecords, parties: &[usize]) -> Result<Matrix<f32>, RunError> {
         let device = self.device.clone().without_autodiff();
         let all: Vec<usize> = (0..new.rows()).collect();

@@ -1,4 +1,4 @@
-//! How far a run has come.
+//! Progress of a run.
 
 use fet_core::learning_rate::Plateau;
 use fet_core::privacy::{Releases, Tally};
@@ -6,42 +6,44 @@ use serde::{Deserialize, Serialize};
 
 use super::EpochReport;
 
-/// The progress of a run: together with the primary's parameters and moments, all that its checkpoint needs.
+/// The progress of a run. A checkpoint needs it, and the primary's parameters and moments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The schedule of the step size.
+    /// Schedule of the step size.
     pub plateau: Plateau,
-    /// The epochs that are done.
+    /// Finished epochs.
     pub epochs: Vec<EpochReport>,
     /// Index into `epochs` of the best validation metric.
     pub best: Option<usize>,
-    /// The number of representations that each secondary has released, in training and evaluation.
+    /// Number of representations that each secondary has released, in training and evaluation.
     pub released: u64,
-    /// What the run releases in all if it loses no party.
+    /// Planned releases of the whole run, without dropped-out parties.
     pub releases: Releases,
-    /// What was released, one tally for each epoch: the test rows of every epoch are counted, evaluated or not.
+    /// Releases, one tally for each epoch. The test rows of every epoch count, even if they were not
+    /// evaluated.
     pub tallies: Vec<Tally>,
-    /// How many earlier sessions of the run are counted.
+    /// Number of earlier sessions of the run that are counted.
     pub sessions: u64,
-    /// What they may have released since their last checkpoint, at most.
+    /// Upper bound on the releases of earlier sessions after their last checkpoint.
     pub lost: Vec<Tally>,
-    /// The tables that the run began with.
+    /// Tables that the run began with.
     pub tables: Tables,
-    /// Secondaries that were lost, from 0; they are not asked again.
+    /// Secondaries that dropped out, from 0; the primary does not contact them again.
     pub gone: Vec<usize>,
-    /// Whether the run ends here: another epoch, or release, would cost more than was agreed, or the validation metric has not
-    /// become better for as long as `train.early_stopping` says.
+    /// True if the run ends here: another epoch or release would exceed the agreed cost, or the validation
+    /// metric has not improved for the number of epochs in `train.early_stopping`.
     pub stopped: bool,
-    /// Warnings about what the run has cost.
+    /// Warnings about the cost of the run.
     pub warnings: Vec<String>,
 }
 
-/// Digests of the parties' tables, by which a run notices that it would continue with another one.
+/// Digests of the parties' tables, which detect that a run would continue with another table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tables {
-    /// The primary's, with its labels.
+    /// Digest of the primary's table, with its labels.
     pub primary: [u8; 32],
-    /// What each secondary told of its own when it joined: keyed with a secret of that party. Nothing before it joined.
+    /// Digest that each secondary sent when it joined, keyed with a secret of that party; `None` before it
+    /// joined.
     pub secondaries: Vec<Option<[u8; 32]>>,
 }
 

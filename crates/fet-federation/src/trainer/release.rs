@@ -1,4 +1,4 @@
-//! What the primary receives from the secondaries: the memory of a batch, and averages of parameters.
+//! Messages from the secondaries to the primary: the memory of a batch, and averages of parameters.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::federation::{Asked, PartyError};
 use crate::gather::gather;
 use crate::secret_sum;
 
-/// The most values of a release that a checkpoint holds, which is written after each epoch: 256 MiB.
+/// Maximum number of a release's values in a checkpoint, which is written after each epoch: 256 MiB.
 const MOST_KEPT: usize = 1 << 26;
 
 impl Trainer {
-    /// The memory of a batch, and the parties that contributed to it.
+    /// Returns the memory of a batch, and the parties that contributed to it.
     pub(super) fn memory(
         &mut self,
         round: Round,
@@ -38,7 +38,8 @@ impl Trainer {
         self.ask(round, rows, active).map(Some)
     }
 
-    /// The memory of a batch if every row is released once: the first call releases all rows, batch by batch.
+    /// Returns the memory of a batch if every row is released once: the first call releases all rows, batch
+    /// by batch.
     fn released_memory(&mut self, rows: &[usize]) -> Result<(Memory, Aggregation), RunError> {
         let all = match self.released.take() {
             Some(all) => all,
@@ -56,8 +57,9 @@ impl Trainer {
         Ok((memory, Aggregation { parties, active, shapes, similarities: Vec::new() }))
     }
 
-    /// Releases every row, batch by batch. A resumed run asks again for batches that it had received. From the same parties
-    /// it gets the same values, which count once; if a party was lost in between, it is another pass.
+    /// Releases every row, batch by batch. A resumed run requests again the batches that it had received.
+    /// From the same parties it gets the same values, which count once; if a party dropped out in between,
+    /// the releases are another pass.
     fn release_once(&mut self) -> Result<Memory, RunError> {
         let again = self.progress.released > 0;
         let here = self.here().len();
@@ -80,21 +82,23 @@ impl Trainer {
         Ok(Memory { tensor: Tensor::cat(portions, 0), available, similarities: Vec::new() })
     }
 
-    /// What was released of all rows, if each is released once: its shape, its values and how many neighbours are real.
+    /// Returns the release of all rows, if each row is released once: its shape, its values and the number of
+    /// real neighbours.
     pub(crate) fn kept_release(&self) -> Option<([usize; 3], Vec<f32>, usize)> {
         let Memory { tensor, available, .. } = self.released.as_ref()?;
         let shape = tensor.dims();
         (shape.iter().product::<usize>() <= MOST_KEPT).then(|| (shape, host(tensor.clone()), *available))
     }
 
-    /// Goes on with what was released in an earlier session, so that nobody is asked again.
+    /// Continues with the release of an earlier session, so that it is not requested again.
     pub(crate) fn keep_release(&mut self, shape: [usize; 3], values: Vec<f32>, available: usize) {
         let device = self.device.clone().without_autodiff();
         let tensor = Tensor::from_data(TensorData::new(values, shape), &device);
         self.released = Some(Memory { tensor, available, similarities: Vec::new() });
     }
 
-    /// Records the parties lost in a round, and counts the release by how many took part in it.
+    /// Records the parties that dropped out in a round, and counts the release by the number of parties that
+    /// took part.
     fn note(&mut self, round: Round, asked: &[usize], left: &[usize]) {
         self.progress.gone.extend(asked.iter().filter(|party| !left.contains(party)));
         if !matches!(round, Round::Average { .. }) {
@@ -102,7 +106,7 @@ impl Trainer {
         }
     }
 
-    /// Asks the active parties for their representations and aggregates them.
+    /// Requests the active parties' representations and aggregates them.
     fn ask(
         &mut self,
         round: Round,
@@ -120,7 +124,8 @@ impl Trainer {
         self.ask_with(round, rows, active, similarities)
     }
 
-    /// The same, with the similarities of the active parties' neighbours to these rows.
+    /// Requests the active parties' representations and aggregates them, with the given similarities of their
+    /// neighbours to these rows.
     pub(super) fn ask_with(
         &mut self,
         round: Round,
@@ -134,7 +139,7 @@ impl Trainer {
             shapes: Vec::new(),
             similarities: similarities.clone(),
         };
-        // Evaluation is timed as a whole.
+        // The phases of evaluation are not timed separately.
         let (mut watch, mut encode, mut aggregate) = (Watch::start(), 0.0, 0.0);
         let aggregator = Arc::clone(&self.aggregator);
         let tensor = match aggregator.role() {
@@ -160,7 +165,7 @@ impl Trainer {
         Ok((Memory { tensor, available, similarities }, aggregation))
     }
 
-    /// How many of the neighbours that a party represents in a round are real.
+    /// Returns the number of real neighbours that a party represents in a round.
     fn real(&self, round: Round, party: usize) -> usize {
         let real = self.available[party];
         match self.schedule.shown(round, self.neighbours[party]) {
@@ -169,15 +174,15 @@ impl Trainer {
         }
     }
 
-    /// The shape of a party's part for this number of rows.
+    /// Returns the shape of a party's part for this number of rows.
     fn shape(&self, round: Round, party: usize, rows: usize) -> [usize; 3] {
         let all = self.neighbours[party];
         let shown = self.schedule.shown(round, all).map_or(all, |places| places.len());
         [rows, self.plan.positions(shown), self.plan.width]
     }
 
-    /// The sum of the active parties' representations; the primary sees nothing else of them. A lost party is left out of
-    /// this sum and of all later ones.
+    /// Returns the sum of the active parties' representations; the primary sees only this sum. A party that
+    /// drops out is left out of this sum and of all later sums.
     fn sum_of_parts(
         &mut self,
         sum: SecureSum,
@@ -212,8 +217,8 @@ impl Trainer {
         Ok(Tensor::from_data(TensorData::new(values, shape), &device))
     }
 
-    /// What the primary sees of these rows at evaluation, before aggregation: the sum if the parts are hidden in it, the
-    /// memory if rows are released once, otherwise every part. It counts as a release like any other.
+    /// Returns the primary's view of these rows at evaluation, before aggregation: the sum if it hides the
+    /// parts, the memory if rows are released once, otherwise every part. It counts as a release.
     pub fn seen(&mut self, rows: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
         if self.privacy.freezes_secondaries() {
             return Ok(vec![self.released_memory(rows)?.0.tensor]);
@@ -232,11 +237,11 @@ impl Trainer {
         }
     }
 
-    /// The parts themselves.
+    /// Requests the parts of the active parties.
     fn parts(&mut self, round: Round, rows: &[usize], active: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
         let message = Forward { round, rows: short(rows), active: short(active), attempt: None };
         let requests = vec![Request::Forward(message); active.len()];
-        // If one refuses, the parts of the others have arrived.
+        // Even if one party refuses, the parts of the others have arrived and count.
         let answered = self.federation.exchange_all(active, requests);
         self.progress.released += 1;
         self.note(round, active, active);
@@ -260,13 +265,13 @@ impl Trainer {
         Ok(parts)
     }
 
-    /// The shape of a part; the width is open if the party chooses it and has sent no part yet.
+    /// Returns the shape of a part; the width is open if the party chooses it and has not sent a part yet.
     fn part_shape(&self, round: Round, party: usize, rows: usize) -> [Option<usize>; 3] {
         let [rows, positions, width] = self.shape(round, party, rows);
         [Some(rows), Some(positions), if self.plan.own_width { self.widths[party] } else { Some(width) }]
     }
 
-    /// The primary's own columns, keys and features, as its model sees them.
+    /// Returns the primary's own columns, keys and features, as its model sees them.
     pub fn own_columns(&self, rows: &[usize]) -> Matrix<f32> {
         let own = &self.records.scaled;
         let values: Vec<f32> =
@@ -274,8 +279,8 @@ impl Trainer {
         Matrix::new(own.keys.columns() + own.features.columns(), values)
     }
 
-    /// Averages the parameters whose names begin with `prefix` over all parties and the primary: the positional
-    /// encodings of the Federated Transformer (paper, 4.2). Optimisers keep their moments.
+    /// Averages the parameters whose names begin with `prefix` over all parties and the primary: the
+    /// positional encodings of the Federated Transformer (paper, 4.2). Optimisers keep their moments.
     pub(super) fn average_parameters(&mut self, prefix: &str, epoch: usize) -> Result<(), RunError> {
         let own = self.primary.learner().parameters().with_prefix(prefix);
         let round = Round::Average { epoch: epoch as u32 };
@@ -333,7 +338,7 @@ impl Trainer {
     }
 }
 
-/// The block of a reply, if it has the requested shape.
+/// Returns the block of a reply, if it has the requested shape.
 fn checked(asked: Asked, block: Block, expected: [Option<usize>; 3]) -> Result<Block, PartyError> {
     let shape = block.shape();
     if !shape.iter().zip(expected).all(|(&found, expected)| expected.is_none_or(|expected| expected == found))
@@ -349,7 +354,7 @@ fn add(sum: &mut [f64], values: &[f32]) {
     sum.iter_mut().zip(values).for_each(|(sum, &value)| *sum += f64::from(value));
 }
 
-/// The mean of `own` parameters and those of `others` parties, given their sum.
+/// Returns the mean of `own` parameters and those of `others` parties, given the sum of the latter.
 fn mean_with(mut own: Parameters, mut sum: Vec<f64>, others: usize) -> Parameters {
     add(&mut sum, own.values());
     let (_, values) = own.split_mut();

@@ -1,4 +1,5 @@
-//! The primary's finished model: its best parameters and all that predictions for new records need besides the secondaries.
+//! The primary's finished model: its best parameters and everything else for predictions for new records,
+//! except the secondaries.
 
 use fet_core::data::{Keys, Matrix, Standardise, Task, TextTable};
 use fet_core::experiment::{Experiment, TrainSettings};
@@ -29,27 +30,27 @@ pub struct SavedModel {
 #[serde(deny_unknown_fields)]
 struct Header {
     party: String,
-    /// What the run followed from.
+    /// Identity of the run: everything that determines its result.
     identity: serde_json::Value,
-    /// How its records were prepared.
+    /// Preparation of the primary's records.
     preparing: Preparing,
-    /// The columns that models saw of its keys and features.
+    /// Numbers of key and feature columns that models saw.
     columns: [usize; 2],
     standardise: Standardise,
-    /// The records of the run.
+    /// Number of records in the run.
     rows: usize,
-    /// The parties that the run lost, from 0.
+    /// Parties that dropped out of the run, from 0.
     gone: Vec<usize>,
     objective: Objective,
     class_names: Vec<String>,
-    /// How the similarities of each secondary were standardised, where the method uses them.
+    /// Standardisation of each secondary's similarities, if the method uses them.
     similarities: Vec<Option<Uniform>>,
-    /// The bound of intervals and sets of classes, from the validation rows; nothing where it has none.
+    /// Bound of intervals and sets of classes, from the validation rows; `None` if there is none.
     conformal: Option<Conformal>,
 }
 
 impl SavedModel {
-    /// The best model of a trainer.
+    /// Returns the best model of a trainer.
     pub fn of(trainer: &Trainer, identity: &serde_json::Value, conformal: Option<Conformal>) -> Self {
         let scaled = &trainer.records.scaled;
         let standard = |similarities: &Option<Similarities>| similarities.as_ref().map(|all| all.standard);
@@ -71,43 +72,43 @@ impl SavedModel {
         }
     }
 
-    /// As a file.
+    /// Returns the content of a model file.
     pub fn to_bytes(&self) -> Vec<u8> {
         StateFile::new(&self.header, self.parameters.clone()).to_bytes()
     }
 
-    /// Reads a file.
+    /// Reads a model file.
     pub fn read(bytes: &[u8]) -> Result<Self, StateError> {
         let (header, file) = StateFile::read::<Header>(bytes)?;
         Ok(Self { header, parameters: file.parameters })
     }
 
-    /// What the run followed from.
+    /// Returns the identity of the run.
     pub fn identity(&self) -> &serde_json::Value {
         &self.header.identity
     }
 
-    /// How the primary's records were prepared.
+    /// Returns the preparation of the primary's records.
     pub fn preparing(&self) -> &Preparing {
         &self.header.preparing
     }
 
-    /// What is predicted.
+    /// Returns the loss, the metric and the number of outputs.
     pub fn objective(&self) -> Objective {
         self.header.objective
     }
 
-    /// The parties that the run lost, from 0.
+    /// Returns the parties that dropped out of the run, from 0.
     pub fn gone(&self) -> &[usize] {
         &self.header.gone
     }
 
-    /// What the classes are called; empty where they are numbers.
+    /// Returns the names of the classes; empty if the classes are numbers.
     pub fn class_names(&self) -> &[String] {
         &self.header.class_names
     }
 
-    /// Refuses to go on from this model where something else is predicted.
+    /// Refuses to continue from this model if the run predicts something else.
     pub(super) fn check_beginning(
         &self,
         task: Task,
@@ -137,22 +138,22 @@ impl SavedModel {
         Ok(())
     }
 
-    /// Puts its parameters into a model, which must have the same ones.
+    /// Loads the parameters into a model, which must have the same parameters.
     pub(super) fn load(&self, learner: &mut dyn Learner) -> Result<(), Violation> {
         let rule = "must be a run of a model with the same parameters (`method`, `encoder`, `aggregator` and their sizes)";
         load_all(learner, &self.parameters)
-            .map_err(|error| Violation::new("from", rule, format!("one of another: {error}")))
+            .map_err(|error| Violation::new("from", rule, format!("one of another model: {error}")))
     }
 
-    /// The bound of intervals and sets of classes.
+    /// Returns the bound of intervals and sets of classes.
     pub fn conformal(&self) -> Option<&Conformal> {
         self.header.conformal.as_ref()
     }
 }
 
 impl Trainer {
-    /// The primary's side of predictions by a finished model, with parties that serve theirs, but for those that the run had
-    /// lost (from 0). It trains nothing: only
+    /// Makes the primary's side of predictions by a finished model, with parties that serve their models.
+    /// Parties that dropped out of the run (from 0) are not used. The trainer cannot train: only
     /// [`Trainer::predict`] has a meaning.
     pub fn serving(
         experiment: &Experiment,
@@ -166,7 +167,7 @@ impl Trainer {
         } = model.header.clone();
         let [key_columns, feature_columns] = columns;
         let mut experiment = experiment.clone();
-        // Nothing of labels leaves: there are none.
+        // Without labels, neither class weights nor a label protection apply.
         experiment.train.class_weights = TrainSettings::default().class_weights;
         experiment.labels = Slot::of("none").map_err(|error| RunError::Data(error_of(&error)))?;
         let method = experiment.method.build(&())?;

@@ -1,4 +1,4 @@
-//! How good the model is: outputs for the validation and the test rows, and every metric of them.
+//! Scores of the model: outputs for the validation and the test rows, and all metrics.
 
 use fet_core::parameters::host;
 use fet_core::registry::Violation;
@@ -11,42 +11,42 @@ use super::phases::Watch;
 use super::{RunError, Trainer};
 use crate::schedule::Part;
 
-/// What a part of the rows was evaluated to be.
+/// Result of evaluating a split's rows.
 pub(super) struct Outcome {
-    /// The metric that selects the epoch; may be NaN.
+    /// Metric that selects the epoch; may be NaN.
     pub(super) score: f64,
-    /// Activated outputs, one row after another, in the order of the part.
+    /// Activated outputs, row by row, in the order of the split.
     pub(super) outputs: Vec<f32>,
 }
 
-/// The best model's predictions for a part of the rows.
+/// The best model's predictions for a split's rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluated {
     /// The rows, in their order.
     pub rows: Vec<usize>,
-    /// The true label of each: a number, or a class.
+    /// True label of each row: a number or a class.
     pub truth: Vec<f64>,
-    /// [`fet_core::objective::Objective::predictions`] of each.
+    /// [`fet_core::objective::Objective::predictions`] of each row.
     pub values: Vec<f64>,
 }
 
 impl Trainer {
-    /// What the classes are called; empty where they are numbers.
+    /// Returns the names of the classes; empty if the classes are numbers.
     pub fn class_names(&self) -> &[String] {
         &self.class_names
     }
 
-    /// Which row of the primary's file a record is, both from 0.
+    /// Returns the row of a record in the primary's file, both from 0.
     pub fn file_row(&self, record: usize) -> usize {
         self.file_rows.get(record).copied().unwrap_or(record)
     }
 
-    /// The metric that selects the epoch.
+    /// Returns the metric that selects the epoch.
     pub fn metric(&self) -> Metric {
         self.metric
     }
 
-    /// The outputs for a part of the rows: all parties take part, and there is no dropout.
+    /// Returns the outputs for a split's rows: all parties take part, without dropout.
     pub(super) fn evaluate(&mut self, part: Part, epoch: usize) -> Result<Outcome, RunError> {
         let mut outputs = Vec::new();
         let mut watch = Watch::start();
@@ -63,13 +63,15 @@ impl Trainer {
         Ok(Outcome { score: score.unwrap_or(f64::NAN), outputs })
     }
 
-    /// The best model's predictions for the validation and the test rows; nothing before the first epoch.
+    /// Returns the best model's predictions for the validation and the test rows; `None` before the first
+    /// epoch.
     pub fn evaluated(&self) -> Option<[Evaluated; 2]> {
         let [validation, test] = self.evaluated.as_ref()?;
         Some([self.evaluated_as(Part::Validation, validation), self.evaluated_as(Part::Test, test)])
     }
 
-    /// Every metric of the best model, by group too where the settings name a column. Nothing before the first epoch.
+    /// Returns every metric of the best model, also by group if the settings name a column. Returns `None`
+    /// before the first epoch.
     pub fn evaluation(&self) -> Option<Evaluation> {
         let [validation, test] = self.evaluated()?;
         let of_tested =
@@ -81,18 +83,19 @@ impl Trainer {
         Some(Evaluation::of(self.metric, &validation, &test, groups, &mut rng))
     }
 
-    /// What bounds the predictions of new rows with this probability, by the best model's errors on the validation rows.
+    /// Returns the bound on the predictions of new rows with this probability, from the best model's errors
+    /// on the validation rows.
     pub fn conformal(&self, coverage: f64) -> Option<Conformal> {
         let [validation, _] = self.evaluated()?;
         Conformal::new(&self.predictions(&validation)?, 1.0 - coverage).ok()
     }
 
-    /// The outputs of the best epoch, for a checkpoint.
+    /// Returns the outputs of the best epoch, for a checkpoint.
     pub(crate) fn best_outputs(&self) -> Option<&[Vec<f32>; 2]> {
         self.evaluated.as_ref()
     }
 
-    /// Puts those of a checkpoint back.
+    /// Restores the outputs of the best epoch from a checkpoint.
     pub(crate) fn keep_outputs(&mut self, outputs: Option<[Vec<f32>; 2]>) {
         self.evaluated = outputs;
     }
@@ -109,7 +112,7 @@ impl Trainer {
         }
     }
 
-    /// As scores take them; nothing where an output is no number.
+    /// Returns the predictions in the form for scores; `None` if an output is NaN.
     fn predictions<'a>(&self, evaluated: &'a Evaluated) -> Option<Predictions<'a>> {
         Predictions::new(self.objective.scored(), &evaluated.truth, &evaluated.values).ok()
     }
@@ -123,7 +126,7 @@ impl Trainer {
             let known: Vec<&str> = Metric::of(task).map(Metric::name).collect();
             return refuse(format!("must be one for this task: {}", known.join(", ")));
         }
-        // Whether a metric is defined follows from the labels alone.
+        // The labels alone determine whether a metric is defined.
         let even = 1.0 / task.classes().max(1) as f64;
         let rows = self.split().validation.len();
         let outputs = vec![even; rows * task.width()];

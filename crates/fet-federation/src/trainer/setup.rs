@@ -1,5 +1,5 @@
-//! Makes a trainer that is ready for its first epoch from an experiment: prepares the primary's data and model; the parties
-//! agree to the terms and link.
+//! Makes a trainer that is ready for its first epoch from an experiment: prepares the primary's data and
+//! model, and has the parties agree to the terms and link.
 
 use fet_core::data::{Aside, Keys, Standardise, Task};
 use fet_core::experiment::{Experiment, Weighting, WeightingRule};
@@ -28,22 +28,23 @@ use crate::schedule::{self, Schedule};
 use crate::secondary::{Store, linking_seed};
 use crate::table_digest;
 
-/// What the primary's side of a session begins with.
+/// Initial state of the primary's side of a session.
 #[derive(Debug)]
 pub struct Beginning {
-    /// The parties that an interrupted run had lost, from 0: they are not asked.
+    /// Parties that dropped out of an interrupted run, from 0: the primary does not contact them.
     pub gone: Vec<usize>,
-    /// A seed that only the primary knows, as a deployment needs: the experiment's is in the terms, and who knows it could draw
-    /// the noise on labels again.
+    /// Seed that only the primary knows, as a deployment needs. The experiment's seed is in the terms: a
+    /// party that knows it could draw the noise on labels again.
     pub own: OwnSeed,
-    /// The finished model that training goes on from; nothing where it begins anew.
+    /// Finished model that training starts from; `None` to start from initial weights.
     pub model: Option<SavedModel>,
 }
 
 impl Trainer {
-    /// The primary's side of a run with these parties, which agree to the terms and link, in a simulation: the seed of the
-    /// primary's private randomness follows from the experiment's. The parties `gone` (from 0) are not asked: an
-    /// interrupted run had lost them ([`crate::checkpoint::gone`]).
+    /// Makes the primary's side of a run in a simulation; the parties agree to the terms and link. The seed
+    /// of the primary's private randomness is derived from the experiment's seed. The primary does not
+    /// contact the parties `gone` (from 0), which dropped out of an interrupted run
+    /// ([`crate::checkpoint::gone`]).
     pub fn new(
         experiment: &Experiment,
         data: PrimaryData,
@@ -55,7 +56,7 @@ impl Trainer {
         Self::begin(experiment, data, parties, machine, Beginning { gone, own, model: None })
     }
 
-    /// The same from a given beginning.
+    /// Makes the primary's side of a run from a given beginning; the parties agree to the terms and link.
     pub fn begin(
         experiment: &Experiment,
         data: PrimaryData,
@@ -75,7 +76,7 @@ impl Trainer {
         if let Some(model) = &model {
             model.check_beginning(data.task, classes, &class_names)?;
             if model.preparing().refined.is_some() != settings.refine_keys {
-                let rule = "must be what it is in the run that is gone on from";
+                let rule = "must have the value that it has in the earlier run";
                 return Err(Violation::new("train.refine_keys", rule, settings.refine_keys).into());
             }
         }
@@ -98,7 +99,7 @@ impl Trainer {
         trainer.progress.tables.primary = primary_table;
         (trainer.groups, trainer.file_rows) = (groups, file_rows);
         trainer.check_metric()?;
-        // Of protected labels it tells what their answers tell, and no more.
+        // With protected labels, the warnings depend only on the protected answers.
         trainer.warnings = missing_classes(
             &trainer.labels,
             &trainer.class_names,
@@ -122,8 +123,8 @@ impl Trainer {
         Ok(trainer)
     }
 
-    /// The primary's side before anything is asked of the parties.
-    #[expect(clippy::too_many_arguments, reason = "a run and a finished model have nothing else in common")]
+    /// Makes the primary's side without contacting the parties.
+    #[expect(clippy::too_many_arguments, reason = "a run and a finished model share only these values")]
     pub(super) fn assemble(
         experiment: &Experiment,
         mut prepared: PreparedPrimary,
@@ -155,7 +156,7 @@ impl Trainer {
         let weights = match prepared.objective.task {
             Task::Regression if settings.class_weights == Weighting::Rule(WeightingRule::None) => None,
             Task::Regression => {
-                let rule = "must be \"none\" for a regression, which has no classes";
+                let rule = "must be \"none\" for a regression: weights need classes";
                 return Err(Violation::new("train.class_weights", rule, &settings.class_weights).into());
             }
             Task::Binary | Task::Multiclass => {
@@ -240,7 +241,7 @@ impl Trainer {
         })
     }
 
-    /// Puts the primary's own seed, if it has one, in its place: a resumed run draws the noise on labels from it again.
+    /// Saves the primary's own seed, if it has one: a resumed run draws the noise on labels from it again.
     pub fn keep_seed(&self, store: &Store) -> Result<(), RunError> {
         Ok(store.keep_seed(&self.own)?)
     }
@@ -280,8 +281,8 @@ impl Trainer {
         Ok(())
     }
 
-    /// Has every two secondaries share a key, and each keep shares of the others' secrets. The primary relays public keys,
-    /// which their parties signed, and encrypted shares.
+    /// Has every two secondaries agree on a key, and has each secondary store key shares of the others'
+    /// secrets. The primary relays public keys, which their parties signed, and encrypted key shares.
     fn agree_on_keys(&mut self) -> Result<(), RunError> {
         let everyone = self.here();
         let mut keys = Vec::with_capacity(everyone.len());
@@ -326,8 +327,8 @@ impl Trainer {
         Ok(self.federation.command(&everyone, everyone.iter().map(confirmed).collect())?)
     }
 
-    /// Links every secondary to the primary's keys, once for the whole run. A linker uses all cores, so parties link
-    /// one after another.
+    /// Links every secondary to the primary's keys, once for the whole run. A linker uses all cores, so that
+    /// parties link one after another.
     fn link(&mut self) -> Result<(), RunError> {
         self.available = vec![0; self.federation.len()];
         let keys = self.records.raw_keys.clone();
@@ -343,7 +344,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// Links one secondary's records with `keys`: what it tells about the links.
+    /// Links one secondary's records with `keys`, and returns the secondary's information about the links.
     pub(super) fn link_with(
         &mut self,
         index: usize,
@@ -392,14 +393,15 @@ impl Trainer {
     }
 }
 
-/// The loss that a report of one run does not show: that of a party's other runs.
+/// Returns a warning about the loss of a party's other runs, which the report of one run does not show.
 fn lifetime_warning(party: &str, standing: Standing) -> Option<String> {
     let Standing { earlier, epsilon, delta, .. } = standing;
     let epsilon = epsilon.map_or_else(|| "unbounded".to_string(), |epsilon| format!("{epsilon:.4}"));
     (earlier > 0).then(|| {
         format!(
-            "party \"{party}\": its lifetime account has {earlier} earlier runs, which the ε of this report does not include; with \
-             this run as planned they come to ε = {epsilon} at δ = {delta:e}"
+            "party \"{party}\": its lifetime account has {earlier} earlier runs, which the ε of this \
+             report does not include; together with this run as planned they have ε = {epsilon} at δ = \
+             {delta:e}"
         )
     })
 }

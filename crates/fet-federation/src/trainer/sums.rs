@@ -1,5 +1,5 @@
-//! How the primary reaches the parties of a secret sum: it asks for masked messages, has one attempt opened, and has the
-//! others open for a party that vanished.
+//! The primary's side of secure aggregation: requests masked messages, has one attempt unmasked, and has the
+//! other parties help to unmask for a party that dropped out.
 
 use fet_core::aggregator::SecureSum;
 use fet_core::message::{Forward, Masked, Open, Reply, Request, Reveal, Round, ShareParameters, Words};
@@ -11,12 +11,12 @@ use super::{RunError, Trainer};
 use crate::federation::{Asked, PartyError, Problem};
 use crate::secret_sum;
 
-/// Indices of rows or parties as a message holds them.
+/// Returns indices of rows or parties in the form of messages.
 pub(super) fn short(numbers: &[usize]) -> Vec<u32> {
     numbers.iter().map(|&number| number as u32).collect()
 }
 
-/// A secret sum of representations.
+/// A secure aggregation of representations.
 pub(super) struct Parts<'a> {
     pub(super) trainer: &'a mut Trainer,
     pub(super) round: Round,
@@ -80,7 +80,7 @@ impl Parties<u32> for Parts<'_> {
     }
 }
 
-/// A secret sum of the parameters that the method averages.
+/// A secure aggregation of the parameters that the method averages.
 pub(super) struct SharedParameters<'a> {
     pub(super) trainer: &'a mut Trainer,
     pub(super) round: Round,
@@ -134,7 +134,7 @@ impl Parties<u64> for SharedParameters<'_> {
 }
 
 impl Trainer {
-    /// Has the parties of an attempt take their own masks off.
+    /// Has the parties of an attempt unmask their own messages.
     fn open(&mut self, round: Round, attempt: &Attempt) -> Result<Vec<Option<Opening>>, RunError> {
         let request = Request::Open(Open { round, attempt: attempt.number });
         let requests = vec![request; attempt.active.len()];
@@ -147,8 +147,8 @@ impl Trainer {
         Ok(openings.collect::<Result<_, PartyError>>()?)
     }
 
-    /// Opens the mask of a party that vanished, from what the shares of `others` give. Whoever refuses, or sends something else,
-    /// gives nothing.
+    /// Reconstructs the mask of a party that dropped out, from the key shares of `others`. A party that
+    /// refuses or sends an invalid reply contributes nothing.
     fn recover(
         &mut self,
         round: Round,
@@ -157,7 +157,7 @@ impl Trainer {
         commitment: &Commitment,
         id: &SumId<'_>,
     ) -> Result<Recovered, RunError> {
-        // Parties that took no part in the sum have opened nothing, and reveal nothing.
+        // Parties that took no part in the sum have unmasked no message, and reveal no key share.
         let ask = holders(others, party);
         let request = Request::Reveal(Reveal { round, attempt: id.attempt, party: party as u32 });
         let answers = self.federation.ask_each(&ask, vec![request; ask.len()]);
@@ -170,21 +170,23 @@ impl Trainer {
         Ok(recover(party, needed, &shares, commitment, id)?)
     }
 
-    /// The fewest parties that make a secure sum in a round.
+    /// Returns the minimum number of parties for secure aggregation in a round.
     pub(super) fn fewest(&self, round: Round) -> usize {
         let scheduled = self.schedule.active(round);
         let of = scheduled.iter().filter(|party| self.agreed.contains(party)).count();
         quorum(of, self.privacy.colluding())
     }
 
-    /// Warns of the parties that dropped out since there were `before` of them, where sums without noise differ by their parts.
+    /// Warns of the parties that dropped out after the first `before`, if sums without noise differ by their
+    /// parts.
     pub(super) fn note_smaller_sums(&mut self, before: usize) {
         let gone: Vec<usize> = self.progress.gone.iter().skip(before).copied().collect();
         for party in gone.into_iter().filter(|_| self.privacy.is_identity()) {
             let name = self.federation.name(party);
             let warning = format!(
-                "party {} (\"{name}\") dropped out, and `privacy.kind` is \"none\": secure sums over the same rows with it and \
-                 without it differ by its part, which the primary can compute",
+                "party {} (\"{name}\") dropped out, and `privacy.kind` is \"none\": secure sums over \
+                 the same rows with and without this party differ by its part, which the primary can \
+                 compute",
                 party + 1
             );
             self.warnings.push(warning.clone());
@@ -192,14 +194,15 @@ impl Trainer {
         }
     }
 
-    /// Takes note of who vanished within the opening of a sum, and of who sent what does not fit.
+    /// Records the parties that dropped out while a sum was unmasked, and the parties that sent invalid
+    /// values.
     pub(super) fn note_opening(&mut self, round: Round, lost: Vec<usize>, wrong: &[usize]) {
         self.progress.gone.extend(lost);
         for &party in wrong {
             let name = self.federation.name(party);
             let warning = format!(
-                "party {} (\"{name}\") sent an opening of the secure sum of {round}, or a share of one, that does not fit; the \
-                 sum is right without it",
+                "party {} (\"{name}\") sent an invalid mask or key share for the secure sum of {round}; \
+                 the sum is correct without it",
                 party + 1
             );
             self.warnings.push(warning.clone());
@@ -208,7 +211,7 @@ impl Trainer {
     }
 }
 
-/// The words of a share, if it has the form of the sum.
+/// Returns the words of a masked part, if it has the form of the sum.
 fn words(asked: Asked, masked: Masked, shape: [usize; 3], bits: u32) -> Result<Message<u32>, PartyError> {
     let length = shape.iter().product::<usize>();
     if (masked.shape, masked.words.len(), masked.bits) != (shape, length, bits) {

@@ -1,12 +1,12 @@
-//! What the run has cost so far, release by release, and its end before an epoch that would pass the target.
+//! Cost of the run so far, release by release, and its end before an epoch that would exceed the target.
 
 use fet_core::privacy::{Randomness, Releases, Tally};
 
 use super::{Progress, RunError, Trainer};
 
 impl Trainer {
-    /// Counts releases of the epoch in progress in which `active` parties took part; what is asked after the last epoch
-    /// belongs to that epoch.
+    /// Counts releases of the current epoch with `active` parties. Releases after the last epoch belong to
+    /// that epoch.
     pub(super) fn charge(&mut self, active: usize, releases: u64) {
         let epoch = self.progress.epochs.len();
         let after = self.is_done() && epoch > 0;
@@ -20,17 +20,18 @@ impl Trainer {
         }
     }
 
-    /// Counts an evaluation of the test rows that was not made: whether it is made depends on what was released.
+    /// Counts an evaluation of the test rows that was not made, because the decision whether to make it
+    /// depends on earlier releases.
     pub(super) fn charge_test(&mut self) {
         if !(self.federation.is_empty() || self.privacy.freezes_secondaries()) {
             self.charge(self.here().len(), self.schedule.test_batches() as u64);
         }
     }
 
-    /// Ends the run if it lost parties and another epoch with those that are left would cost more than the target; warns if
-    /// it costs more already.
+    /// Ends the run if parties dropped out and another epoch with the remaining parties would exceed the
+    /// target. Warns if the cost already exceeds the target.
     pub(super) fn keep_to_target(&mut self) {
-        // A run that keeps its parties costs what was planned.
+        // A run without dropped-out parties costs what was planned.
         if self.progress.gone.is_empty() && self.progress.lost.is_empty() {
             return;
         }
@@ -55,8 +56,8 @@ impl Trainer {
         if next.releases() > 0 {
             self.progress.stopped = true;
             warnings.push(format!(
-                "the run stopped after {done} of {all} epochs: it lost {lost}, and with the parties that are left another \
-                 epoch would cost more than `privacy.target_epsilon`"
+                "the run stopped after {done} of {all} epochs: it lost {lost}, and another epoch with \
+                 the remaining parties would cost more than `privacy.target_epsilon`"
             ));
         }
         warnings.retain(|warning| !self.progress.warnings.contains(warning));
@@ -64,7 +65,7 @@ impl Trainer {
         self.progress.warnings.extend(warnings);
     }
 
-    /// What was released so far, by epoch; with what earlier sessions of the run released beyond their checkpoints.
+    /// Returns the releases so far by epoch, including releases of earlier sessions beyond their checkpoints.
     pub(super) fn counted(&self) -> Vec<Tally> {
         let Progress { tallies, lost, .. } = &self.progress;
         if self.privacy.freezes_secondaries() {
@@ -76,9 +77,10 @@ impl Trainer {
         before.iter().cloned().chain([last]).collect()
     }
 
-    /// Counts what earlier sessions of the run, of which there were so many, may have released after the state that this one
-    /// continues from: an epoch each at most, or a pass over all rows. Where parties have their own seeds and are summed they
-    /// add new noise in each session, so that what is released again is another release. Returns whether any is new here.
+    /// Counts the possible releases of `earlier` earlier sessions after the state that this session continues
+    /// from: at most an epoch each, or a pass over all rows. With own seeds and secure aggregation, parties
+    /// add new noise in each session, so that a repeated release is another release. Returns true if any of
+    /// these sessions was not counted yet.
     pub fn count_sessions(&mut self, earlier: u64) -> bool {
         let more = earlier.saturating_sub(self.progress.sessions);
         self.progress.sessions = earlier;
@@ -94,8 +96,8 @@ impl Trainer {
         }
         self.progress.lost.extend(std::iter::repeat_n(epoch, more as usize));
         let warning = format!(
-            "{more} earlier {} of this run ended without a checkpoint of all that was released: what may have been released \
-             is counted besides",
+            "{more} earlier {} of this run ended without a checkpoint of all releases: the releases \
+             that may be missing are counted too",
             if more == 1 { "session" } else { "sessions" }
         );
         self.warnings.push(warning.clone());
@@ -103,16 +105,17 @@ impl Trainer {
         true
     }
 
-    /// Ends the run where a party's account refused a release.
+    /// Ends the run after a party's account refused a release.
     pub(super) fn end_within_epoch(&mut self, refused: &RunError) {
         self.progress.stopped = true;
         let (done, all) = (self.progress.epochs.len(), self.epochs());
-        let warning = format!("the run stopped after {done} of {all} epochs, within the next: {refused}");
+        let warning =
+            format!("the run stopped after {done} of {all} epochs, within the next epoch: {refused}");
         self.warnings.push(warning.clone());
         self.progress.warnings.push(warning);
     }
 
-    /// The releases of the next epoch, if there is one and no other party is lost.
+    /// Returns the releases of the next epoch, if there is one and no other party drops out.
     fn next_epoch(&self) -> Tally {
         let mut next = Tally::default();
         if self.is_done() || self.privacy.freezes_secondaries() {

@@ -262,7 +262,7 @@ fn a_ledger_that_cannot_be_written_or_is_damaged_refuses_the_release() {
     let mut flipped = sound.clone();
     flipped[70] ^= 4;
     std::fs::write(&path, flipped).expect("writable");
-    refused(ask(), &[&name, "damaged", "put back a sound copy", "move the party's folder away"]);
+    refused(ask(), &[&name, "damaged", "Restore a valid copy", "move the party's folder away"]);
     // Where nothing can be written: the name leads to a folder that is not there.
     #[cfg(unix)]
     {

@@ -89,9 +89,9 @@ fn new_rows_need_records_of_their_own() {
     let predict = |more: &[&str]| {
         fet(path, &[&["predict", "out", "--rows", "new.csv", "--out", "predictions.csv"], more].concat())
     };
-    refused(&predict(&[]), &["s.csv", "aligned", "records of their own", "--data FOLDER"]);
+    refused(&predict(&[]), &["s.csv", "aligned", "their own records", "--data FOLDER"]);
     // Not even as many new rows as the run had.
-    refused(&fet(path, &["predict", "out", "--rows", "p.csv"]), &["records of their own"]);
+    refused(&fet(path, &["predict", "out", "--rows", "p.csv"]), &["their own records"]);
     refused(&fet(path, &["explain", "out"]), &["out", "aligned", "order of rows"]);
     let other = path.join("other");
     std::fs::create_dir(&other).expect("writable");

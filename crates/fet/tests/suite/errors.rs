@@ -149,9 +149,9 @@ fn a_class_that_is_not_trained_on_is_a_warning() {
     let sets = ["--set", "linker.neighbours=3", "--set", "train.epochs=1"];
     let output = fet(folder.path(), &[["run", "tiny.toml", "--out", "result"].as_slice(), &sets].concat());
     let message = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && message.contains("warning: no training row is of class"), "{message}");
+    assert!(output.status.success() && message.contains("warning: no training row has class"), "{message}");
     let report = std::fs::read_to_string(folder.path().join("result/report.json")).expect("a report");
-    assert!(report.contains("no training row is of class"), "{report}");
+    assert!(report.contains("no training row has class"), "{report}");
     // Where labels are protected, the warning follows from their answers.
     let told =
         |message: &str| message.lines().find(|line| line.contains("no training row")).map(str::to_string);

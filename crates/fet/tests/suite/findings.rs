@@ -367,7 +367,7 @@ const FINDINGS: &[Finding] = &[
         "a prior that names one class answered with it always",
         "$FET run tiny.toml --out r --set=labels.kind=randomised-response --set=labels.prior=[1,0]",
         2,
-        &["`labels.prior` must leave at least two classes a probability"],
+        &["`labels.prior` must give at least two classes a positive probability"],
     ),
     (
         "a share of test rows beside folds was ignored",

@@ -74,7 +74,7 @@ fn a_table_of_sealed_keys_joins_no_run() {
     };
     let mut party = Secondary::new(Own { table, tell, ..own(&[]) });
     let error = party.ask(Request::Join(terms(&[]))).expect_err("refused").to_string();
-    assert!(error.contains("its operator was told why"), "{error}");
+    assert!(error.contains("its operator has the details"), "{error}");
     let heard = heard.lock().expect("no panic").concat();
     assert!(heard.contains("first") && heard.contains("numbers or texts"), "{heard}");
 }
@@ -181,7 +181,7 @@ fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
     check(&averaged, &[load(other("embedding.input.bias"))], &["must be those that the method averages"]);
     check(&averaged, &[load(Parameters::default())], &["must be those that the method averages"]);
     check(&[], &[Request::Load(Saved { epoch: 3, tag: [0; 32] })], &["no saved state of epoch 3"]);
-    check(&[], &[Request::Answer(fet_core::data::Sealed::new(1, 1, Vec::new()))], &["not posed"]);
+    check(&[], &[Request::Answer(fet_core::data::Sealed::new(1, 1, Vec::new()))], &["without a challenge"]);
     let keys = |parties: &[u32], count: usize| {
         let key = SignedKey { key: [9; 32], age: Default::default(), signature: vec![0; 64] };
         Request::AgreeOnKeys(PublicKeys { parties: parties.to_vec(), keys: vec![key; count] })
@@ -244,7 +244,7 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     let once = Forward { round: Round::Once { batch: 0 }, ..step(4, None) };
     refused(ask(party_one, &once), &["released once only if"]);
     let saved = party_one.ask(Request::Load(Saved { epoch: 1, tag: [0; 32] }));
-    refused(saved, &["before anything is released"]);
+    refused(saved, &["before the first release"]);
     // Whom a round left out no later round has.
     let alone = Forward { active: vec![0], ..step(5, None) };
     ask(party_one, &alone).expect("the other vanished");
@@ -263,7 +263,7 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     refused(ask(party_one, &attempt(1, &[0, 1, 2])), &["attempt", "must be 0"]);
     let whole = ask(party_one, &attempt(0, &[0, 1, 2])).expect("the first attempt");
     refused(party_one.ask(reveal(1, 0)), &["attempt 0"]);
-    refused(ask(party_one, &attempt(1, &[0, 1, 2])), &["active", "fewer than in the attempt before"]);
+    refused(ask(party_one, &attempt(1, &[0, 1, 2])), &["active", "fewer than in the previous attempt"]);
     let less = ask(party_one, &attempt(1, &[0, 2])).expect("party 1 vanished");
     assert_ne!(whole, less);
     refused(party_one.ask(open(0)), &["attempt 0", "not the last"]);

@@ -92,7 +92,7 @@ fn predictions_are_not_made_by_secure_sums() {
         trained(&experiment(&["train.epochs=1", "aggregator.kind=secure-average"]), &data);
     let (table, _) = test_rows(&trainer, &data);
     let refusal = trainer.predict(table).expect_err("no sum covers it").to_string();
-    assert!(refusal.contains("predictions are not made by secure sums yet"), "{refusal}");
+    assert!(refusal.contains("predictions do not support secure sums yet"), "{refusal}");
 }
 
 /// A prediction is a release. Beside a privacy mechanism no account covers it, so every party refuses, at its door.

@@ -88,7 +88,7 @@ fn runs_with_their_own_randomness_differ_in_noise_alone() {
     assert_eq!(a.1, b.1);
     assert_eq!(a.1.epsilon, simulated.1.epsilon);
     assert_eq!(run(&[OWN]).0, run(&[]).0);
-    let sentence = "noise follows from the experiment's seed";
+    let sentence = "noise is derived from the experiment's seed";
     let guarantee = |spent: &fet_eval::records::Spent| spent.guarantee.clone().expect("private");
     assert_eq!(guarantee(&a.1).randomness, Randomness::Own);
     assert_eq!(guarantee(&simulated.1).randomness, Randomness::Experiment);

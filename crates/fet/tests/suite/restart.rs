@@ -89,7 +89,7 @@ fn a_restarted_party_takes_no_other_keys_and_no_other_number_of_rows() {
         let error = second.1[0].ask(request.clone()).expect_err("refused").to_string();
         refused::<()>(
             Err(&error),
-            &["belongs to a run with other terms", "other keys", "start the run anew"],
+            &["belongs to a run with other terms", "other keys", "start the run again"],
         );
         errors.push(error);
     }
@@ -182,7 +182,7 @@ fn a_run_whose_keys_are_concealed_anew_goes_on_where_nothing_is_counted() {
             .map_err(|error| error.to_string())
     };
     resumed(&[]).expect("the same run");
-    refused(resumed(&[NOISE]), &["Load", "another run", "conceals its keys anew"]);
+    refused(resumed(&[NOISE]), &["Load", "another run", "encodes keys differently"]);
 }
 
 /// A checksum of what a party saved follows from its records, and would tell them.
@@ -196,7 +196,7 @@ fn the_name_of_a_saved_state_says_nothing_of_it() {
     assert_ne!(first.tag, second.tag, "the same state twice");
     kill(session);
     let mut again = plain(&[NOISE, OWN], folder.path());
-    refused(again.1[0].ask(Request::Load(first)), &["is not that of the primary's checkpoint"]);
+    refused(again.1[0].ask(Request::Load(first)), &["does not belong to the primary's checkpoint"]);
     again.1[0].ask(Request::Load(second)).expect("its own");
 }
 

@@ -1,7 +1,7 @@
-//! The transformer computed by `fet-kernels`, on the host: embedding, mask and blocks.
+//! The transformer computed by `fet-kernels` on the host: embedding, mask and blocks.
 //!
-//! No graph is made of it. The parameters, their names and the random numbers are those of [`Transformer`], which remains the
-//! definition: a test compares the two.
+//! It makes no autograd graph. Parameters, their names and random numbers are those of [`Transformer`], which
+//! remains the definition: a test compares both.
 
 use burn::tensor::{Int, Tensor, TensorData};
 use fet_kernels::{
@@ -36,11 +36,11 @@ pub(super) struct FusedTransformer {
 #[derive(Debug)]
 enum Pending {
     Graph(Box<Passed>),
-    /// The inputs to recompute it: dropout repeats, because its masks come from the pass.
+    /// Inputs for recomputing the forward pass. Dropout repeats, because its masks are drawn from the pass.
     Inputs(Box<(NeighbourBatch, Pass)>),
 }
 
-/// A forward pass: what went in, and what the way back wants.
+/// A forward pass: its inputs, and the values that the backward pass needs.
 #[derive(Debug)]
 struct Passed {
     entrance: Entrance,
@@ -49,16 +49,16 @@ struct Passed {
     tape: Option<Tape>,
 }
 
-/// What goes into the model, and into the blocks.
+/// Inputs of the model and of its blocks.
 #[derive(Debug)]
 struct Entrance {
     own: HostRecords,
     slots: Vec<u32>,
-    /// The whole lists, [B·L], and the places that are shown, where not all are.
+    /// The whole lists, [B·L], and the places that are shown; `None` if all places are shown.
     listed: Option<(Vec<u32>, Vec<usize>)>,
-    /// The embedded records, [U, H].
+    /// Embedded records, [U, H].
     records: Buffer,
-    /// [B, K].
+    /// Mask, [B, K].
     mask: Option<Vec<f32>>,
     shape: Shape,
 }
@@ -71,14 +71,14 @@ impl Entrance {
         MaskInput { keys, key_columns, slots, positions: slots.len() / rows }
     }
 
-    /// Of a value for each place of the lists, those of the places that are shown.
+    /// Selects the values of the shown places from the values of all places.
     fn shown(&self, of_lists: Vec<f32>) -> Vec<f32> {
         let Some((slots, places)) = &self.listed else { return of_lists };
         let length = places.len() * slots.len() / self.slots.len();
         of_lists.chunks_exact(length).flat_map(|row| places.iter().map(|&place| row[place])).collect()
     }
 
-    /// The way back: zeros where nothing is shown.
+    /// Transpose of [`Entrance::shown`]: zeros in places that are not shown.
     fn of_lists(&self, shown: Vec<f32>) -> Vec<f32> {
         let Some((slots, places)) = &self.listed else { return shown };
         let length = places.len() * slots.len() / self.slots.len();

@@ -1,7 +1,8 @@
-//! The primary's half computed by `fet-kernels`, on the host: embedding, blocks and output layer.
+//! The primary's half computed by `fet-kernels` on the host: embedding, blocks and output layer.
 //!
-//! The loss remains a graph, from the outputs on, as does a layer that narrows the memory. Parameters, names and random numbers are those
-//! of [`Decoder`], which remains the definition: a test compares the two.
+//! The loss remains an autograd graph from the outputs on, as does a layer that narrows the memory.
+//! Parameters, names and random numbers are those of [`Decoder`], which remains the definition: a test
+//! compares both.
 
 use burn::tensor::{Tensor, TensorData};
 use fet_kernels::{Buffer, DecoderBlockWeights, DecoderInput, DecoderTape, Dropout, EmbeddingTape, Shape};
@@ -24,24 +25,24 @@ const OUTPUT: &str = "output";
 #[derive(Debug)]
 pub(super) struct FusedDecoder {
     trainable: Trainable<Decoder>,
-    /// Whether a layer narrows the memory.
+    /// True if a layer narrows the memory.
     wide: bool,
     objective: Objective,
     heads: usize,
     dropout: f64,
 }
 
-/// What went in, what came out of the blocks, and what the way back wants.
+/// A forward pass: its inputs, the output of the blocks, and the values that the backward pass needs.
 struct Passed {
     own: HostRecords,
     shape: Shape,
     embedding: EmbeddingTape,
-    /// [B, H].
+    /// Embedded records, [B, H].
     x: Buffer,
-    /// [B, K, H].
+    /// Memory, [B, K, H].
     memory: Buffer,
     mask: Option<Vec<f32>>,
-    /// [B, H].
+    /// Output of the blocks, [B, H].
     values: Vec<f32>,
     tape: Option<DecoderTape>,
 }
@@ -68,7 +69,7 @@ impl FusedDecoder {
         }
     }
 
-    /// Through embedding and blocks, which see the first `available` positions of `memory` [B, K, H].
+    /// Computes embedding and blocks, which see the first `available` positions of `memory` [B, K, H].
     fn pass(
         &self,
         batch: &PrimaryBatch,
@@ -101,7 +102,7 @@ impl FusedDecoder {
         passed
     }
 
-    /// What the output layer makes of the blocks' values, not activated, [B, outputs].
+    /// Returns the output layer's result for the blocks' values, before the activation, [B, outputs].
     fn output(&self, values: &[f32]) -> TensorData {
         let [weight, bias] = kernels::layer(self.trainable.flat(), OUTPUT);
         let output = fet_kernels::linear(values, weight, bias);
@@ -121,7 +122,8 @@ impl Primary for FusedDecoder {
 
     fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome {
         let memory = memory.expect("the trainer gives a memory to a method with secondaries");
-        // Where the memory is wider than the model, a graph goes on to it through a layer.
+        // If the memory is wider than the model, an autograd graph continues through the layer that narrows
+        // it.
         let wider = self.wide.then(|| {
             let layer = self.trainable.module().memory.as_ref().expect("the module has the layer");
             let leaf = memory.tensor.clone().autodiff().require_grad();

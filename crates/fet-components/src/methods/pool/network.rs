@@ -1,4 +1,4 @@
-//! The primary's model: a perceptron on its own record, and what the others' answer adds to it.
+//! The primary's model: a perceptron on its own record, and the contribution of the other parties' answer.
 
 use burn::module::Module;
 use burn::tensor::{Tensor, activation};
@@ -7,45 +7,46 @@ use crate::model::{Init, Inputs, KeyEncoding, Linear, apply};
 use fet_core::method::{Memory, PrimaryBatch, PrimaryNetwork};
 use fet_core::model::Pass;
 
-/// o = W₁ h + W₂ s + W₄ ReLU(W₃ [h, s]), of the own record's last hidden layer h and the answer s; W₂ and W₄ are zero at the start.
+/// o = W₁ h + W₂ s + W₄ ReLU(W₃ [h, s]), with the own record's last hidden layer h and the answer s; W₂ and
+/// W₄ are zero at the start.
 #[derive(Module, Debug)]
 pub(super) struct Tower {
     layers: Vec<Linear>,
     output: Linear,
-    /// Nothing where nobody is asked.
+    /// W₂; `None` if the other parties are not queried.
     answer: Option<Linear>,
     joint: Vec<Linear>,
     inputs: Inputs,
     dropout: f64,
     clip: f64,
-    /// √parties: the mean over as many is as long as one of them.
+    /// √parties: gives the mean over the parties the norm of a single party's answer.
     scale: f64,
 }
 
-/// The sizes of a tower.
+/// Sizes of a tower.
 pub(super) struct TowerShape<'a> {
-    /// The inputs of the own record, encoded.
+    /// Number of inputs of the own record, encoded.
     pub(super) own: usize,
-    /// Hidden layers.
+    /// Widths of the hidden layers.
     pub(super) hidden: &'a [usize],
-    /// The width of the answer.
+    /// Width of the answer.
     pub(super) memory: usize,
-    /// Whether others are asked for one.
+    /// True if the other parties are queried for an answer.
     pub(super) asks: bool,
-    /// How many parties it is the mean of.
+    /// Number of parties in the mean.
     pub(super) parties: usize,
-    /// The width of W₃; 0 for none.
+    /// Width of W₃; 0 for none.
     pub(super) joint: usize,
-    /// Outputs.
+    /// Number of outputs.
     pub(super) outputs: usize,
-    /// The absolute value that no input exceeds; 0 for none.
+    /// Bound on the absolute value of the inputs; 0 for none.
     pub(super) clip: f64,
-    /// The dropout rate.
+    /// Dropout rate.
     pub(super) dropout: f64,
 }
 
 impl Tower {
-    /// Initial weights for layers before a ReLU (He et al. 2015).
+    /// Draws initial weights for layers before a ReLU (He et al. 2015).
     pub(super) fn new(
         init: &mut Init<'_>,
         shape: &TowerShape<'_>,
@@ -62,7 +63,8 @@ impl Tower {
                 vec![layer(init, last + shape.memory, joint, 2.0), layer(init, joint, outputs, 0.0)]
             }
         };
-        // Drawn in any case: what the primary's own half begins with does not depend on whether others are asked.
+        // The joint layers are drawn in any case, so that the initial weights of the primary's own half do
+        // not depend on `asks`.
         let joint = if shape.asks { joint } else { Vec::new() };
         Self {
             layers,
@@ -77,7 +79,8 @@ impl Tower {
     }
 }
 
-/// x / √(1 + (x/c)²): near 0 it is x, and never beyond c (RealMLP; Holzmüller et al. 2024). A rare category, standardised, is far out.
+/// Returns x / √(1 + (x/c)²): close to x near 0, and never beyond c (RealMLP; Holzmüller et al. 2024). A rare
+/// category, once standardised, has a large value.
 fn smoothly_clipped(x: Tensor<2>, clip: f64) -> Tensor<2> {
     if clip == 0.0 {
         return x;
@@ -85,7 +88,7 @@ fn smoothly_clipped(x: Tensor<2>, clip: f64) -> Tensor<2> {
     x.clone() / x.div_scalar(clip).powi_scalar(2).add_scalar(1.0).sqrt()
 }
 
-/// An affine map whose weights have the variance `gain` / inputs.
+/// Makes an affine map whose weights have the variance `gain` / inputs.
 fn layer(init: &mut Init<'_>, inputs: usize, outputs: usize, gain: f64) -> Linear {
     let shape = [inputs, outputs];
     let weight = match gain {
@@ -106,7 +109,7 @@ impl PrimaryNetwork for Tower {
         let output = apply(&self.output, hidden.clone());
         let Some(to_answer) = &self.answer else { return output };
         let memory = memory.expect("the trainer gives a memory to a method with secondaries");
-        // A party answers in one position.
+        // A party's answer has one position.
         let [rows, _, width] = memory.tensor.dims();
         let answer = memory.tensor.clone().sum_dim(1).reshape([rows, width]).mul_scalar(self.scale);
         let output = output + apply(to_answer, answer.clone());

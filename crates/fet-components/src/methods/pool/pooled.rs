@@ -1,4 +1,5 @@
-//! A party's half: its encoder on each linked record by itself, and the weighted mean over a row's neighbours.
+//! A secondary's half: its encoder on each linked record separately, and the weighted mean over a row's
+//! neighbours.
 
 use burn::tensor::{Int, Tensor, TensorData};
 
@@ -7,17 +8,17 @@ use fet_core::model::Pass;
 use fet_core::parameters::host;
 use fet_core::trainable::Learner;
 
-/// Pools what an encoder makes of records.
+/// Pools an encoder's representations of records.
 ///
-/// The pooling is linear in the representations and has no parameters. It is computed on the host, where what leaves the party comes
-/// from, row by row in the order of the neighbours: a row's result does not depend on the rows beside it.
+/// The pooling is linear in the representations and has no parameters. It is computed on the host, row by row
+/// in the order of the neighbours, so that a row's result does not depend on the other rows.
 pub(super) struct Pooled {
     inner: Box<dyn Encoder>,
     sharpness: f64,
     pending: Option<Pending>,
 }
 
-/// The linear map of the last tracked pass.
+/// Linear map of the last tracked pass.
 struct Pending {
     weights: Vec<f32>,
     slots: Vec<usize>,
@@ -31,15 +32,15 @@ impl Pooled {
         Self { inner, sharpness, pending: None }
     }
 
-    /// For each row a softmax of its neighbours' similarities; equal weights where there are none. What has -∞ has no weight,
-    /// whatever the sharpness.
+    /// Returns for each row a softmax of its neighbours' similarities, or equal weights without similarities.
+    /// A similarity of -∞ has weight 0 for every sharpness.
     fn weights(&self, batch: &NeighbourBatch) -> Vec<f32> {
         let NeighbourBatch { rows, neighbours, available, similarities, .. } = batch;
         let mut weights = vec![0.0; rows * neighbours];
         for (row, weights) in weights.chunks_exact_mut(*neighbours).enumerate() {
             let logit = |place: usize| {
                 let similarity = similarities.as_ref().map_or(0.0, |all| all[row * neighbours + place]);
-                // 0 times infinity is no number.
+                // 0 times infinity would be NaN.
                 if similarity == f32::NEG_INFINITY {
                     f64::NEG_INFINITY
                 } else {
@@ -118,7 +119,7 @@ impl Encoder for Pooled {
     }
 }
 
-/// The record in each place.
+/// Returns the record in each place.
 fn indices(slots: &Tensor<1, Int>) -> Vec<usize> {
     slots.clone().into_data().iter::<i64>().map(|slot| slot as usize).collect()
 }
@@ -131,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// Represents a record by its features, and keeps the gradient that it gets.
+    /// Represents a record by its features, and stores the gradient that it receives.
     struct AsItIs(Nothing, Arc<Mutex<Vec<f32>>>);
 
     impl Encoder for AsItIs {
@@ -177,7 +178,8 @@ mod tests {
         assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-4), "{found:?} is not {wanted:?}");
     }
 
-    /// By hand: logarithms of probabilities are the weights, those that only repeat have none, and without any all are equal.
+    /// Computed by hand: logarithms of probabilities become the weights, repeated neighbours have weight 0,
+    /// and without similarities all weights are equal.
     #[test]
     fn a_row_is_the_mean_of_its_neighbours_by_their_probabilities() {
         let logarithms: Vec<f32> = [0.5f32, 0.25, 0.25, 1.0, 1e-20, 1e-20].iter().map(|p| p.ln()).collect();
@@ -193,7 +195,8 @@ mod tests {
         near(&forward(1.0, &batch(Some(logarithms), 2)), &[4.0 / 3.0, 40.0 / 3.0, 4.0, 40.0]);
     }
 
-    /// By hand: a place that nobody fills takes nothing from the others, and a row of such places alone is zeros.
+    /// Computed by hand: an empty place does not change the weights of the others, and a row of empty places
+    /// gives zeros.
     #[test]
     fn blanks_have_no_weight() {
         let none = f32::NEG_INFINITY;

@@ -1,15 +1,16 @@
-//! What is kept of an evaluation, and the memory that it lies in.
+//! Cached values of an evaluation, and their memory.
 
 use std::collections::{BTreeSet, HashMap};
 
 use fet_kernels::Buffer;
 
-/// The values of lists that stand in later batches. Where there is no room for all, those go that are wanted last.
+/// Values of lists that occur in later batches. If there is not enough room for all, the lists whose next use
+/// is latest are removed.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// Where the values of a list are, and when it is wanted next.
+    /// Place of each list's values, and the batch of its next use.
     pub(super) lists: HashMap<u32, (Place, u32)>,
-    /// The same lists by when they are wanted next.
+    /// The same lists, ordered by the batch of their next use.
     pub(super) next: BTreeSet<(u32, u32)>,
     pub(super) shelf: Shelf,
 }
@@ -23,7 +24,7 @@ impl Kept {
         self.shelf.at(self.lists[&list].0)
     }
 
-    /// A list was used; it is wanted again in batch `next`, or never.
+    /// Records that a list was used; its next use is in batch `next`, or never.
     pub(super) fn renew(&mut self, list: u32, next: Option<u32>) {
         let Some((place, due)) = self.lists.get_mut(&list) else { return };
         self.next.remove(&(*due, list));
@@ -36,7 +37,8 @@ impl Kept {
         }
     }
 
-    /// Keeps a list that is wanted in batch `next`, if there is room or another that is wanted later. `room` is for how many lists.
+    /// Keeps a list whose next use is in batch `next`, if there is room or another list's next use is later.
+    /// `room` is a number of lists.
     pub(super) fn admit(&mut self, list: u32, next: u32, values: &[f32], room: usize) {
         let place = if self.lists.len() < room {
             self.shelf.place(values.len(), room)
@@ -53,21 +55,21 @@ impl Kept {
     }
 }
 
-/// The values of a list each, in a few large buffers.
+/// Storage for the values of lists, in a few large buffers.
 #[derive(Debug, Default)]
 pub(super) struct Shelf {
     boards: Vec<Buffer>,
     block: usize,
-    /// How many places there are.
+    /// Number of places.
     pub(super) places: usize,
     pub(super) free: Vec<Place>,
 }
 
-/// The board, and the values before it there.
+/// A place: the board, and the offset of the values in it.
 pub(super) type Place = (usize, usize);
 
 impl Shelf {
-    /// A place for `block` values. A board has no more places than `room` leaves.
+    /// Returns a place for `block` values. A new board has no more places than `room` leaves.
     fn place(&mut self, block: usize, room: usize) -> Place {
         self.block = block;
         if self.free.is_empty() {
@@ -91,5 +93,5 @@ impl Shelf {
     }
 }
 
-/// Values of a board for which no buffer waits.
+/// Number of values of a new board if no buffer can be reused.
 const BOARD: usize = 1 << 19;

@@ -1,4 +1,4 @@
-//! What a ledger's records come to: releases by how many parties took part, or passes of a frozen party.
+//! Sum of a ledger's records: releases by the number of active parties, or passes of a frozen party.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,27 +6,29 @@ use fet_core::privacy::Tally;
 
 use super::record::{Entry, sample};
 
-/// How releases are counted.
+/// Rules for counting releases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::secondary) struct Counting {
-    /// Whether the party is frozen, so that passes over the rows count.
+    /// True if the party is frozen, so that passes over the rows count.
     pub(in crate::secondary) frozen: bool,
-    /// Whether the guarantee rests on each release having a sample of its own. Portions of a pass share one sample.
+    /// True if the guarantee requires that each release has its own sample. Portions of a pass share one
+    /// sample.
     pub(in crate::secondary) sampled: bool,
 }
 
-/// What was released so far.
+/// Releases so far.
 #[derive(Debug, Clone, Default)]
 pub(in crate::secondary) struct Counted {
     counting: Counting,
     tally: Tally,
-    /// If the party is frozen: the fewest parties of each pass over the rows, by the sample and the number of the pass.
+    /// If the party is frozen: smallest number of active parties in each pass over the rows, by the sample
+    /// and the number of the pass.
     passes: BTreeMap<(Vec<u8>, usize), usize>,
-    /// How often each portion was released with each sample.
+    /// Number of releases of each portion with each sample.
     portions: HashMap<(Vec<u8>, u64), usize>,
-    /// The fewest parties of passes whose records were lost.
+    /// Smallest number of active parties in each pass whose records were lost.
     lost: Vec<usize>,
-    /// The last release, which another attempt at its sum may replace.
+    /// Last release, which another attempt at its sum may replace.
     open: Option<Entry>,
 }
 
@@ -39,7 +41,7 @@ impl Counted {
         self.counting
     }
 
-    /// Adds a release; the one that it replaces, if it is another attempt at the same sum.
+    /// Adds a release. Returns the release that it replaces, if it is another attempt at the same sum.
     pub(super) fn add(&mut self, entry: Entry) -> Option<Entry> {
         let again = |open: &Entry| open.round == entry.round && entry.attempt == open.attempt + 1;
         let replaced = self.open.filter(again);
@@ -50,7 +52,7 @@ impl Counted {
         replaced
     }
 
-    /// The last release is not replaced any more.
+    /// Counts the last release: no later attempt can replace it.
     pub(super) fn settle(&mut self) {
         let Some(entry) = self.open.take() else { return };
         if !self.counting.frozen {
@@ -64,7 +66,7 @@ impl Counted {
         *released += 1;
     }
 
-    /// Adds releases whose records were lost; a whole pass, if the party is frozen.
+    /// Adds releases whose records were lost; for a frozen party, a whole pass.
     pub(super) fn lose(&mut self, count: u64, active: usize) {
         if self.counting.frozen {
             self.lost.push(active);
@@ -73,7 +75,8 @@ impl Counted {
         }
     }
 
-    /// The releases as a mechanism accounts for them: all together, or a tally for each pass of a frozen party.
+    /// Returns the releases as a mechanism accounts for them: all in one tally, or a tally for each pass of a
+    /// frozen party.
     pub(in crate::secondary) fn tallies(&self) -> Vec<Tally> {
         let mut all = self.clone();
         all.settle();

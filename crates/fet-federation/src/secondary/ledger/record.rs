@@ -1,11 +1,12 @@
-//! The records of a ledger as bytes. What they mean together is for the ledger.
+//! Records of a ledger as bytes. The ledger defines their joint meaning.
 
 use fet_io::PAYLOAD;
 
-/// Digest of a release: 8 bytes for the sample of records that it was made of, and 16 for the whole release.
+/// Digest of a release: 8 bytes for its sample of records, and 16 for the whole release.
 pub(in crate::secondary) type Digest = [u8; 24];
 
-/// The digest of a release, from a digest of what its sample follows from and one of all of it.
+/// Returns the digest of a release, from a digest of everything that determines its sample and a digest of
+/// the whole release.
 pub(in crate::secondary) fn digest(sample: &[u8; 32], release: &[u8; 32]) -> Digest {
     let mut digest = Digest::default();
     digest[..8].copy_from_slice(&sample[..8]);
@@ -13,7 +14,7 @@ pub(in crate::secondary) fn digest(sample: &[u8; 32], release: &[u8; 32]) -> Dig
     digest
 }
 
-/// The part of a digest that is of the sample.
+/// Returns the part of a digest that covers the sample.
 pub(super) fn sample(digest: &Digest) -> &[u8] {
     &digest[..8]
 }
@@ -24,7 +25,7 @@ pub(in crate::secondary) struct Entry {
     /// `Round::key` of its round.
     pub(in crate::secondary) round: u64,
     pub(in crate::secondary) attempt: u32,
-    /// How many parties took part.
+    /// Number of parties that took part.
     pub(in crate::secondary) active: usize,
     pub(in crate::secondary) digest: Digest,
 }
@@ -32,23 +33,24 @@ pub(in crate::secondary) struct Entry {
 /// A record of the ledger.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Record {
-    /// A session begins: the run, and the start of the machine that it runs on.
+    /// Start of a session: the run, and the boot of the machine.
     Start {
         boot: [u8; 16],
         run: [u8; 16],
     },
-    /// So many releases with at least so many parties may follow before more is on the disk.
+    /// Reservation: up to `count` releases with at least `active` parties may follow before the next record
+    /// reaches the disk.
     Reserve {
         count: u64,
         active: usize,
     },
     Release(Entry),
-    /// So many releases of an earlier session whose records were lost.
+    /// Number of releases of an earlier session whose records were lost.
     Lost {
         count: u64,
         active: usize,
     },
-    /// The session ended, and nothing else was released in it.
+    /// End of the session: it made no other release.
     Close,
 }
 
@@ -78,7 +80,7 @@ impl Record {
         bytes
     }
 
-    /// Nothing where this program writes no such record.
+    /// Decodes a record; returns `None` if this program writes no such record.
     pub(super) fn of_bytes(bytes: &[u8; PAYLOAD]) -> Option<Self> {
         let active = u32::from_le_bytes(bytes[4..8].try_into().ok()?) as usize;
         let number = u64::from_le_bytes(bytes[8..16].try_into().ok()?);

@@ -1,4 +1,4 @@
-//! The lifetime account against the exact composition, computed in another way.
+//! Comparison of the lifetime account with an independent exact composition.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,10 +38,10 @@ const RELEASES: Releases = Releases {
     randomness: Randomness::Own,
 };
 
-/// The settings of one run.
+/// Settings of one run.
 #[derive(Debug, Clone)]
 struct Run {
-    /// Stands for everything else that names a run: seed, epochs, K, the version of the results.
+    /// Represents all other content of a run's name: seed, epochs, K, version of the results.
     hash: [u8; 32],
     settings: String,
 }
@@ -59,7 +59,7 @@ impl Run {
     }
 }
 
-/// A session of a run at a party, as far as accounts know it.
+/// A session of a run at a party, reduced to its accounts.
 struct Session {
     mechanism: Box<dyn PrivacyMechanism>,
     account: Account,
@@ -97,7 +97,7 @@ impl Session {
         self.account.lifetime.as_ref().expect("it has one").standing().age
     }
 
-    /// One release, as a session of a party counts it; whether it is one that has not been made before.
+    /// Makes one release like a party's session; returns true if the release was not made before.
     fn release(&mut self, entry: Entry) -> Result<bool, SecondaryError> {
         let ledger = open(&mut self.account, &self.store, (&self.hash, &self.hash))?;
         if ledger.knows(&entry.digest) {
@@ -114,7 +114,7 @@ impl Session {
         self.account.close(self.mechanism.as_ref()).expect("written");
     }
 
-    /// The process is killed: nothing is written any more.
+    /// Simulates a killed process, which cannot write any more.
     fn kill(self) {
         let Store::Folder { own, .. } = &self.store else { unreachable!("it has a folder") };
         let path = own.join(format!("ledger-{}", ledger::short_name(&self.hash)));
@@ -132,7 +132,7 @@ fn entry(number: u64, active: usize) -> Entry {
     Entry { round: number, attempt: 0, active, digest }
 }
 
-/// The releases of a planned run.
+/// Returns the releases of a planned run.
 fn plan() -> impl Iterator<Item = Entry> {
     let epoch = |epoch: u64| (0..6).map(move |step| entry(6 * epoch + step, if step < 5 { 4 } else { 6 }));
     (0..2).flat_map(epoch)
@@ -148,7 +148,7 @@ fn lifetime(limit: f64) -> Policy {
     Policy { lifetime_epsilon: limit, ..Policy::default() }
 }
 
-/// The example of the issue: five runs of ε = 8 that differ in a seed come to 22.16, and a limit stops them.
+/// Five runs with ε = 8 and different seeds have ε = 22.16 together, and a limit stops them.
 #[test]
 fn runs_with_other_settings_are_counted_together() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -167,11 +167,12 @@ fn runs_with_other_settings_are_counted_together() {
     {
         assert!(refused.contains(part), "{part} in {refused}");
     }
-    // The same run again adds nothing.
+    // The same run adds no loss if it is repeated.
     Session::join(folder.path(), &Run::new(4, EIGHT), &lifetime(22.2)).expect("a run that is in the account");
 }
 
-/// Parties that drop out make a run cost more than planned: the lifetime account refuses the release before it leaves.
+/// Dropped-out parties make a run cost more than planned: the lifetime account refuses the release before it
+/// leaves.
 #[test]
 fn a_release_that_would_pass_the_limit_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -203,12 +204,12 @@ fn gives_back_what_a_session_has_reserved_and_not_released() {
     session.end();
     let spent = epsilon(folder.path());
     assert!((reserved - 8.0).abs() < 1e-3 && spent < 3.0, "{reserved} {spent}");
-    // A process that was killed leaves its reservation.
+    // A killed process leaves its reservation.
     let mut session = Session::join(folder.path(), &run, &lifetime(0.0)).expect("joined");
     session.release(entry(1, 4)).expect("allowed");
     session.kill();
     assert_eq!(epsilon(folder.path()), reserved);
-    // The next session knows what was released.
+    // The next session knows the actual releases.
     let mut session = Session::join(folder.path(), &run, &lifetime(0.0)).expect("joined");
     session.release(entry(2, 4)).expect("allowed");
     session.end();
@@ -216,7 +217,7 @@ fn gives_back_what_a_session_has_reserved_and_not_released() {
     assert!(spent < 6.0, "three of twelve releases: {spent}");
 }
 
-/// An operator moves a ledger away: what it has counted stays in the lifetime account.
+/// If an operator moves a ledger away, its loss stays in the lifetime account.
 #[test]
 fn a_lost_ledger_is_counted_for_good() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -266,7 +267,7 @@ fn an_account_of_a_newer_program_or_a_damaged_one_is_refused() {
     assert!(refused.contains("damaged: line 1") && refused.contains("fet ledger add"), "{refused}");
 }
 
-/// A party puts an old copy of its folder back: whoever has seen its account older refuses.
+/// If a party restores an old copy of its folder, every party that has seen its account older refuses.
 #[test]
 fn an_old_copy_of_the_account_is_refused_until_its_releases_are_added() {
     let (folder, outside) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
@@ -302,10 +303,10 @@ fn an_old_copy_of_the_account_is_refused_until_its_releases_are_added() {
     }
     let mut account = Lifetime::open(folder.path()).expect("sound");
     account.add(NoisyReleases { noise: 4.0, rate: 1.0, count: 1 }, known).expect("written");
-    see(session(20)).expect("what was forgotten is added");
+    see(session(20)).expect("the missing release is added");
 }
 
-/// A party that was refused, or whose account was copied for another table, has an account before it has a seed.
+/// A refused party, or one whose account was copied for another table, has an account before it has a seed.
 #[test]
 fn accounts_may_be_older_than_the_seed_and_ledgers_may_not() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,22 +1,24 @@
-//! The exact loss of releases, by other means than the accountant's: the noise in units of the sensitivity from the paper's formulas,
-//! δ without sampling by integrating the privacy loss, and a lower bound on δ with sampling by adding up rounded losses.
+//! The exact loss of releases, computed independently of the accountant.
+//!
+//! The noise in units of the sensitivity comes from the paper's formulas. Without sampling, δ is an integral
+//! of the privacy loss. With sampling, the sum of rounded losses gives a lower bound on δ.
 
 use super::super::super::ledger::Entry;
 use super::{DELTA, RELEASES, Run};
 
-/// The grid of losses.
+/// Step of the grid of losses.
 const STEP: f64 = 0.01;
 
 /// Releases that have left a party.
 #[derive(Debug, Default)]
 pub(super) struct Exact {
-    /// Σ 1/σ² of those without sampling.
+    /// Σ 1/σ² of the releases without sampling.
     squares: f64,
-    /// Noise and rate of each with sampling.
+    /// Noise and rate of each release with sampling.
     sampled: Vec<(f64, f64)>,
 }
 
-/// The value of a setting; 0 where it is not there.
+/// Returns the value of a setting; 0 if it is missing.
 fn number(settings: &str, name: &str) -> f64 {
     let table: toml::Table = settings.parse().expect("TOML");
     table.get(name).and_then(toml::Value::as_float).unwrap_or(0.0)
@@ -28,7 +30,7 @@ impl Exact {
         self.squares += 1.0 / multiplier(run, entry.active, RELEASES.rows).powi(2);
     }
 
-    /// Adds a pass of a run with frozen models, with the fewest parties that took part in a part of it.
+    /// Adds a pass of a run with frozen models, with the smallest number of active parties in the pass.
     pub(super) fn add_pass(&mut self, run: &Run, fewest: usize) {
         let noise = multiplier(run, fewest, RELEASES.all_rows);
         match number(&run.settings, "sample_rate") {
@@ -37,7 +39,7 @@ impl Exact {
         }
     }
 
-    /// Adds what is as one Gaussian release.
+    /// Adds a number of Gaussian releases with this noise.
     pub(super) fn add_noise(&mut self, noise: f64, releases: u64) {
         self.squares += releases as f64 / (noise * noise);
     }
@@ -50,7 +52,8 @@ impl Exact {
         !self.sampled.is_empty()
     }
 
-    /// Checks that ε is no less than the exact one; and, if nothing was reserved or lost, no more than it either.
+    /// Checks that ε is at least the exact one; and, if `tight`, that it is not larger either. `tight`
+    /// requires that no release was reserved or lost.
     pub(super) fn check(&self, epsilon: f64, tight: bool, place: &str) {
         if epsilon == f64::INFINITY {
             assert!(self.delta(40.0) > DELTA, "{place}: unbounded");
@@ -64,7 +67,7 @@ impl Exact {
         }
     }
 
-    /// The least δ at ε; with sampling, no more than that.
+    /// Returns the smallest δ at ε; with sampling, a lower bound on it.
     fn delta(&self, epsilon: f64) -> f64 {
         if self.sampled.is_empty() {
             of_gaussian(self.squares.sqrt(), epsilon)
@@ -73,7 +76,7 @@ impl Exact {
         }
     }
 
-    /// Losses rounded down to a grid, added up release by release, one record removed or added.
+    /// Adds up losses, rounded down to a grid, release by release, for one record removed or added.
     fn of_mixture(&self, epsilon: f64) -> f64 {
         let removed = self.sampled.iter().map(|&(noise, rate)| Losses::removed(noise, rate));
         let added = self.sampled.iter().map(|&(noise, rate)| Losses::added(noise, rate));
@@ -85,7 +88,7 @@ impl Exact {
     }
 }
 
-/// The noise of a release in units of its sensitivity (paper, section 6).
+/// Returns the noise of a release in units of its sensitivity (paper, section 6).
 fn multiplier(run: &Run, active: usize, rows: usize) -> f64 {
     let mechanism = run.mechanism();
     let noise = mechanism.spent(&RELEASES, &[]).guarantee.expect("a guarantee").noise;
@@ -97,7 +100,8 @@ fn multiplier(run: &Run, active: usize, rows: usize) -> f64 {
     noise / (sensitivity * (rows as f64).sqrt())
 }
 
-/// δ of a Gaussian mechanism with this μ: ∫ max(0, p − e^ε q), by Simpson's rule from where p = e^ε q.
+/// Returns δ of a Gaussian mechanism with this μ: ∫ max(0, p − e^ε q), by Simpson's rule from the point p =
+/// e^ε q.
 fn of_gaussian(mu: f64, epsilon: f64) -> f64 {
     if mu == 0.0 {
         return 0.0;
@@ -126,13 +130,13 @@ struct Losses {
 }
 
 impl Losses {
-    /// The loss ln(p/q) under p, where p is the mixture of N(0, σ²) and N(1, σ²), and q is N(0, σ²).
+    /// Returns the loss ln(p/q) under p, where p is the mixture of N(0, σ²) and N(1, σ²), and q is N(0, σ²).
     fn removed(noise: f64, rate: f64) -> Self {
         let density = move |x: f64| (1.0 - rate) * normal(x, 0.0, noise) + rate * normal(x, 1.0, noise);
         Self::of(noise, density, move |x| ratio(x, noise, rate))
     }
 
-    /// The loss ln(q/p) under q.
+    /// Returns the loss ln(q/p) under q.
     fn added(noise: f64, rate: f64) -> Self {
         Self::of(noise, move |x| normal(x, 0.0, noise), move |x| -ratio(x, noise, rate))
     }
@@ -177,14 +181,15 @@ fn ratio(x: f64, noise: f64, rate: f64) -> f64 {
     (rate * ((2.0 * x - 1.0) / (2.0 * noise * noise)).exp_m1()).ln_1p()
 }
 
-/// Figures of the accounting literature: the test measures what it should.
+/// Values from the accounting literature validate this computation.
 #[test]
 fn exact_figures_are_those_of_the_literature() {
     for (mu, epsilon) in [(1.0, 4.377_178), (2.5, 13.206_712)] {
         let found = of_gaussian(mu, epsilon);
         assert!((found - 1e-5).abs() < 1e-10, "{mu}: {found:e}");
     }
-    // Without sampling the rounded losses come to a little less: each of the four lies at most two steps below its true value.
+    // Without sampling, the rounded losses are slightly too small: each of the four is at most two steps
+    // below its true value.
     let losses = (0..4).map(|_| Losses::removed(2.0, 1.0)).reduce(|a, b| a.with(&b)).expect("four");
     let (found, exact) = (losses.delta(3.0), of_gaussian(1.0, 3.0));
     let least = of_gaussian(1.0, 3.0 + 8.0 * STEP);

@@ -1,6 +1,6 @@
-//! 1,000 seeded sequences of runs at one party: other settings, seeds and versions, restarts, parties that drop out, repeated releases,
-//! processes that are killed, ledgers that are lost, folders that are restored. At no point is the account below the exact loss of all
-//! that has left, nor is that above the limit.
+//! 1,000 seeded sequences of runs at one party, with changed settings, seeds and versions, restarts,
+//! dropped-out parties, repeated releases, killed processes, lost ledgers and restored folders. The account
+//! is never below the exact loss of all releases, and the exact loss is never above the limit.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ const SETTINGS: [&str; 6] = [
     "kind = \"gaussian\"\nneighbouring = \"add-remove\"\nlearning = \"frozen\"\nnoise = 20.0\nsample_rate = 0.3\namplification = true",
 ];
 
-/// The releases of one run that have left, for the exact loss.
+/// Releases of one run, for the exact loss.
 #[derive(Debug, Default, Clone)]
 struct Left {
-    /// Each number of parties.
+    /// The releases, each with its number of parties.
     releases: Vec<Entry>,
 }
 
@@ -27,8 +27,8 @@ impl Left {
         if !run.settings.contains("frozen") {
             return self.releases.iter().for_each(|entry| exact.add(run, *entry));
         }
-        // Each portion of the rows belongs to as many passes as it was released, with the same sample if there is one; a pass costs what
-        // its fewest parties make it.
+        // A portion of the rows belongs to one pass for each of its releases with the same sample. The
+        // smallest number of active parties determines the cost of a pass.
         let sample = |entry: &Entry| if run.settings.contains("amplification") { entry.digest[0] } else { 0 };
         let mut passes: BTreeMap<(u8, usize), usize> = BTreeMap::new();
         let mut portions: BTreeMap<(u8, u64), usize> = BTreeMap::new();
@@ -47,10 +47,10 @@ struct Party {
     folder: tempfile::TempDir,
     policy: Policy,
     random: ChaCha8Rng,
-    /// Runs under the ledgers that they had.
+    /// Runs with the releases under each of their ledgers.
     left: Vec<(Run, Left)>,
     added: Exact,
-    /// Whether the account may hold more than was released.
+    /// True if the account may hold more than was released.
     loose: bool,
     known: Known,
     digest: u64,
@@ -94,7 +94,7 @@ impl Party {
         }
     }
 
-    /// One session of a run: some releases, some of them repeated, then an end.
+    /// Makes one session of a run: some releases, some of them repeated, then an end.
     fn session(&mut self, run: &Run, place: &str) {
         let joined = Session::join(self.folder.path(), run, &self.policy);
         let Ok(mut session) = joined else {
@@ -136,7 +136,7 @@ impl Party {
     }
 }
 
-/// A folder in memory where there is one: the test is about what is written, and there are many files.
+/// Returns a folder in memory if there is one: the test writes many files and does not need the disk.
 fn memory() -> std::path::PathBuf {
     let memory = std::path::PathBuf::from("/dev/shm");
     if memory.is_dir() { memory } else { std::env::temp_dir() }
@@ -148,7 +148,7 @@ fn no_sequence_of_runs_is_accounted_below_its_exact_loss() {
     for seed in 0..1000u64 {
         let limit = [0.0, 0.0, 6.0, 15.0][seed as usize % 4];
         let mut party = Party::new(seed, limit);
-        // Composing losses with sampling takes longer: one in ten has them.
+        // Composing losses with sampling takes longer: one sequence in ten has them.
         let kinds = if seed % 10 == 9 { SETTINGS.len() } else { SETTINGS.len() - 1 };
         let runs: Vec<Run> = (0..party.random.random_range(1..6u8))
             .map(|number| Run::new(number, SETTINGS[party.random.random_range(0..kinds)]))
@@ -162,7 +162,7 @@ fn no_sequence_of_runs_is_accounted_below_its_exact_loss() {
             let account = party.folder.path().join(FILE);
             let ledger = party.folder.path().join(format!("ledger-{}", ledger::short_name(&run.hash)));
             if party.chance(8) && ledger.exists() {
-                // The ledger is moved away. What it counted stays, and the run has a new one.
+                // The ledger is moved away. Its loss stays, and the run gets a new ledger.
                 std::fs::remove_file(ledger).expect("there");
                 party.left.push((run.clone(), Left::default()));
                 party.loose = true;
@@ -177,8 +177,8 @@ fn no_sequence_of_runs_is_accounted_below_its_exact_loss() {
             } else if let Some((age, bytes, releases)) =
                 copy.take_if(|_| party.random.random_range(0..4) == 0)
             {
-                // The account is put back as it was. If others have seen it older since, they refuse it, and the operator adds all
-                // that was ever released.
+                // An old copy of the account is restored. If other parties have seen the account older, they
+                // refuse it, and the operator adds all releases ever made.
                 std::fs::write(&account, bytes).expect("written");
                 let all: usize = party.left.iter().map(|(_, left)| left.releases.len()).sum();
                 let now = Age { found: age, now: age + 1 };
@@ -186,7 +186,8 @@ fn no_sequence_of_runs_is_accounted_below_its_exact_loss() {
                     Err(old) => {
                         let exact = party.exact();
                         if exact.is_sampled() {
-                            // Without sampling they cost no less, and that is what the operator adds.
+                            // The releases with sampling end the sequence: the operator would have to add
+                            // them without sampling, at a higher cost.
                             break;
                         }
                         let mut opened = Lifetime::open(party.folder.path()).expect("sound");
@@ -196,7 +197,7 @@ fn no_sequence_of_runs_is_accounted_below_its_exact_loss() {
                         seen[1] += 1;
                     }
                     Ok(()) => {
-                        assert_eq!(all, releases, "{place}: releases were forgotten, and nobody has noticed")
+                        assert_eq!(all, releases, "{place}: missing releases were not detected")
                     }
                 }
                 party.check(&place);
