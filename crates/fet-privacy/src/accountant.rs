@@ -31,7 +31,7 @@ pub use total::Total;
 pub struct Event {
     /// Standard deviation of the noise, in units of the sensitivity.
     pub noise: f64,
-    /// Probability with which a record takes part in a release.
+    /// Probability that a record takes part in a release.
     pub rate: f64,
     /// Number of releases.
     pub steps: u64,

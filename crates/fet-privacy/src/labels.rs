@@ -42,9 +42,9 @@ const WHOLE: f64 = 18_446_744_073_709_551_616.0;
 /// RRWithPrior).
 ///
 /// An answer is always one of the k classes that are most likely under the prior. If the true class is one of
-/// them, the answer is true with probability e^ε/(e^ε + k − 1), and each of the others has probability 1/(e^ε
-/// + k − 1). If not, the answer is one of the k at random. The mechanism chooses the k with which answers are
-/// true most often. With a uniform prior, k is the number of classes: plain randomised response.
+/// them, the answer is true with probability e^ε/(e^ε + k − 1), and each of the other classes has probability
+/// 1/(e^ε + k − 1). If not, the answer is one of the k classes at random. The mechanism chooses k to maximise
+/// the probability of a true answer. With a uniform prior, k is the number of classes: plain randomised response.
 ///
 /// **Law.** For all labels y, y' and answers a: P(a|y) <= e^ε P(a|y'). With t for the probability of a true
 /// answer, two of the k labels give t/((1 − t)/(k − 1)) = e^ε, and 1/k lies between t and (1 − t)/(k − 1).

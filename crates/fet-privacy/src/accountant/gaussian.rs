@@ -38,7 +38,7 @@ pub fn epsilon(mu: f64, delta: f64) -> f64 {
     high
 }
 
-/// Returns the smallest noise multiplier with which one release satisfies (ε, δ): the analytic Gaussian
+/// Returns the smallest noise multiplier at which one release satisfies (ε, δ): the analytic Gaussian
 /// mechanism.
 pub fn noise(epsilon: f64, delta: f64) -> Result<f64, AccountError> {
     check_delta(delta)?;

@@ -18,7 +18,7 @@ pub(super) fn share(coefficients: &[Scalar], party: usize) -> Scalar {
     coefficients.iter().rev().fold(Scalar::ZERO, |sum, coefficient| sum * x + coefficient)
 }
 
-/// Returns the factors by which the values of `parties`, all different, give the value at `x` (Lagrange).
+/// Returns the Lagrange weights that combine the values of `parties`, all different, to the value at `x`.
 pub(super) fn weights(parties: &[usize], x: Scalar) -> Vec<Scalar> {
     let places: Vec<Scalar> = parties.iter().map(|&party| place(party)).collect();
     let product = |of: usize, from: Scalar| {

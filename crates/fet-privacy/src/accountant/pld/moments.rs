@@ -14,8 +14,7 @@ pub(super) struct Kind {
 
 /// Maximum number of nodes.
 const MOST_NODES: usize = 40_000;
-/// Negative logarithm of the weight below which a loss is negligible, since E[L] >= 0 and therefore E[e^{θL}]
-/// >= 1.
+/// Negative logarithm of the smallest weight of a loss that counts. E[L] >= 0 and therefore E[e^{θL}] >= 1.
 const NEGLIGIBLE: f64 = 80.0;
 
 impl Kind {

@@ -55,8 +55,8 @@ impl Plan {
         Some(Self { kinds, steps, tilt, step, windows })
     }
 
-    /// Returns the number of halvings by which the grid for `count` releases is finer than the last grid. A
-    /// grid of step h for n of T releases adds as much to ε as a grid of step h√(T/n) for all.
+    /// Returns the number of halvings from the step of the last grid to that of the grid for `count` releases.
+    /// A grid of step h for n of T releases adds as much to ε as a grid of step h√(T/n) for all.
     pub(super) fn fineness(&self, count: u64) -> i32 {
         (0.5 * (self.steps / count as f64).log2()).ceil() as i32
     }
