@@ -141,7 +141,7 @@ mod tests {
         let (few, whole) = (ideal.epsilon(DELTA), drawn.epsilon(DELTA));
         assert!(few < whole && whole < few * 1.001, "{few} {whole}");
         assert_eq!(drawn.with_ideal_noise(), ideal);
-        // There is no bound once e^ε times the error of the noise tables exceeds δ.
+        // The bound is infinite once e^ε times the error of the noise tables exceeds δ.
         drawn.add_gaussian([event], 1e12);
         assert_eq!(drawn.epsilon(DELTA), f64::INFINITY);
     }

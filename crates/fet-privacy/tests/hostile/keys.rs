@@ -97,7 +97,7 @@ fn a_key_in_the_middle_is_refused_by_every_party() {
                 assert!(!sends(participant, &[0, 1]), "no key agreement took place");
             }
         }
-        // The refusals have no lasting effect: the parties accept the honest keys, once.
+        // The refusals leave the parties unchanged: they accept the honest keys, once.
         introduce(&mut all);
         assert_eq!(all[0].agree(&honest, &identity(0)), Err(SumError::AgreedAlready));
         assert!(sends(&mut all[0], &(0..parties).collect::<Vec<_>>()));

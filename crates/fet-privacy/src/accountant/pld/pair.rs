@@ -103,8 +103,7 @@ impl Pair {
                 (here - there).abs() <= resolution
             };
             while !within(to) {
-                // There is no number between adjacent floats: the middle rounds to one of them, half of the
-                // time to the farther one.
+                // The middle of adjacent floats rounds to one of them, half of the time to the farther one.
                 let middle = 0.5 * (from + to);
                 if !(from < middle && middle < to) {
                     return None;
