@@ -1,10 +1,11 @@
-//! Times of one link over a NATS server on this machine, with TLS and without.
+//! Measures one link over a NATS server on this machine, with and without TLS.
 //!
-//! `FET_NATS=PATH cargo run --release -p fet-net --example measure`: round trips of empty calls (median and the slowest of
-//! 100), and the time of calls with requests of 1 and of 64 MiB and empty answers. The most memory that this process, which
-//! has both ends, ever held comes last. Each figure is of the second pass; the first one warms up.
+//! `FET_NATS=PATH cargo run --release -p fet-net --example measure` prints round-trip times of empty calls
+//! (median and maximum of 100), and times of calls with requests of 1 and 64 MiB and empty answers. The last
+//! line is the peak memory of this process, which contains both ends. Each figure is from the second pass;
+//! the first pass warms up.
 
-#![expect(clippy::print_stdout, reason = "it prints what it measured")]
+#![expect(clippy::print_stdout, reason = "the example prints its measurements")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use support::server::{Running, program};
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-/// Answers nothing.
+/// Gives empty answers.
 struct Nothing;
 
 impl Answer for Nothing {
@@ -45,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         })?;
     }
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("VmHWM is not told");
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("VmHWM is not available");
     println!("{peak}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The primary's end of a link: one request at a time, answered exactly once.
+//! The primary's end of a link: one request at a time, each answered exactly once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,18 +13,18 @@ use crate::state::{Doing, State};
 use crate::transport::{Connection, Transport};
 use crate::wire::{LARGEST_MESSAGE, Message, Purpose};
 
-/// Between two first messages of a handshake, in milliseconds, to which chance adds up to 255: a path that is interrupted
-/// at regular times must not meet each of them.
+/// Interval between two first messages of a handshake, in milliseconds. A random number up to 255 is added,
+/// so that a path with interruptions at regular times does not stop every message.
 const KNOCK: u64 = 120;
-/// Between two reports to whoever waits.
+/// Interval between two calls of a `report` function.
 const TELL: Duration = Duration::from_millis(500);
-/// Unreadable packets without progress from which on a silence is called an alteration.
+/// Number of unreadable packets without progress from which a silence counts as an alteration.
 const ALTERED: u64 = 3;
-/// Between two questions whether another process has the party's key.
+/// Interval between two probes for another process with the party's key.
 const PROBE: Duration = Duration::from_secs(3);
 /// Time for a last packet to leave before the process may end.
 const LEAVE: Duration = Duration::from_millis(200);
-/// Packets taken before something is sent again.
+/// Maximum number of packets taken before the end sends again.
 const BATCH: usize = 32;
 
 /// The primary's end of a link to one party.
@@ -36,26 +36,27 @@ pub struct Caller {
     peer: Option<Peer>,
     knocking: Option<Knocking>,
     number: u64,
-    /// The SHA-256 of the request of a call that was lost and may go on.
+    /// SHA-256 of the request of a lost call that may continue.
     pending: Option<[u8; 32]>,
-    /// Answers to a handshake that the party's identity had not made.
+    /// Number of answers to a handshake that the party's identity did not make.
     forged: u64,
-    /// Whether a packet of the party came since it joined: it has taken this process for its primary.
+    /// True if a packet of the party arrived since it joined: the party has accepted this process as its
+    /// primary.
     answered: bool,
-    /// Why the party and this end cannot agree, as the party says.
+    /// Reason why the party and this end cannot agree, as reported by the party.
     objection: Option<String>,
     probe: Probe,
     doing: Doing,
 }
 
-/// The question whether another process than the one that answers has the party's key.
+/// Probe for another process that has the party's key.
 #[derive(Default)]
 struct Probe {
-    /// The last question, until it is answered.
+    /// Last probe, until it is answered.
     asked: Option<Initiation>,
-    /// When the next is due.
+    /// Time at which the next probe is due.
     due: Option<Instant>,
-    /// The other process, once it has answered.
+    /// Incarnation of the other process, once it has answered.
     other: Option<u64>,
 }
 
@@ -65,7 +66,7 @@ struct Knocking {
 }
 
 impl Caller {
-    /// The end at the primary, which takes only `party` for the other end.
+    /// Creates the primary's end, which accepts only `party` as the other end.
     pub fn new(
         transport: impl Transport + 'static,
         local: Local,
@@ -90,11 +91,13 @@ impl Caller {
         }
     }
 
-    /// Waits until the party joins, for `limit` at most; tells `report` how it stands, twice a second.
+    /// Waits for the party to join, for `limit` at most. Calls `report` with the state of the link twice a
+    /// second.
     ///
     /// # Errors
-    /// [`CallError::NotJoined`]; [`CallError::Version`]; [`CallError::Denied`]; [`CallError::Restarted`] where it is not the
-    /// start of the program that this caller knew: it has joined, and the next call goes to it.
+    /// [`CallError::NotJoined`], [`CallError::Version`] or [`CallError::Denied`]. Also
+    /// [`CallError::Restarted`] if the party's program has restarted since this caller knew it: the party has
+    /// joined, and the next call goes to the new program.
     pub fn wait_for(&mut self, limit: Duration, report: &mut dyn FnMut(&State)) -> Result<Peer, CallError> {
         let (began, mut tell) = (Instant::now(), Instant::now());
         self.doing = Doing::Joining;
@@ -125,10 +128,11 @@ impl Caller {
         joined
     }
 
-    /// Sends a request and waits for its answer. A party that has not joined is waited for, as long as silence is borne.
+    /// Sends a request and waits for its answer. If the party has not joined, the call waits for it for at
+    /// most [`Settings::silence`].
     ///
-    /// After [`CallError::Lost`] or [`CallError::Altered`], a call with the same request goes on where the first was cut;
-    /// the party does not compute it twice. A call with another request gives the first up.
+    /// After [`CallError::Lost`] or [`CallError::Altered`], a call with the same request continues where the
+    /// first was cut; the party does not compute it twice. A call with another request abandons the first.
     ///
     /// # Errors
     /// Any [`CallError`].
@@ -136,7 +140,7 @@ impl Caller {
         self.call_with(request, &mut |_| {})
     }
 
-    /// [`Caller::call`], which tells `report` how it stands, twice a second.
+    /// Like [`Caller::call`], and calls `report` with the state of the link twice a second.
     ///
     /// # Errors
     /// Any [`CallError`].
@@ -195,7 +199,7 @@ impl Caller {
             until = until.min(self.end.advanced() + stalls);
             let patience = heard + self.end.settings.heartbeat * 2;
             if now >= patience {
-                // Perhaps it started again: an agreement that it has forgotten is no use.
+                // The party may have restarted: a session that it has forgotten is useless.
                 until = until.min(self.knock(now));
             } else {
                 self.knocking = None;
@@ -216,7 +220,7 @@ impl Caller {
         }
     }
 
-    /// For how long the last call has made no progress, whoever was heard meanwhile.
+    /// Returns the time for which the last call has made no progress, even if the party was heard meanwhile.
     pub fn stalled(&self) -> Duration {
         self.end.advanced().elapsed()
     }
@@ -241,7 +245,7 @@ impl Caller {
         Err(CallError::Lost { since, connection: self.end.transport.connection() })
     }
 
-    /// Sends the first message of a handshake where it is due; returns when it is next.
+    /// Sends the first message of a handshake if it is due. Returns the time at which the next one is due.
     fn knock(&mut self, now: Instant) -> Instant {
         let knocking = match self.knocking.take() {
             Some(knocking) => knocking,
@@ -257,13 +261,15 @@ impl Caller {
         knocking.again
     }
 
-    /// A handshake for a session, or for a question about the party's process `serves`.
+    /// Creates a handshake: for a session if `serves` is 0, otherwise for a probe about the party's process
+    /// `serves`.
     fn initiation(&self, serves: u64) -> Initiation {
         let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.party };
         Initiation::new(ends, &Hello { serves, ..self.local.hello(&self.end.settings) })
     }
 
-    /// Asks, where it is due, for another process with the party's key: only one that is not the known one answers.
+    /// Probes for another process with the party's key, if a probe is due. The known process does not answer
+    /// a probe.
     fn ask_for_another(&mut self, now: Instant) {
         let Some(peer) = self.peer.as_ref().map(|peer| peer.incarnation) else { return };
         if self.probe.due.is_none_or(|due| now >= due) {
@@ -279,8 +285,8 @@ impl Caller {
         self.probe.asked = Some(asked);
     }
 
-    /// Takes the answer to such a question. The known process is asked besides the other one then: if it answers, too, both
-    /// live, and neither was started in the place of the other.
+    /// Takes the answer to a probe. If another process has answered, the next probe is for the known process.
+    /// If the known process answers too, both are running and neither has replaced the other.
     fn take_probe(&mut self, packet: &[u8]) -> Result<bool, CallError> {
         let Some(asked) = self.probe.asked.take() else { return Ok(false) };
         let hello = match asked.finish(packet) {
@@ -302,7 +308,8 @@ impl Caller {
         Ok(true)
     }
 
-    /// Compares the names and keys of a party that cannot read the handshake, and tells it this end's.
+    /// Compares the names and keys of a party that cannot read the handshake, and sends this end's card if
+    /// the party asks for it.
     fn take_card(&mut self, packet: &[u8]) {
         let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.party };
         let Some(theirs) = Card::decode(packet) else { return };
@@ -315,7 +322,8 @@ impl Caller {
         }
     }
 
-    /// Takes the packets that come until `until`, the first that comes and those behind it; returns whether the party joined.
+    /// Takes the first packet that arrives before `until`, and those behind it. Returns true if the party
+    /// joined.
     fn receive(&mut self, until: Instant) -> Result<bool, CallError> {
         let mut joined = false;
         let mut until = until;
@@ -334,7 +342,8 @@ impl Caller {
         Ok(joined)
     }
 
-    /// Takes the second message of a handshake: a fresh agreement, as it answers keys that were made for it.
+    /// Takes the second message of a handshake. Its session is fresh, because the message answers keys that
+    /// were made for it.
     fn take_second(&mut self, packet: &[u8]) -> Result<bool, CallError> {
         if self.take_probe(packet)? {
             return Ok(false);
@@ -356,7 +365,7 @@ impl Caller {
             });
         }
         let restarted = self.peer.as_ref().is_some_and(|peer| peer.incarnation != hello.incarnation);
-        // It answered this process, and has since begun with another.
+        // The party answered this process, and has since begun with another.
         if !restarted && self.answered && hello.serves != self.local.incarnation {
             return Err(CallError::Taken);
         }
@@ -370,7 +379,7 @@ impl Caller {
             self.pending = None;
         }
         self.end.replace(session);
-        // The party takes the session for the current one once a packet of it arrives.
+        // The session becomes the party's current one once a packet of it arrives there.
         self.end.report(Instant::now());
         if restarted { Err(CallError::Restarted) } else { Ok(true) }
     }
@@ -386,7 +395,7 @@ impl Caller {
         CallError::AnswerTooLarge { size, limit: self.end.settings.largest.min(LARGEST_MESSAGE) }
     }
 
-    /// How the link stands.
+    /// Returns the state of the link.
     pub fn state(&self) -> State {
         let (sent, received) = self.end.traffic();
         State {
@@ -401,12 +410,12 @@ impl Caller {
         }
     }
 
-    /// The party, as it said of itself when it last joined.
+    /// Returns the party as it described itself when it last joined.
     pub fn peer(&self) -> Option<&Peer> {
         self.peer.as_ref()
     }
 
-    /// Whose link it is.
+    /// Returns the run and the ends of the link.
     pub fn route(&self) -> &Route {
         &self.route
     }

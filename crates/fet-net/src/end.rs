@@ -1,6 +1,6 @@
-//! What both ends of a link do: send the chunks of one message, take those of another, and report.
+//! Common part of both ends of a link: sends the chunks of one message, takes those of another, and reports.
 //!
-//! Who begins a session, and what a whole message means, is the caller's or the service's concern.
+//! The caller and the service begin sessions and interpret complete messages.
 
 mod unreadable;
 
@@ -16,7 +16,7 @@ use crate::transport::Transport;
 use crate::wire::{Body, Message, Report};
 use unreadable::Unreadable;
 
-/// A whole message.
+/// Complete message.
 pub(crate) type Whole = (Message, Vec<u8>);
 
 /// One end of a link.
@@ -26,15 +26,15 @@ pub(crate) struct End {
     session: Option<Session>,
     outgoing: Option<Sending>,
     incoming: Option<Receiving>,
-    /// The last message that was taken whole, and it where nobody fetched it yet.
+    /// Last message that arrived completely; `finished` holds it until it is fetched.
     taken: Option<Message>,
     finished: Option<Whole>,
-    /// Numbers that are taken are above the first and no larger than the second.
+    /// The end accepts message numbers above `floor` and up to `ceiling`.
     pub(crate) floor: u64,
     pub(crate) ceiling: u64,
-    /// Whether data waits while the other end is silent.
+    /// True if data waits while the other end is silent.
     pub(crate) parks: bool,
-    /// Whether this end computes, and whether the other said so of itself.
+    /// True if this end computes; `other_computes` is the other end's report about itself.
     pub(crate) computing: bool,
     pub(crate) other_computes: bool,
     pace: Pace,
@@ -45,7 +45,7 @@ pub(crate) struct End {
     reported: Instant,
     heard: Option<Instant>,
     progress: Instant,
-    /// When a chunk last arrived, here or there, or a message was begun.
+    /// Time at which a chunk last arrived at either end, or at which a message was begun.
     advanced: Instant,
     unreadable: Unreadable,
     sent: u64,
@@ -87,7 +87,7 @@ impl End {
         }
     }
 
-    /// Goes on in a new session; messages under way stay.
+    /// Continues in a new session; messages in transit stay.
     pub(crate) fn replace(&mut self, session: Session) {
         self.unreadable.session_ends();
         self.session = Some(session);
@@ -98,7 +98,7 @@ impl End {
         self.report_due = true;
     }
 
-    /// Forgets all messages: the other end has forgotten them, or is another.
+    /// Forgets all messages, because the other end has forgotten them or is another process.
     pub(crate) fn forget(&mut self) {
         (self.outgoing, self.incoming, self.taken, self.finished) = (None, None, None, None);
         (self.computing, self.other_computes) = (false, false);
@@ -112,7 +112,7 @@ impl End {
         self.advanced = self.progress;
     }
 
-    /// Opens a packet and takes it in; returns whether it is of this session.
+    /// Opens a packet and takes its content. Returns true if the packet names this session.
     pub(crate) fn take(&mut self, packet: &[u8], now: Instant) -> bool {
         let Some(session) = &mut self.session else { return false };
         let mut opened = std::mem::take(&mut self.opened);
@@ -125,7 +125,7 @@ impl End {
         found != Opened::Elsewhere
     }
 
-    /// Takes in what an authentic packet of `size` bytes contains.
+    /// Takes the content of an authentic packet of `size` bytes.
     pub(crate) fn take_plain(&mut self, plain: &[u8], size: usize, now: Instant) {
         let pause = self.settings.heartbeat * 2;
         if self.heard.is_none_or(|heard| now.duration_since(heard) > pause) {
@@ -138,7 +138,8 @@ impl End {
                 self.take_chunk(message, serial, index, bytes, now);
             }
             Some(Body::Report(report)) => self.take_report(&report, now),
-            // Of a program that keeps the version but not the format: what it does not say is missing, not wrong.
+            // The other program has the same version but another format: its content counts as missing, not
+            // as wrong.
             None => {}
         }
     }
@@ -165,11 +166,11 @@ impl End {
             return;
         }
         if message.total > self.settings.largest {
-            return; // The other end was told the limit.
+            return; // The other end knows the limit.
         }
         if self.incoming.as_ref().is_none_or(|incoming| incoming.message.number < message.number) {
             self.incoming = Some(Receiving::new(message));
-            // A newer message means that the other end has ours, or wants it no more.
+            // A newer message means that the other end has our message, or no longer wants it.
             self.outgoing = None;
         }
         let Some(incoming) = self.incoming.as_mut().filter(|incoming| incoming.message == message) else {
@@ -191,12 +192,12 @@ impl End {
         self.unreadable.progress();
     }
 
-    /// The whole message that arrived, once.
+    /// Returns the complete message that arrived, once.
     pub(crate) fn finished(&mut self) -> Option<Whole> {
         self.finished.take()
     }
 
-    /// Sends what may be sent now; `bytes` are those of the message that leaves.
+    /// Sends the packets that may be sent now; `bytes` are the bytes of the outgoing message.
     pub(crate) fn pump(&mut self, now: Instant, bytes: &[u8]) {
         if self.report_due || now >= self.heartbeat_due(now) {
             self.report(now);
@@ -214,7 +215,7 @@ impl End {
         self.outgoing = (!outgoing.is_done()).then_some(outgoing);
     }
 
-    /// Says what arrived, and that this end is there.
+    /// Reports the chunks that arrived, and that this end is alive.
     pub(crate) fn report(&mut self, now: Instant) {
         let mut report = match (&self.incoming, &self.taken) {
             (Some(incoming), _) => incoming.report(),
@@ -239,7 +240,8 @@ impl End {
         self.transport.send(packet);
     }
 
-    /// Who is silent for long is not told that this end is there, unless it may wait for an answer.
+    /// Returns the time of the next heartbeat. If the other end has long been silent, there is none, unless
+    /// it may wait for an answer.
     fn heartbeat_due(&self, now: Instant) -> Instant {
         let idle = self.is_parked(now) && !self.computing;
         let from = if idle { now } else { self.reported };
@@ -250,7 +252,7 @@ impl End {
         self.parks && self.heard.is_none_or(|heard| now.duration_since(heard) > self.settings.silence)
     }
 
-    /// When there is next something to send.
+    /// Returns the time at which the end next has something to send.
     pub(crate) fn due(&self, now: Instant) -> Instant {
         let heartbeat = self.heartbeat_due(now);
         let data = self.outgoing.as_ref().filter(|_| !self.is_parked(now));
@@ -258,7 +260,7 @@ impl End {
             .map_or(heartbeat, |due| due.min(heartbeat))
     }
 
-    /// Whether a message is on its way out.
+    /// Returns true if a message is being sent.
     pub(crate) fn is_sending(&self) -> bool {
         self.outgoing.is_some()
     }
@@ -271,17 +273,18 @@ impl End {
         self.heard
     }
 
-    /// When something last went through.
+    /// Returns the time of the last progress.
     pub(crate) fn progress(&self) -> Instant {
         self.progress
     }
 
-    /// When the message under way last advanced, whatever the other end says of itself.
+    /// Returns the time at which the current message last advanced, regardless of the other end's reports
+    /// about itself.
     pub(crate) fn advanced(&self) -> Instant {
         self.advanced
     }
 
-    /// Packets that could not be read.
+    /// Returns the packets that could not be read.
     pub(crate) fn unreadable(&self) -> &Unreadable {
         &self.unreadable
     }
@@ -290,12 +293,12 @@ impl End {
         self.rtt.smoothed()
     }
 
-    /// Bytes that left and that arrived.
+    /// Returns the number of bytes sent and received.
     pub(crate) fn traffic(&self) -> (u64, u64) {
         (self.sent, self.received)
     }
 
-    /// Counts from now on: a call begins.
+    /// Starts the clock of progress again, because a call begins.
     pub(crate) fn start_clock(&mut self, now: Instant) {
         self.went_through(now);
         self.pace.revive();

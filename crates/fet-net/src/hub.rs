@@ -1,4 +1,4 @@
-//! The relay's configuration: a NATS server at which each party reaches its own two subjects, and nothing else.
+//! Configuration of the relay: a NATS server at which each party reaches only its own two subjects.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use crate::identity::PublicIdentity;
 use crate::names::{Name, from_party, to_party};
 
-/// The largest message of the server, in bytes: twice a packet.
+/// Largest message of the server, in bytes: twice a packet.
 const MAX_PAYLOAD: u32 = 256 * 1024;
 
-/// Who takes part in a run, and where the server listens.
+/// Members of a run, and the address of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roster {
     /// The run.
@@ -19,15 +19,16 @@ pub struct Roster {
     pub primary: Member,
     /// The other parties.
     pub parties: Vec<Member>,
-    /// The address on which the server listens, `0.0.0.0` for all.
+    /// Address on which the server listens; `0.0.0.0` for all addresses.
     pub host: String,
-    /// The port on which it listens.
+    /// Port on which the server listens.
     pub port: u16,
-    /// How it is recognised; without it, connections are not encrypted, though what parties send each other is.
+    /// Certificate of the server. Without it, connections are not encrypted; the messages of the parties
+    /// still are.
     pub tls: Option<Tls>,
 }
 
-/// A name and the identity behind it.
+/// Name of a member and its identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
     /// The name.
@@ -36,46 +37,48 @@ pub struct Member {
     pub identity: PublicIdentity,
 }
 
-/// The server's certificate.
+/// Certificate of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
-    /// The certificate (PEM).
+    /// Certificate (PEM).
     pub certificate: PathBuf,
-    /// Its key (PEM).
+    /// Private key of the certificate (PEM).
     pub key: PathBuf,
-    /// The authority (PEM) of the certificates that parties must show; without it they show none.
+    /// Authority (PEM) of the certificates that parties must show; without it, they show none.
     pub verify: Option<PathBuf>,
 }
 
-/// Why there is no configuration.
+/// Reason why a roster gives no configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RosterError {
-    /// Two members have one name.
+    /// Two members have the same name.
     #[error("two members are called {0}")]
     SameName(Name),
-    /// Two members have one identity.
-    #[error("{0} and another member have the same identity: each needs a key of its own")]
+    /// Two members have the same identity.
+    #[error("{0} and another member have the same identity: each member needs its own key")]
     SameIdentity(Name),
-    /// There is nobody but the primary.
-    #[error("the roster names no party besides the primary")]
+    /// The roster has only the primary.
+    #[error("the roster names no party other than the primary")]
     Alone,
-    /// A text cannot stand in the configuration.
+    /// A text is not allowed in the configuration.
     #[error(
-        "{0:?} cannot stand in the server's configuration: use letters, digits and the usual signs of paths"
+        "{0:?} is not allowed in the server's configuration: use letters, digits and the usual characters of paths"
     )]
     Text(String),
 }
 
 impl Roster {
-    /// The text of a `nats-server` configuration file. Members may publish and subscribe to what a link needs, no more.
+    /// Returns the text of a `nats-server` configuration file. Members may publish and subscribe only to the
+    /// subjects that a link needs.
     ///
     /// # Errors
-    /// If two members share a name or an identity, there is no party, or a path has quotes or control characters.
+    /// If two members share a name or an identity, there is no party, or a path has quotes or control
+    /// characters.
     pub fn configuration(&self) -> Result<String, RosterError> {
         self.check()?;
         let mut text = format!(
-            "# The relay of the run {}: made from its roster.\nhost: {}\nport: {}\nmax_payload: {MAX_PAYLOAD}\n\
+            "# Relay of the run {}, generated from its roster.\nhost: {}\nport: {}\nmax_payload: {MAX_PAYLOAD}\n\
              write_deadline: \"60s\"\n",
             self.run,
             quoted(&self.host)?,
@@ -186,6 +189,6 @@ mod tests {
         check(&|roster| roster.parties.clear(), "no party");
         check(&|roster| roster.parties[0].name = roster.primary.name.clone(), "two members are called bank");
         check(&|roster| roster.parties[1].identity = roster.parties[0].identity, "post and another");
-        check(&|roster| roster.host = "a\"\nport: 1".into(), "cannot stand");
+        check(&|roster| roster.host = "a\"\nport: 1".into(), "is not allowed");
     }
 }

@@ -1,7 +1,8 @@
-//! Who a party is: one key of its own, whose public half the others know in advance.
+//! Identity of a party: one key pair, whose public half the other parties know in advance.
 //!
-//! The same Ed25519 key signs the relay's challenge and, in its X25519 form, begins the sessions between parties. One
-//! short text, `U...`, is all that two organisations tell each other by a way that the relay does not control.
+//! The same Ed25519 key signs the relay's challenge and, in its X25519 form, begins the sessions between
+//! parties. Two organisations exchange one short text, `U...`, over a channel that the relay does not
+//! control.
 
 use std::fmt;
 use std::fs::{self, OpenOptions};
@@ -14,14 +15,14 @@ use zeroize::Zeroizing;
 
 use crate::nkey::{self, NkeyError};
 
-/// A party's secret key. `Debug` does not show it; memory is cleared when it is dropped.
+/// Secret key of a party. `Debug` does not show it, and memory is cleared on drop.
 pub struct Keys(SigningKey);
 
-/// The public half of [`Keys`], displayed and parsed as 56 characters `U...`.
+/// Public half of [`Keys`], displayed and parsed as 56 characters `U...`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PublicIdentity([u8; 32]);
 
-/// Why there are no keys.
+/// Failure to read or create keys.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdentityError {
@@ -33,7 +34,7 @@ pub enum IdentityError {
         /// The system's reason.
         error: io::Error,
     },
-    /// The file cannot be made.
+    /// The file cannot be written.
     #[error("the key file {path} cannot be written: {error}")]
     Unwritable {
         /// The file.
@@ -41,37 +42,37 @@ pub enum IdentityError {
         /// The system's reason.
         error: io::Error,
     },
-    /// There is a file already; it is never overwritten.
-    #[error("{0} exists; a key is never overwritten: name another file, or move it away")]
+    /// The file exists already; a key file is never overwritten.
+    #[error("{0} exists already, and a key is never overwritten: name another file, or move this one")]
     Exists(PathBuf),
-    /// Others may read the file.
-    #[error("others may read the key file {path} (mode {mode:04o}): chmod 600 {path}")]
+    /// Other users may read the file.
+    #[error("other users may read the key file {path} (mode {mode:04o}): run `chmod 600 {path}`")]
     Exposed {
         /// The file.
         path: PathBuf,
-        /// Its permissions.
+        /// Permissions of the file.
         mode: u32,
     },
-    /// The file has no key, or more than one.
-    #[error("the key file {path} has {lines} lines that are no comment; one, SU..., is expected")]
+    /// The file does not contain exactly one key.
+    #[error("the key file {path} has {lines} lines that are not comments; exactly one (SU...) is expected")]
     Lines {
         /// The file.
         path: PathBuf,
-        /// How many lines are neither empty nor a comment.
+        /// Number of lines that are neither empty nor a comment.
         lines: usize,
     },
-    /// The text is no key.
+    /// The text is not a key.
     #[error("the key in {path} cannot be used: {error}")]
     NotAKey {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Reason why the text is not a key.
         error: NkeyError,
     },
 }
 
 impl Keys {
-    /// New keys, from the system's randomness.
+    /// Creates new keys from the system's randomness.
     ///
     /// # Panics
     /// If the system has no randomness.
@@ -84,7 +85,7 @@ impl Keys {
     /// Reads a key file. Lines that begin with `#` are comments.
     ///
     /// # Errors
-    /// If it cannot be read, others may read it, or it is not one seed `SU...`.
+    /// If the file cannot be read, other users may read it, or it does not contain exactly one seed `SU...`.
     pub fn read(path: &Path) -> Result<Self, IdentityError> {
         let unreadable = |error| IdentityError::Unreadable { path: path.to_owned(), error };
         refuse_exposed(path)?;
@@ -99,15 +100,15 @@ impl Keys {
         Ok(Self(SigningKey::from_bytes(&seed)))
     }
 
-    /// Makes new keys and writes them to a new file that only its owner may read (mode 0600).
+    /// Creates new keys and writes them to a new file that only its owner may read (mode 0600).
     ///
     /// # Errors
-    /// If there is such a file already, or it cannot be written.
+    /// If the file exists already or cannot be written.
     pub fn create(path: &Path) -> Result<Self, IdentityError> {
         let keys = Self::generate();
         let seed = nkey::encode_seed(keys.0.as_bytes());
         let text = Zeroizing::new(format!(
-            "# The secret key of {}. Whoever has it is this party: show it to nobody.\n{}\n",
+            "# Secret key of {}. Anyone with this key can act as this party: keep it secret.\n{}\n",
             keys.public(),
             seed.as_str()
         ));
@@ -128,12 +129,12 @@ impl Keys {
         Ok(keys)
     }
 
-    /// What the others pin.
+    /// Returns the public identity, which other parties pin.
     pub fn public(&self) -> PublicIdentity {
         PublicIdentity(self.0.verifying_key().to_bytes())
     }
 
-    /// A secret that follows from the key, another for each purpose: to derive further keys from.
+    /// Derives a secret from the key, a different one for each purpose, as a source of further keys.
     pub fn secret(&self, purpose: &str) -> Zeroizing<[u8; 32]> {
         let mut text = Zeroizing::new(b"fet-net secret\0".to_vec());
         text.extend_from_slice(self.0.as_bytes());
@@ -141,12 +142,12 @@ impl Keys {
         Zeroizing::new(fet_io::sha256(&text))
     }
 
-    /// The signature of the relay's challenge.
+    /// Signs the relay's challenge.
     pub(crate) fn sign(&self, challenge: &[u8]) -> [u8; 64] {
         self.0.sign(challenge).to_bytes()
     }
 
-    /// The secret half of the key in its X25519 form.
+    /// Returns the secret half of the key in its X25519 form.
     pub(crate) fn exchange(&self) -> Zeroizing<[u8; 32]> {
         Zeroizing::new(self.0.to_scalar_bytes())
     }
@@ -157,7 +158,7 @@ impl PublicIdentity {
         self.0
     }
 
-    /// The identity of a point of the curve that is not weak.
+    /// Returns the identity of a point of the curve, unless the point is weak.
     pub(crate) fn from_bytes(bytes: [u8; 32]) -> Option<Self> {
         match VerifyingKey::from_bytes(&bytes) {
             Ok(key) if !key.is_weak() => Some(Self(bytes)),
@@ -165,10 +166,10 @@ impl PublicIdentity {
         }
     }
 
-    /// The key in its X25519 form.
+    /// Returns the key in its X25519 form.
     ///
     /// # Panics
-    /// Never: a public identity is made only of a point of the curve.
+    /// Never: every public identity is a point of the curve.
     pub(crate) fn exchange(&self) -> [u8; 32] {
         let key = VerifyingKey::from_bytes(&self.0).expect("checked when it was made");
         key.to_montgomery().to_bytes()
@@ -215,7 +216,8 @@ fn refuse_exposed(path: &Path) -> Result<(), IdentityError> {
     }
 }
 
-/// Whether root put the file there for a group to read, as the secrets of a container are: read-only, for its user and group.
+/// Returns true if root provided the file for a group to read, as container secrets are: read-only, for its
+/// user and group.
 #[cfg(unix)]
 fn is_mounted(mode: u32, [user, group]: [u32; 2]) -> bool {
     mode & !0o440 == 0 && (user == 0 || group == 0)

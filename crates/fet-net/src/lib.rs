@@ -1,18 +1,19 @@
-//! Carries requests from the primary to a party of another organisation, and answers back, through a relay that neither trusts.
+//! Carries requests from the primary to a party of another organisation, and answers back, through a relay
+//! that neither end trusts.
 //!
-//! # Words
+//! # Terms
 //!
-//! - An *identity* ([`identity`]) is one key pair; its public text `U...` is what organisations tell each other.
-//! - A *transport* ([`transport`]) carries packets, unreliably. [`nats`] is one, over a NATS server to which all dial out;
-//!   [`memory`] is one for tests, with faults on request.
-//! - A *session* is an agreement on secret keys between two identities (Noise `KK`). Whoever relays sees sizes and times,
-//!   and can stop packets, nothing more.
-//! - A *link* is a [`Caller`] at the primary and a [`Service`] at the party. A request is answered exactly once while both
-//!   programs live; where one starts again, the other is told.
+//! - An *identity* ([`identity`]) is one key pair. Organisations exchange its public text `U...`.
+//! - A *transport* ([`transport`]) carries packets unreliably. [`nats`] is a transport over a NATS server
+//!   that all parties dial; [`memory`] is a transport for tests, with faults on request.
+//! - A *session* is an agreement on secret keys between two identities (Noise `KK`). A relay sees sizes and
+//!   times, and can only stop packets.
+//! - A *link* is a [`Caller`] at the primary and a [`Service`] at the party. A request is answered exactly
+//!   once while both programs run. If one program restarts, the other end detects it.
 //! - An *incarnation* is one start of a program.
-//! - The *hub* ([`hub`]) is the relay's configuration, made from a roster.
+//! - The *hub* ([`hub`]) is the relay's configuration, generated from a roster.
 //!
-//! What is in a request or an answer is no concern of this crate.
+//! This crate does not interpret requests and answers.
 
 pub mod hub;
 pub mod identity;

@@ -1,4 +1,4 @@
-//! A transport within one process, which does to packets what a network or a hostile relay may do. For tests.
+//! Transport within one process, for tests. It does to packets what a network or a hostile relay may do.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,25 +10,25 @@ use bytes::Bytes;
 
 use crate::transport::{Connection, Transport};
 
-/// What happens to packets, each with a probability from 0 to 1.
+/// Faults that happen to packets. Probabilities are from 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Faults {
-    /// A packet is lost.
+    /// Probability that a packet is lost.
     pub loss: f64,
-    /// A packet arrives twice.
+    /// Probability that a packet arrives twice.
     pub repetition: f64,
-    /// One bit of a packet is flipped.
+    /// Probability that one bit of a packet is flipped.
     pub alteration: f64,
-    /// Each packet is late by a time in this range; packets overtake each other where it is wide.
+    /// Range of the delay of each packet; packets overtake each other if the range is wide.
     pub delay: Range<Duration>,
-    /// Bytes per second each way: what is sent faster waits, in order.
+    /// Bytes per second each way; packets that are sent faster wait, in order.
     pub rate: Option<u64>,
-    /// Where the random numbers begin.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
 impl Default for Faults {
-    /// None.
+    /// Returns no faults.
     fn default() -> Self {
         Self {
             loss: 0.0,
@@ -48,7 +48,7 @@ pub struct Memory {
     back: Arc<Way>,
 }
 
-/// Two ends: what one sends, the other receives.
+/// Creates two ends: each receives the packets that the other sends.
 pub fn pair(faults: &Faults) -> (Memory, Memory) {
     let way = |salt: u64| Arc::new(Way::new(faults.clone(), faults.seed ^ salt));
     let (there, back) = (way(0x5851_F42D_4C95_7F2D), way(0x1405_7B7E_F767_814F));
@@ -57,7 +57,7 @@ pub fn pair(faults: &Faults) -> (Memory, Memory) {
 }
 
 impl Memory {
-    /// Cuts both ways, or joins them again. What is under way arrives.
+    /// Cuts both directions, or restores them. Packets in transit arrive.
     pub fn cut(&self, cut: bool) {
         self.out.cut.store(cut, Ordering::Relaxed);
         self.back.cut.store(cut, Ordering::Relaxed);
@@ -91,7 +91,7 @@ struct Queue {
     packets: BTreeMap<(Instant, u64), Bytes>,
     count: u64,
     random: u64,
-    /// When what was sent so far has left.
+    /// Time at which all packets sent so far have left.
     left: Instant,
 }
 
@@ -155,7 +155,7 @@ impl Queue {
         (self.below(1 << 53) as f64) < probability * (1_u64 << 53) as f64
     }
 
-    /// SplitMix64; its use is no cryptography.
+    /// Returns a number below `bound` by SplitMix64, which is not cryptographic.
     fn below(&mut self, bound: u64) -> u64 {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.random;

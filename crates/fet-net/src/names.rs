@@ -1,25 +1,27 @@
-//! Names of runs and of parties, and the subjects made of them.
+//! Names of runs and parties, and the subjects that contain them.
 //!
-//! A name becomes a token of a subject. It has no dot, no space and no wildcard, so that no name reaches a subject that is
-//! another party's.
+//! A name becomes a token of a subject. It has no dot, space or wildcard, so that a name cannot reach another
+//! party's subject.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest name, in bytes.
+/// Maximum length of a name, in bytes.
 const LONGEST: usize = 64;
 
-/// The name of a run or of a party: 1 to 64 letters, digits, `_` and `-`.
+/// Name of a run or a party: 1 to 64 letters, digits, `_` and `-`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(String);
 
-/// Why a text is no name.
+/// Text that is not a valid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no name of a run or a party: 1 to {LONGEST} of the characters A-Z, a-z, 0-9, _ and -")]
+#[error(
+    "{0:?} is not a valid name of a run or a party: use 1 to {LONGEST} of the characters A-Z, a-z, 0-9, _ and -"
+)]
 pub struct NameError(String);
 
 impl Name {
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -44,7 +46,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// Between whom a link is: both ends must agree on it, or no session begins.
+/// Run and ends of a link. Both ends must agree on them, or no session begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// The run.
@@ -56,23 +58,23 @@ pub struct Route {
 }
 
 impl Route {
-    /// The subject on which only the primary publishes.
+    /// Returns the subject on which only the primary publishes.
     pub fn to_party(&self) -> String {
         to_party(&self.run, &self.party)
     }
 
-    /// The subject on which only the party publishes.
+    /// Returns the subject on which only the party publishes.
     pub fn from_party(&self) -> String {
         from_party(&self.run, &self.party)
     }
 }
 
-/// The subject from the primary to a party.
+/// Returns the subject from the primary to a party.
 pub(crate) fn to_party(run: &Name, party: &Name) -> String {
     format!("fet.{run}.to.{party}")
 }
 
-/// The subject from a party to the primary.
+/// Returns the subject from a party to the primary.
 pub(crate) fn from_party(run: &Name, party: &Name) -> String {
     format!("fet.{run}.from.{party}")
 }

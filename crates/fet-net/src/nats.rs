@@ -1,7 +1,8 @@
-//! The transport over a NATS server, to which all dial out.
+//! Transport over a NATS server that all parties dial.
 //!
-//! Only its publish and subscribe are used: a packet that nobody hears is gone. The server sees who talks to whom, sizes and
-//! times; it is trusted with nothing else. It answers to the same identity that begins sessions.
+//! The transport uses only publish and subscribe: a packet without a subscriber is lost. The server sees
+//! the communicating parties, sizes and times; it is trusted with nothing else. It authenticates the same
+//! identity that begins sessions.
 
 mod errors;
 mod link;
@@ -22,33 +23,34 @@ use crate::transport::Connection;
 use crate::wire::LARGEST_SENT;
 use status::Status;
 
-/// Packets that wait for a link that does not take them; more are dropped.
+/// Maximum number of packets that wait for a slow link; further packets are dropped.
 const WAITING: usize = 1024;
-/// How long one attempt to connect may take.
+/// Maximum time of one attempt to connect.
 const ATTEMPT: Duration = Duration::from_secs(10);
-/// A certificate that is refused so often is another; before, it may have been altered on its way.
+/// Number of refusals after which a certificate counts as wrong; until then, it may have been altered in
+/// transit.
 const REFUSALS: u32 = 3;
-/// Between two attempts to reach a server that is not there.
+/// Pause between two attempts to reach an absent server.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause before a connection that broke is tried again.
+/// Longest pause before another attempt to restore a broken connection.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Where the server is, and how it is recognised.
+/// Address of the server, and certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// `tls://HOST:PORT`, or `nats://HOST:PORT`, which is encrypted only where the server asks for it.
+    /// `tls://HOST:PORT`, or `nats://HOST:PORT`, which is encrypted only if the server requires it.
     pub url: String,
-    /// The certificates (PEM) of the authority that vouches for the server; without it, those of the system.
+    /// Certificates (PEM) of the authority that vouches for the server; without them, those of the system.
     pub ca: Option<PathBuf>,
-    /// This end's certificate and its key (PEM), where the server asks for one.
+    /// This end's certificate and its key (PEM), if the server requires one.
     pub certificate: Option<(PathBuf, PathBuf)>,
 }
 
-/// One connection to a server, shared by the links of a process. It reconnects for ever.
+/// Connection to a server, shared by the links of a process. It reconnects forever.
 #[derive(Clone)]
 pub struct Hub(Arc<Shared>);
 
-/// What links share; the runtime ends with the last of them.
+/// State that links share; the runtime ends with the last link.
 struct Shared {
     client: Client,
     status: Arc<Status>,
@@ -56,14 +58,15 @@ struct Shared {
 }
 
 impl Hub {
-    /// Connects to the server as the identity of `keys`. A server that cannot be reached is tried again for `wait`.
+    /// Connects to the server as the identity of `keys`. If the server cannot be reached, tries again for
+    /// `wait`.
     ///
     /// # Errors
-    /// Where a file cannot be used, the server is not the one that the authority vouches for, it does not know the identity,
-    /// or it cannot be reached.
+    /// If a file cannot be used, the authority does not vouch for the server, the server does not know the
+    /// identity, its packet limit is too low, or it cannot be reached.
     pub fn connect(server: &Server, keys: &Arc<Keys>, wait: Duration) -> Result<Self, NatsError> {
         errors::check_files(server)?;
-        // An error says that the program has chosen another, which will do.
+        // An error means that the program has already chosen another provider, which suffices.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -102,23 +105,23 @@ impl Hub {
         }
     }
 
-    /// The primary's transport to the party of a route.
+    /// Returns the primary's transport to the party of a route.
     ///
     /// # Errors
-    /// Where the connection has ended.
+    /// If the connection has ended.
     pub fn to_party(&self, route: &Route) -> Result<NatsLink, NatsError> {
         self.link(route.to_party(), route.from_party())
     }
 
-    /// The party's transport to the primary of a route.
+    /// Returns the party's transport to the primary of a route.
     ///
     /// # Errors
-    /// Where the connection has ended.
+    /// If the connection has ended.
     pub fn to_primary(&self, route: &Route) -> Result<NatsLink, NatsError> {
         self.link(route.from_party(), route.to_party())
     }
 
-    /// Whether the server answers.
+    /// Returns the state of the connection.
     pub fn connection(&self) -> Connection {
         self.0.status.connection()
     }
@@ -154,7 +157,7 @@ fn options(server: &Server, keys: &Arc<Keys>, status: &Arc<Status>) -> ConnectOp
         .no_echo()
         .ping_interval(Duration::from_secs(10))
         .reconnect_delay_callback(|attempts| {
-            // The first attempt is made at once.
+            // The first attempt is immediate.
             let doubled = 100 << attempts.saturating_sub(2).min(10);
             if attempts <= 1 { Duration::ZERO } else { Duration::from_millis(doubled).min(LONGEST_PAUSE) }
         })

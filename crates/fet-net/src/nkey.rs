@@ -1,55 +1,55 @@
-//! The text form of keys that NATS calls nkeys: base 32 with a prefix and a checksum.
+//! Text form of keys that NATS calls nkeys: base 32 with a prefix and a checksum.
 //!
-//! Only users' public keys (`U...`) and users' seeds (`SU...`) are read and written.
+//! The module reads and writes only users' public keys (`U...`) and users' seeds (`SU...`).
 
 use zeroize::{Zeroize, Zeroizing};
 
-/// The prefix of a user's public key; the first letter becomes `U`.
+/// Prefix of a user's public key; the first letter becomes `U`.
 const USER: u8 = 20 << 3;
-/// The prefix of a seed; the first letter becomes `S`.
+/// Prefix of a seed; the first letter becomes `S`.
 const SEED: u8 = 18 << 3;
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// Why a text is no key.
+/// Reason why a text is not a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NkeyError {
-    /// It has not the length of a key.
+    /// The text does not have the length of a key.
     #[error("it has {found} characters; {expected} are expected")]
     Length {
-        /// Characters found.
+        /// Number of characters found.
         found: usize,
-        /// Characters expected.
+        /// Number of characters expected.
         expected: usize,
     },
-    /// A character outside the alphabet.
+    /// A character is outside the alphabet.
     #[error("character {position} is neither A-Z nor 2-7")]
     Character {
-        /// Its position, from 1.
+        /// Position of the character, from 1.
         position: usize,
     },
     /// The checksum does not fit: a character was mistyped or lost.
     #[error("its checksum does not fit: a character is mistyped")]
     Checksum,
-    /// A key of another kind.
+    /// The key is of another kind.
     #[error("it is a key of another kind: {expected} is expected")]
     Kind {
-        /// What is expected.
+        /// Expected kind of key.
         expected: &'static str,
     },
-    /// No point of the curve, or one of small order.
+    /// The key is not a point of the curve, or has small order.
     #[error("no key pair has this public key")]
     NotAKey,
 }
 
-/// The 56 characters of a user's public key.
+/// Returns the 56 characters of a user's public key.
 pub(crate) fn encode_public(key: &[u8; 32]) -> String {
     let mut raw = vec![USER];
     raw.extend(key);
     encode(raw)
 }
 
-/// The 58 characters of a user's seed.
+/// Returns the 58 characters of a user's seed.
 pub(crate) fn encode_seed(seed: &[u8; 32]) -> Zeroizing<String> {
     let mut raw = Vec::with_capacity(36);
     raw.extend([SEED | USER >> 5, (USER & 31) << 3]);
@@ -57,7 +57,7 @@ pub(crate) fn encode_seed(seed: &[u8; 32]) -> Zeroizing<String> {
     Zeroizing::new(encode(raw))
 }
 
-/// The key of 56 characters.
+/// Decodes the 56 characters of a user's public key.
 pub(crate) fn decode_public(text: &str) -> Result<[u8; 32], NkeyError> {
     let raw = decode(text, 35)?;
     if raw[0] != USER {
@@ -66,7 +66,7 @@ pub(crate) fn decode_public(text: &str) -> Result<[u8; 32], NkeyError> {
     Ok(raw[1..33].try_into().expect("32 of 35 bytes"))
 }
 
-/// The seed of 58 characters.
+/// Decodes the 58 characters of a user's seed.
 pub(crate) fn decode_seed(text: &str) -> Result<Zeroizing<[u8; 32]>, NkeyError> {
     let raw = decode(text, 36)?;
     if raw[..2] != [SEED | USER >> 5, (USER & 31) << 3] {
@@ -95,7 +95,7 @@ fn encode(mut raw: Vec<u8>) -> String {
     text
 }
 
-/// The `length` bytes of a text, whose checksum has been compared.
+/// Decodes the `length` bytes of a text and checks their checksum.
 fn decode(text: &str, length: usize) -> Result<Zeroizing<Vec<u8>>, NkeyError> {
     let expected = (length * 8).div_ceil(5);
     let found = text.chars().count();
@@ -114,7 +114,7 @@ fn decode(text: &str, length: usize) -> Result<Zeroizing<Vec<u8>>, NkeyError> {
             raw.push((bits >> held) as u8);
         }
     }
-    // The bits left over are zero in the one text that a key has.
+    // The remaining bits are zero in the only valid text of a key.
     if bits & ((1 << held) - 1) != 0 {
         return Err(NkeyError::Checksum);
     }
@@ -125,7 +125,7 @@ fn decode(text: &str, length: usize) -> Result<Zeroizing<Vec<u8>>, NkeyError> {
     Ok(raw)
 }
 
-/// CRC-16/XMODEM.
+/// Returns the CRC-16/XMODEM checksum.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
         (0..8).fold(
@@ -141,7 +141,7 @@ fn crc16(bytes: &[u8]) -> u16 {
 mod tests {
     use super::*;
 
-    /// The check value of CRC-16/XMODEM in the catalogue of CRC algorithms.
+    /// Check value of CRC-16/XMODEM in the catalogue of CRC algorithms.
     #[test]
     fn the_checksum_is_xmodem() {
         assert_eq!(crc16(b"123456789"), 0x31C3);

@@ -1,24 +1,26 @@
-//! The chunks of one message that arrive, in any order, each perhaps more than once.
+//! Arriving chunks of one message, in any order and possibly repeated.
 
 use crate::wire::{CHUNK, Message, Report, WINDOW};
 
-/// One message that is arriving.
+/// Message that is arriving.
 #[derive(Debug)]
 pub(crate) struct Receiving {
     pub(crate) message: Message,
     bytes: Vec<u8>,
     base: u32,
-    /// Which chunks from `base` on arrived.
+    /// Bit mask of the chunks from `base` on that arrived.
     beyond: u128,
 }
 
 impl Receiving {
-    /// The memory is the system's zero pages until chunks arrive, so that a size alone takes none.
+    /// Reserves memory for a message. The memory is the system's zero pages until chunks arrive, so that an
+    /// announced size uses none.
     pub(crate) fn new(message: Message) -> Self {
         Self { message, bytes: vec![0; message.total as usize], base: 0, beyond: 0 }
     }
 
-    /// Takes a chunk in, whose length [`crate::wire::Body::decode`] compared; returns whether it is new.
+    /// Takes a chunk whose length [`crate::wire::Body::decode`] has checked. Returns true if the chunk is
+    /// new.
     pub(crate) fn take(&mut self, index: u32, chunk: &[u8]) -> bool {
         let Some(at) = index.checked_sub(self.base).filter(|at| *at < WINDOW) else { return false };
         if self.beyond >> at & 1 == 1 {
@@ -33,12 +35,12 @@ impl Receiving {
         true
     }
 
-    /// Whether all of it is here.
+    /// Returns true if all chunks have arrived.
     pub(crate) fn is_done(&self) -> bool {
         self.base == self.message.chunks()
     }
 
-    /// What is here, for the other end; the rest of the report is the caller's.
+    /// Returns the chunks that arrived, for the other end; the caller completes the report.
     pub(crate) fn report(&self) -> Report {
         Report { number: self.message.number, base: self.base, beyond: self.beyond, ..Report::default() }
     }
@@ -60,7 +62,8 @@ mod tests {
     use crate::sending::{Pace, Sending};
     use crate::wire::Purpose;
 
-    /// Sender and receiver without packets: rounds in which chunks are lost, repeated and reordered, and reports are lost.
+    /// Runs sender and receiver without packets, in rounds that lose, repeat and reorder chunks and lose
+    /// reports.
     #[test]
     fn what_is_sent_arrives_whatever_happens() {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(2);

@@ -1,28 +1,31 @@
-//! How long a packet and its report take: the estimate of RFC 6298, from packets of their own serial numbers.
+//! Round-trip time of a packet and its report: the estimate of RFC 6298, from packets with unique serial
+//! numbers.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// What is waited for a report before anything was measured.
+/// Time to wait for a report before the first measurement.
 const FIRST: Duration = Duration::from_millis(500);
 /// Bounds of the time after which a packet without a report counts as lost.
 const SHORTEST: Duration = Duration::from_millis(60);
 const LONGEST: Duration = Duration::from_secs(10);
-/// Packets whose time of sending is kept.
+/// Number of packets whose time of sending is kept.
 const KEPT: usize = 1024;
 
-/// The estimate; every packet has a serial number, so that a packet sent again is never taken for the first one.
+/// Estimate of the round-trip time. Every packet has a serial number, so that a repeated packet is never
+/// taken for the first one.
 #[derive(Debug, Default)]
 pub(crate) struct Rtt {
     smoothed: Option<Duration>,
     variation: Duration,
     latest: Duration,
-    /// When the last packets were sent, by serial number: also those that were sent again since.
+    /// Times at which the last packets were sent, by serial number, including packets that were sent again
+    /// since.
     sent: VecDeque<(u64, Instant)>,
 }
 
 impl Rtt {
-    /// Notes a packet that is sent; serial numbers grow.
+    /// Notes a packet that is sent; serial numbers increase.
     pub(crate) fn sent(&mut self, serial: u64, now: Instant) {
         if self.sent.len() == KEPT {
             self.sent.pop_front();
@@ -30,7 +33,8 @@ impl Rtt {
         self.sent.push_back((serial, now));
     }
 
-    /// Takes in that a packet arrived, as a report says that was held for a time; each packet counts once.
+    /// Notes that a packet arrived, from a report that the other end held for a time. Each packet counts
+    /// once.
     pub(crate) fn echoed(&mut self, serial: u64, held: Duration, now: Instant) {
         let at = self.sent.partition_point(|(sent, _)| *sent < serial);
         if let Some((found, sent)) = self.sent.get(at).copied()
@@ -52,17 +56,17 @@ impl Rtt {
         }
     }
 
-    /// The smoothed time, once one was measured.
+    /// Returns the smoothed time, or `None` before the first measurement.
     pub(crate) fn smoothed(&self) -> Option<Duration> {
         self.smoothed
     }
 
-    /// After this time without any report a packet counts as lost.
+    /// Returns the time after which a packet without any report counts as lost.
     pub(crate) fn timeout(&self) -> Duration {
         self.smoothed.map_or(FIRST, |smoothed| smoothed + self.variation * 4).clamp(SHORTEST, LONGEST)
     }
 
-    /// A packet that was overtaken counts as lost after this time.
+    /// Returns the time after which an overtaken packet counts as lost.
     pub(crate) fn overtaken(&self) -> Duration {
         self.smoothed.unwrap_or(FIRST).max(self.latest) * 9 / 8 + Duration::from_millis(1)
     }

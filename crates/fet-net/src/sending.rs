@@ -1,7 +1,7 @@
-//! The chunks of one message that leave: which are under way, arrived or lost, and how many may be under way.
+//! Chunks of one outgoing message: those in transit, arrived or lost, and the number that may be in transit.
 //!
-//! The number under way grows with every report and is halved by a loss, as TCP's does, so that a slow path is not filled
-//! with repetitions. The bytes themselves are elsewhere.
+//! Every report increases the number in transit and a loss halves it, as in TCP, so that repetitions do not
+//! fill a slow path. The bytes themselves are stored elsewhere.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use crate::rtt::Rtt;
 use crate::wire::{Message, Report, WINDOW};
 
-/// Chunks under way at the start, and at the least.
+/// Number of chunks that may be in transit at the start; `LEAST` is the minimum.
 const START: f64 = 32.0;
 const LEAST: f64 = 2.0;
-/// Times that the timeout is doubled at most.
+/// Maximum number of doublings of the timeout.
 const DOUBLINGS: u32 = 6;
-/// The longest wait that doubling leads to.
+/// Longest timeout that doubling leads to.
 const LONGEST: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ enum State {
     Lost,
 }
 
-/// How many chunks may be under way; outlives a message.
+/// Number of chunks that may be in transit; it outlives a message.
 #[derive(Debug)]
 pub(crate) struct Pace {
     allowed: f64,
@@ -47,7 +47,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Waits no longer than after a first loss: the other end was heard again.
+    /// Resets the timeout to that of a first loss, because the other end was heard again.
     pub(crate) fn revive(&mut self) {
         self.doublings = 0;
     }
@@ -62,7 +62,7 @@ impl Pace {
         self.allowed = self.allowed.min(f64::from(WINDOW));
     }
 
-    /// Halves once for all losses of one round trip.
+    /// Halves the number once for all losses of one round trip.
     fn lost(&mut self, now: Instant, rtt: &Rtt, timed_out: bool) {
         let round = rtt.smoothed().unwrap_or_default();
         if self.halved.is_none_or(|halved| now.duration_since(halved) > round) {
@@ -73,17 +73,17 @@ impl Pace {
     }
 }
 
-/// One message on its way.
+/// Message that is being sent.
 #[derive(Debug)]
 pub(crate) struct Sending {
     pub(crate) message: Message,
-    /// All chunks before this one arrived.
+    /// All chunks before this one have arrived.
     base: u32,
-    /// Those from `base` on that were sent at least once.
+    /// Chunks from `base` on that were sent at least once.
     slots: VecDeque<Slot>,
-    /// The latest serial number that a report confirmed.
+    /// Latest serial number that a report confirmed.
     confirmed: u64,
-    /// The latest serial number that was sent.
+    /// Latest serial number that was sent.
     last: u64,
 }
 
@@ -92,12 +92,12 @@ impl Sending {
         Self { message, base: 0, slots: VecDeque::new(), confirmed: 0, last: 0 }
     }
 
-    /// Whether the other end has all of it.
+    /// Returns true if the other end has the whole message.
     pub(crate) fn is_done(&self) -> bool {
         self.base == self.message.chunks()
     }
 
-    /// Takes a report in; returns whether a chunk more arrived.
+    /// Takes a report. Returns true if another chunk has arrived.
     pub(crate) fn reported(&mut self, report: &Report, now: Instant, pace: &mut Pace, rtt: &mut Rtt) -> bool {
         let sent = self.base + self.slots.len() as u32;
         if report.number != self.message.number || report.base > sent {
@@ -125,7 +125,7 @@ impl Sending {
         progress
     }
 
-    /// The chunk to send now, if one may be sent.
+    /// Returns the chunk to send now, if one may be sent.
     pub(crate) fn next(&mut self, now: Instant, pace: &mut Pace, rtt: &Rtt) -> Option<u32> {
         self.find_losses(now, pace, rtt);
         let under_way = self.slots.iter().filter(|slot| slot.state == State::UnderWay).count();
@@ -139,7 +139,7 @@ impl Sending {
         (next < self.message.chunks() && next - self.base < WINDOW).then_some(next)
     }
 
-    /// Notes that the chunk which [`Sending::next`] named was sent.
+    /// Notes that the chunk returned by [`Sending::next`] was sent.
     pub(crate) fn sent(&mut self, index: u32, serial: u64, now: Instant, rtt: &mut Rtt) {
         rtt.sent(serial, now);
         self.last = serial;
@@ -150,13 +150,13 @@ impl Sending {
         }
     }
 
-    /// When the next chunk may count as lost.
+    /// Returns the time at which the next chunk may count as lost.
     pub(crate) fn due(&self, pace: &Pace, rtt: &Rtt) -> Option<Instant> {
         let waits = |slot: &&Slot| slot.state == State::UnderWay;
         self.slots.iter().filter(waits).map(|slot| slot.sent + self.patience(slot, pace, rtt)).min()
     }
 
-    /// Counts everything under way as lost: a new session began.
+    /// Counts all chunks in transit as lost, because a new session began.
     pub(crate) fn start_again(&mut self) {
         for slot in self.slots.iter_mut().filter(|slot| slot.state == State::UnderWay) {
             slot.state = State::Lost;

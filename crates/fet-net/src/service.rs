@@ -1,6 +1,6 @@
-//! The party's end of a link: waits for requests, computes each once, and says meanwhile that it is there.
+//! The party's end of a link: waits for requests, computes each once, and reports meanwhile that it is alive.
 //!
-//! It listens for ever: no packet, however forged, and no primary of another version ends it.
+//! The service listens forever: no forged packet and no primary of another version ends it.
 
 mod post;
 
@@ -15,20 +15,21 @@ use crate::state::State;
 use crate::transport::{Connection, Transport};
 use post::{Event, Post};
 
-/// The longest that a thread sleeps: so long may a stop or a repetition be late.
+/// Longest sleep of a thread, and so the longest delay of a stop or a repetition.
 const DOZE: Duration = Duration::from_millis(25);
-/// Packets taken before something is sent again.
+/// Maximum number of packets taken before the end sends again.
 const BATCH: usize = 32;
 
-/// What a party does with requests.
+/// A party's handling of requests.
 pub trait Answer {
-    /// A primary begins: what an earlier incarnation had begun is given up. Its first request follows.
+    /// Called when a primary begins; its first request follows. The work that an earlier incarnation had
+    /// begun is dropped.
     fn begins(&mut self, peer: &Peer);
 
-    /// The answer to a request, computed once for each.
+    /// Returns the answer to a request; called once for each request.
     fn answer(&mut self, request: Vec<u8>) -> Vec<u8>;
 
-    /// A primary of another protocol version knocked and was refused; `ours` is this end's version.
+    /// Called when a primary of another protocol version was refused; `ours` is this end's version.
     fn refused(&mut self, peer: &Peer, ours: u16) {
         let _ = (peer, ours);
     }
@@ -42,7 +43,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// The end at the party, which takes only `primary` for the other end.
+    /// Creates the party's end, which accepts only `primary` as the other end.
     pub fn new(
         transport: impl Transport + 'static,
         local: Local,
@@ -55,15 +56,15 @@ impl Service {
         Self { transport, post: Arc::new(Mutex::new(post)), arrived: Condvar::new() }
     }
 
-    /// Answers requests, on this thread, until `stop` is set, the transport has ended, or the relay denies this end its
-    /// subjects. Another thread keeps the link alive meanwhile.
+    /// Answers requests on this thread until `stop` is set, the transport has ended, or the relay denies this
+    /// end its subjects. Another thread keeps the link alive meanwhile.
     ///
-    /// A service may serve again later; what arrived and was not answered waits.
+    /// A service may serve again later; requests that arrived and were not answered wait.
     pub fn serve(&mut self, answer: &mut dyn Answer, stop: &AtomicBool) {
         let ended = AtomicBool::new(false);
         let this = &*self;
         std::thread::scope(|scope| {
-            // Also where `answer` panics: the scope waits for the other thread.
+            // Needed if `answer` panics, too: the scope waits for the other thread.
             let _end = SetOnDrop(&ended);
             let carrier = scope.spawn(|| this.carry(&ended));
             let open = || !this.transport.has_ended() && !this.is_denied();
@@ -81,12 +82,12 @@ impl Service {
         });
     }
 
-    /// How the link stands.
+    /// Returns the state of the link.
     pub fn state(&self) -> State {
         self.post().state()
     }
 
-    /// How the link stands whenever it is asked, also while the service serves.
+    /// Returns a function that gives the state of the link at any time, also while the service serves.
     pub fn watch(&self) -> impl Fn() -> State + Send + 'static {
         let post = Arc::clone(&self.post);
         move || post.lock().unwrap_or_else(PoisonError::into_inner).state()

@@ -1,8 +1,8 @@
 //! Secret and authentic packets between two pinned identities: Noise `KK`, with packets in any order.
 //!
-//! Both ends know each other's key in advance. Names, run and version are bound by the prologue, so that a handshake of one
-//! route is none of another. A packet that was altered, repeated or made by somebody else is not opened, and changes
-//! nothing. What is in the packets, and that they arrive, is no concern of this module.
+//! Both ends know each other's key in advance. The prologue binds names, run and version, so that a handshake
+//! of one route is invalid for another. A packet that was altered, repeated or made by a third party is not
+//! opened, and changes nothing. This module neither interprets packets nor ensures that they arrive.
 
 mod card;
 mod handshake;
@@ -15,45 +15,45 @@ pub(crate) use handshake::{Ends, Hello, Initiation, TWICE, respond};
 
 use replay::Replay;
 
-/// The version of everything that both ends must agree on. It is announced, never negotiated.
+/// Version of everything that both ends must agree on. It is announced, never negotiated.
 pub const PROTOCOL: u16 = 3;
 
-/// The first byte of a packet: the first message of a handshake, the second, a packet of a session, or a card.
+/// First byte of a packet: the first message of a handshake, the second, a packet of a session, or a card.
 pub(crate) const FIRST: u8 = 1;
 pub(crate) const SECOND: u8 = 2;
 pub(crate) const PACKET: u8 = 3;
 pub(crate) const CARD: u8 = 4;
 
-/// Bytes before what is encrypted: kind, session, counter.
+/// Number of bytes before the encrypted content: kind, session, counter.
 const HEADER: usize = 1 + 8 + 8;
-/// Bytes of the authentication tag.
+/// Number of bytes of the authentication tag.
 const TAG: usize = 16;
-/// Bytes of a packet besides what it carries.
+/// Number of bytes that a packet adds to its content.
 pub(crate) const AROUND: usize = HEADER + TAG;
-/// The most that one packet carries, in bytes: Noise's limit of 65,535 less the tag.
+/// Maximum content of one packet, in bytes: Noise's limit of 65,535 minus the tag.
 pub(crate) const LARGEST_PLAIN: usize = 65_535 - TAG;
 
-/// One session, from its handshake to its replacement.
+/// Session, from its handshake to its replacement.
 pub(crate) struct Session {
     keys: StatelessTransportState,
-    /// Tells apart the packets of sessions; the first bytes of the handshake's hash, equal at both ends.
+    /// Distinguishes the packets of sessions: the first bytes of the handshake's hash, equal at both ends.
     name: [u8; 8],
     next: u64,
     seen: Replay,
-    /// Packets that claimed to be of this session and were not.
+    /// Number of packets that claimed this session and were not authentic.
     pub(crate) unreadable: u32,
 }
 
-/// What became of a packet.
+/// Result of opening a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Opened {
-    /// Its content has this many bytes.
+    /// The packet is authentic, and its content has this many bytes.
     Plain(usize),
-    /// It is of another session, or of none.
+    /// The packet is of another session, or of none.
     Elsewhere,
-    /// It claims this session, and was altered or made by somebody else.
+    /// The packet claims this session, but was altered or made by a third party.
     Unreadable,
-    /// It was opened before, or is too old to tell.
+    /// The packet was opened before, or is too old to decide.
     Repeated,
 }
 
@@ -63,7 +63,7 @@ impl Session {
         Self { keys, name, next: 0, seen: Replay::default(), unreadable: 0 }
     }
 
-    /// The packet of at most [`LARGEST_PLAIN`] bytes.
+    /// Seals at most [`LARGEST_PLAIN`] bytes in a packet.
     ///
     /// # Panics
     /// If there are more bytes, or after 2^64 packets.
@@ -79,7 +79,7 @@ impl Session {
         packet
     }
 
-    /// Opens a packet into `plain`, of at least [`LARGEST_PLAIN`] bytes.
+    /// Opens a packet into `plain`, which must have at least [`LARGEST_PLAIN`] bytes.
     pub(crate) fn open(&mut self, packet: &[u8], plain: &mut [u8]) -> Opened {
         if packet.len() < HEADER + TAG || packet[0] != PACKET || packet[1..9] != self.name {
             return Opened::Elsewhere;
@@ -88,7 +88,7 @@ impl Session {
         if !self.seen.may_be_new(counter) {
             return Opened::Repeated;
         }
-        // Only what is authentic moves the window.
+        // Only authentic packets move the window.
         match self.keys.read_message(counter, &packet[HEADER..], plain) {
             Ok(length) => {
                 self.seen.note(counter);

@@ -1,4 +1,4 @@
-//! What both ends are told besides keys and names: this process, and the times and sizes of a link.
+//! Settings of both ends in addition to keys and names: this process, and the times and sizes of a link.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use crate::wire::LARGEST_MESSAGE;
 /// This process, as the other ends know it.
 #[derive(Debug, Clone)]
 pub struct Local {
-    /// Its keys.
+    /// Keys of the process.
     pub keys: Arc<Keys>,
-    /// A random number of this start of the program: a party that starts again has lost what it had in memory, and the
-    /// other end is told.
+    /// Random number of this start of the program. A restarted program has lost its memory, and the number
+    /// lets the other end detect this.
     pub incarnation: u64,
-    /// Free text for the other end, such as the program's version; at most 4096 bytes of it are sent.
+    /// Free text for the other end, such as the program's version. At most 4096 bytes of it are sent.
     pub about: String,
     pub(crate) version: u16,
 }
 
 impl Local {
-    /// This process, with a new incarnation.
+    /// Creates the description of this process, with a new incarnation.
     ///
     /// # Panics
     /// If the system has no randomness.
@@ -43,14 +43,14 @@ impl Local {
     }
 }
 
-/// The other end of a link, as it said of itself under its pinned key.
+/// The other end of a link, as it described itself under its pinned key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Which start of its program it is.
+    /// Random number of this start of its program.
     pub incarnation: u64,
-    /// Its protocol version.
+    /// Protocol version of its program.
     pub version: u16,
-    /// The largest message that it takes, in bytes.
+    /// Largest message that it accepts, in bytes.
     pub largest: u64,
     /// Its free text, such as its program's version: data, not to be trusted.
     pub about: String,
@@ -66,18 +66,19 @@ impl From<Hello> for Peer {
 /// Times and sizes of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// How often each end says that it is there while a call is under way.
+    /// Interval at which each end reports that it is alive while a call is in progress.
     pub heartbeat: Duration,
-    /// The other end is lost after this time without a sign of it.
+    /// Time without a sign of the other end after which it counts as lost.
     pub silence: Duration,
-    /// The longest time in which a call makes no progress: no byte of it goes through, whoever is heard meanwhile.
+    /// Maximum time without progress of a call: no byte of the call goes through, even if the other end is
+    /// heard.
     pub patience: Duration,
-    /// The largest message that this end takes, in bytes; 1 GiB at most.
+    /// Largest message that this end accepts, in bytes; at most 1 GiB.
     pub largest: u64,
 }
 
 impl Default for Settings {
-    /// A heartbeat each 2 s, lost after 15 s, given up after 10 minutes without progress, messages of 1 GiB.
+    /// Returns a heartbeat of 2 s, a silence of 15 s, a patience of 10 minutes, and messages of 1 GiB.
     fn default() -> Self {
         Self {
             heartbeat: Duration::from_secs(2),

@@ -1,48 +1,49 @@
-//! What is known of a link at present, for a line of progress.
+//! Current state of a link, for a line of progress.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::transport::Connection;
 
-/// A link at present.
+/// Current state of a link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
-    /// Whether the relay is reached.
+    /// State of the connection to the relay.
     pub connection: Connection,
-    /// What the link waits for.
+    /// Event that the link waits for.
     pub doing: Doing,
-    /// How long ago the other end was last heard.
+    /// Time since the other end was last heard.
     pub heard: Option<Duration>,
-    /// The round trip of a packet, smoothed.
+    /// Smoothed round-trip time of a packet.
     pub latency: Option<Duration>,
-    /// Bytes that left, repetitions and overhead included.
+    /// Number of bytes sent, including repetitions and overhead.
     pub sent: u64,
-    /// Bytes that arrived and were authentic, overhead included.
+    /// Number of authentic bytes received, including overhead.
     pub received: u64,
-    /// Packets that could not be read: altered on their way, or made by a key that is not pinned.
+    /// Number of packets that could not be read: altered in transit, or made by a key that is not pinned.
     pub unreadable: u64,
-    /// Why the two ends cannot agree, as far as is known: other names or keys, or two processes with one key.
+    /// Reason why the two ends cannot agree, as far as is known: other names or keys, or two processes with
+    /// one key.
     pub objection: Option<String>,
 }
 
-/// What a link waits for.
+/// Event that a link waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
-    /// For the other end to join.
+    /// The link waits for the other end to join.
     Joining,
-    /// For nothing: no call is under way.
+    /// No call is in progress.
     Idle,
-    /// For a request to leave.
+    /// The link waits for a request to leave.
     Sending,
-    /// For the other end, which says that it computes.
+    /// The link waits for the other end, which reports that it computes.
     Computing,
-    /// For the answer's bytes.
+    /// The link waits for the bytes of the answer.
     Receiving,
 }
 
 impl fmt::Display for State {
-    /// A line of progress.
+    /// Writes a line of progress.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let doing = match self.doing {
             Doing::Joining => "waits for the other end to join",

@@ -1,28 +1,30 @@
-//! What carries packets between the primary and one party. It may lose, repeat, reorder, delay and alter them.
+//! Transport of packets between the primary and one party. It may lose, repeat, reorder, delay and alter
+//! them.
 //!
-//! Nothing here is trusted or retried: sessions keep secrets, and links keep order.
+//! A transport is not trusted and repeats no packets: sessions keep secrets, and links keep order.
 
 use std::time::Instant;
 
 use bytes::Bytes;
 
-/// The largest packet that a transport must carry, in bytes.
+/// Largest packet that a transport must carry, in bytes.
 pub const LARGEST_PACKET: usize = 128 * 1024 + 1024;
 
-/// One way to exchange unreliable packets with one other end.
+/// Exchange of unreliable packets with one other end.
 ///
-/// One thread may send while another receives; only one receives at a time.
+/// One thread may send while another receives; only one thread receives at a time.
 pub trait Transport: Send + Sync {
-    /// Sends a packet of at most [`LARGEST_PACKET`] bytes, or drops it. It does not wait.
+    /// Sends a packet of at most [`LARGEST_PACKET`] bytes, or drops it, without waiting.
     fn send(&self, packet: Vec<u8>);
 
-    /// The next packet, or none until `until`. A time that is past asks for what is there already.
+    /// Returns the next packet, or `None` if there is none until `until`. If that time is past, returns only
+    /// a packet that has already arrived.
     fn receive(&self, until: Instant) -> Option<Bytes>;
 
-    /// Whether packets can leave at present.
+    /// Returns the state of the connection.
     fn connection(&self) -> Connection;
 
-    /// Whether no packet will ever come again: whoever waits must connect anew.
+    /// Returns true if no packet will ever arrive again, so that the user must connect again.
     fn has_ended(&self) -> bool {
         false
     }
@@ -46,24 +48,24 @@ impl<T: Transport + ?Sized> Transport for std::sync::Arc<T> {
     }
 }
 
-/// Whether packets can leave.
+/// State of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Connection {
-    /// They can, as far as is known; `warning` is what the relay last objected to, if anything.
+    /// Packets can leave, as far as is known.
     Up {
-        /// What the relay last refused.
+        /// Last refusal of the relay, if any.
         warning: Option<String>,
     },
-    /// The server is there, and does not let this end use the subjects of its run and party.
+    /// The server can be reached, but denies this end the subjects of its run and party.
     Denied {
-        /// What it said.
+        /// Reason that the server gave.
         why: String,
     },
-    /// They cannot.
+    /// Packets cannot leave.
     Down {
-        /// Since when.
+        /// Time at which the connection broke.
         since: Instant,
-        /// The last reason.
+        /// Last known reason.
         why: String,
     },
 }
@@ -73,7 +75,7 @@ impl std::fmt::Display for Connection {
         match self {
             Self::Up { warning: None } => f.write_str("the server is connected"),
             Self::Up { warning: Some(warning) } => {
-                write!(f, "the server is connected but refused: {warning}")
+                write!(f, "the server is connected but refused a request: {warning}")
             }
             Self::Denied { why } => {
                 write!(
@@ -83,7 +85,7 @@ impl std::fmt::Display for Connection {
                 )
             }
             Self::Down { since, why } => {
-                write!(f, "the server does not answer since {} s ({why})", since.elapsed().as_secs())
+                write!(f, "the server has not answered for {} s ({why})", since.elapsed().as_secs())
             }
         }
     }

@@ -1,6 +1,7 @@
-//! What is inside a session's packets: a chunk of a message, or a report of what arrived.
+//! Content of a session's packets: a chunk of a message, or a report of the chunks that arrived.
 //!
-//! The other end is of another organisation: what does not decode is dropped by the caller of [`Body::decode`].
+//! The other end belongs to another organisation. The caller of [`Body::decode`] drops content that does not
+//! decode.
 
 use crate::session::{AROUND, LARGEST_PLAIN};
 
@@ -8,74 +9,74 @@ const DATA: u8 = 1;
 const REPORT: u8 = 2;
 const DATA_HEADER: usize = 1 + 8 + 8 + 8 + 4 + 1;
 
-/// Bytes of a message in one packet; Noise allows no more than 65,535 in all.
+/// Number of bytes of a message in one packet; Noise allows at most 65,535 in all.
 pub(crate) const CHUNK: usize = 65_000;
 const _: () = assert!(CHUNK + DATA_HEADER <= LARGEST_PLAIN);
 
-/// The largest packet that an end sends, in bytes.
+/// Largest packet that an end sends, in bytes.
 pub(crate) const LARGEST_SENT: usize = AROUND + DATA_HEADER + CHUNK;
 
-/// Chunks that may be under way: 8.3 MB.
+/// Maximum number of chunks in transit: 8.3 MB.
 pub(crate) const WINDOW: u32 = 128;
 
-/// The largest message, in bytes.
+/// Largest message, in bytes.
 pub const LARGEST_MESSAGE: u64 = 1 << 30;
 
-/// What a message is.
+/// Purpose of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A request or an answer.
     Content,
-    /// In place of an answer that is larger than the other end takes: its size, in 8 bytes.
+    /// Replaces an answer that is larger than the other end accepts: the size of the answer, in 8 bytes.
     TooLarge,
 }
 
-/// What all chunks of a message have in common.
+/// Properties that all chunks of a message share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) number: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) total: u64,
     pub(crate) purpose: Purpose,
 }
 
 impl Message {
-    /// The message that has these bytes.
+    /// Describes the message that has these bytes.
     pub(crate) fn of(number: u64, bytes: &[u8], purpose: Purpose) -> Self {
         Self { number, total: bytes.len() as u64, purpose }
     }
 
-    /// How many chunks it has: one at least.
+    /// Returns the number of chunks, at least one.
     pub(crate) fn chunks(&self) -> u32 {
         self.total.div_ceil(CHUNK as u64).max(1) as u32
     }
 
-    /// The bytes of a chunk.
+    /// Returns the range of a chunk's bytes.
     pub(crate) fn range(&self, index: u32) -> std::ops::Range<usize> {
         let start = index as usize * CHUNK;
         start..(start + CHUNK).min(self.total as usize)
     }
 }
 
-/// What one end has of the message that it is receiving.
+/// Report of the chunks that one end has of the message that it is receiving.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Report {
-    /// The message; 0 is none.
+    /// Number of the message, or 0 for none.
     pub(crate) number: u64,
-    /// All chunks before this one arrived.
+    /// All chunks before this one have arrived.
     pub(crate) base: u32,
-    /// Which of the chunks from `base` on arrived.
+    /// Bit mask of the chunks from `base` on that arrived.
     pub(crate) beyond: u128,
-    /// The serial number of the last packet of data, and for how long it was held, in microseconds.
+    /// Serial number of the last data packet; `held` is the time that the end held it, in microseconds.
     pub(crate) echo: u64,
     pub(crate) held: u32,
-    /// Packets that could not be read.
+    /// Number of packets that could not be read.
     pub(crate) unreadable: u32,
-    /// Whether this end computes the answer.
+    /// True if this end computes the answer.
     pub(crate) computing: bool,
 }
 
-/// The content of a packet.
+/// Content of a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Body<'a> {
     Data { message: Message, serial: u64, index: u32, bytes: &'a [u8] },
@@ -108,7 +109,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// None where the bytes are no packet of this version, or its numbers contradict each other.
+    /// Decodes a packet. Returns `None` if the bytes are not a packet of this version, or if its numbers
+    /// contradict each other.
     pub(crate) fn decode(bytes: &'a [u8]) -> Option<Self> {
         let (kind, mut rest) = bytes.split_first()?;
         match *kind {

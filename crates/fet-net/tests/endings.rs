@@ -1,4 +1,4 @@
-//! What is said when a party is away, gone, started again, another, or too much is asked of it.
+//! Errors of a link whose party is absent, gone, restarted or another, or whose messages are too large.
 
 mod support;
 
@@ -86,13 +86,13 @@ fn a_party_that_computes_is_not_lost_and_one_that_is_gone_is() {
             assert!(matches!(error, CallError::Lost { .. }), "{error}");
             assert!((quick().silence..quick().silence * 2).contains(&began.elapsed()), "{error}");
         });
-        // The same call goes on, and is not computed again.
+        // The same call continues, and is not computed again.
         cutter.cut(false);
         caller.wait_for(JOIN, &mut no_report).unwrap();
         assert_eq!(caller.call(b"def").unwrap(), b"fed");
         assert_eq!(caller.call(b"def").unwrap(), b"fed");
     });
-    assert_eq!((mirror.requests, mirror.begun.len()), (3, 1), "the last is a request of its own");
+    assert_eq!((mirror.requests, mirror.begun.len()), (3, 1), "the last one is a new request");
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn a_party_that_was_started_again_is_told_apart() {
         assert_eq!(caller.call(b"cd").unwrap(), b"dc");
     });
     assert_eq!(mirror.requests, 1, "the call before was not made");
-    // Also where the caller waits for it.
+    // The same holds if the caller waits for the party.
     let error = caller.call(b"ef").unwrap_err();
     assert!(matches!(error, CallError::Lost { .. }), "{error}");
     running(pairing.service(there, quick()), Mirror::default(), || {
@@ -355,7 +355,7 @@ fn what_is_altered_on_the_way_is_said() {
     assert_eq!(mirror.requests, 2);
 }
 
-/// Every packet that ever crossed is sent again, to both ends, and forged ones with it, while calls are made.
+/// Sends every packet that ever crossed again to both ends, with forged packets, while calls are made.
 #[test]
 fn forged_and_repeated_packets_disturb_nothing() {
     let pairing = Pair::new();

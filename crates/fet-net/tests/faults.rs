@@ -1,4 +1,4 @@
-//! Exchanges over a transport that does its worst: each comes through exactly once, and bit-equal.
+//! Exchanges over a transport with many faults: each one completes exactly once, bit for bit.
 
 #![expect(clippy::unwrap_used, reason = "the function that tests share panics where a test would")]
 
@@ -13,7 +13,8 @@ use support::{Pair, millis, quick, running};
 
 const JOIN: Duration = Duration::from_secs(20);
 
-/// Answers a request, whose first bytes are its number, with bytes that depend on all of it; each number comes once.
+/// Answers a request, whose first bytes are its number, with bytes that depend on the whole request. Each
+/// number arrives once.
 #[derive(Default)]
 struct Counted {
     next: u64,
@@ -42,7 +43,7 @@ impl Answer for Counted {
     }
 }
 
-/// `count` exchanges of up to `largest` bytes each way.
+/// Makes `count` exchanges of up to `largest` bytes each way.
 fn exchange(faults: Faults, count: u64, largest: usize) -> fet_net::State {
     let pairing = Pair::new();
     let (here, there) = pair(&faults);
@@ -104,7 +105,7 @@ fn with_large_messages() {
     exchange(faults, 6, 20_000_000);
 }
 
-/// 1 MB/s: a window of 8 MB would take longer to leave than a packet is waited for.
+/// At 1 MB/s, a window of 8 MB takes longer to leave than the timeout of a packet.
 #[test]
 fn with_a_slow_path() {
     let faults = Faults { rate: Some(1_000_000), delay: millis(20, 21), seed: 6, ..Faults::default() };

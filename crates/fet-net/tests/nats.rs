@@ -1,4 +1,4 @@
-//! Links over a real NATS server: encrypted, restarted, with parties that may not do what they try.
+//! Links over a real NATS server: encrypted, restarted, and with parties that try forbidden actions.
 
 mod support;
 
@@ -104,12 +104,12 @@ fn a_party_does_not_hear_what_is_for_another() {
     };
     assert!(warning.contains("Permissions Violation") && warning.contains("fet.run.to.shop"), "{warning}");
 
-    // Nor does the shop hear what the thief says in the bank's or the shop's name.
+    // The shop does not hear packets that the thief sends in the name of the bank or the shop either.
     let shop = server.hub(&pair.shop.keys).to_primary(&pair.route).unwrap();
     let bank = server.hub(&pair.bank.keys).to_party(&pair.route).unwrap();
     let began = Instant::now();
     for (from, to) in [(&bank, &shop), (&shop, &bank)] {
-        // Whoever does not listen yet hears nothing: said until it is heard.
+        // An end that does not listen yet misses packets: send until one is heard.
         let heard = loop {
             assert!(began.elapsed() < JOIN, "they hear each other");
             from.send(b"true".to_vec());
@@ -178,7 +178,7 @@ fn nothing_that_is_said_is_seen_on_the_way() {
     });
     let seen = seen.lock().unwrap();
     assert!(seen.len() > 2 * request.len(), "all of it crossed");
-    // Pieces of 8 bytes: what was said, the answer, and the greetings.
+    // Searches for pieces of the request, of the answer and of the greetings.
     let reversed: Vec<u8> = secret.iter().rev().copied().collect();
     let about = [pair.bank.about.as_bytes(), pair.shop.about.as_bytes()].concat();
     for text in [secret.as_slice(), &reversed] {
@@ -221,7 +221,7 @@ fn a_server_that_takes_no_large_packets_is_refused_with_its_limit() {
             (found, _) => panic!("{limit}: {found:?}"),
         }
     }
-    // A server that comes back with less is named, too.
+    // The error also names a server that comes back with a lower limit.
     let link = server.hub(&pair.bank.keys).to_party(&pair.route).unwrap();
     server.limit(2_048);
     let began = Instant::now();
@@ -244,13 +244,14 @@ fn a_run_that_the_server_does_not_know_is_denied() {
     let error = caller.wait_for(JOIN, &mut |_| {}).unwrap_err();
     assert!(matches!(error, CallError::Denied(_)), "{error}");
     assert!(error.to_string().contains("fet.other."), "{error}");
-    // The party's end returns without being stopped.
+    // The party's end returns although `stop` is not set.
     service.serve(&mut Mirror::default(), &AtomicBool::new(false));
     let connection = service.state().connection;
     assert!(matches!(connection, Connection::Denied { .. }), "{connection}");
 }
 
-/// The address of a path to a server without TLS, which alters the first subscription that crosses it.
+/// Returns the address of a path to a server without TLS. The path alters the first subscription that crosses
+/// it.
 fn altering(url: &str) -> String {
     let listens = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a path");
     let address = format!("nats://{}", listens.local_addr().expect("a path"));
@@ -263,7 +264,7 @@ fn altering(url: &str) -> String {
         let mut bytes = vec![0; 1 << 16];
         let mut whole = true;
         while let Ok(read @ 1..) = client.read(&mut bytes) {
-            // SUB SUBJECT SID: another SID, of which the client knows nothing.
+            // SUB SUBJECT SID: replaces the SID by one that the client does not know.
             let place = bytes[..read].windows(4).position(|found| found == b"SUB ");
             if let Some(place) = place.filter(|_| std::mem::take(&mut whole)) {
                 let end = place + bytes[place..read].iter().position(|byte| *byte == b'\r').expect("a path");

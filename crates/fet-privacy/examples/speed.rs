@@ -1,8 +1,8 @@
-//! How long secret sums and integer noise take: medians of eleven, on all cores.
+//! Measures the time of secure sums and integer noise: medians of eleven runs, on all cores.
 //!
 //! `cargo run --release -p fet-privacy --example speed`
 
-#![expect(clippy::print_stdout, reason = "it prints what it measured")]
+#![expect(clippy::print_stdout, reason = "the example prints its measurements")]
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,15 +24,15 @@ fn median(mut run: impl FnMut(u64) -> f64) -> f64 {
     times[5]
 }
 
-/// How long the parts of a session take, in milliseconds.
+/// Times of the parts of a session, in milliseconds.
 struct Times {
-    /// Keys, their signatures and shares, of all parties together.
+    /// Creating keys, signatures and key shares, for all parties together.
     agreeing: f64,
-    /// A round: masking by all, summing, opening and checking.
+    /// One round: masking by all parties, summing, opening and checking.
     round: f64,
-    /// Of it, what all parties' points and their products take.
+    /// Part of the round spent on all parties' points and their products.
     points: f64,
-    /// Opening a message in the place of one party.
+    /// Opening a message in place of one party.
     recovery: f64,
 }
 
@@ -57,7 +57,7 @@ fn sums(parties: usize, degree: usize) -> Times {
         };
         let sealed: Vec<_> = agreed.iter().enumerate().filter_map(from).collect();
         let sealed: Vec<_> = sealed.iter().map(|(from, sealed)| (*from, sealed.as_slice())).collect();
-        one.confirm(&sealed, &signatures).expect("all were told the same");
+        one.confirm(&sealed, &signatures).expect("all received the same keys");
     });
     let agreeing = start.elapsed().as_secs_f64();
     let id = |round| SumId { round, name: 0, attempt: 0, active: &active, over: [0; 32], bits: 32, degree };
@@ -87,7 +87,7 @@ fn sums(parties: usize, degree: usize) -> Times {
         assert_eq!(found.len(), parties);
         start.elapsed().as_secs_f64()
     });
-    // The last round that was opened; its first party is replaced.
+    // Replace the first party of the last round that was opened.
     let last = id(10);
     let commitment = members[0].opening(&last).commitment();
     let needed = quorum(parties, 0);
@@ -96,7 +96,7 @@ fn sums(parties: usize, degree: usize) -> Times {
         let reveal = |&holder: &usize| Some((holder, all[holder].reveal(10, 0, 0).ok()?));
         let shares: Vec<_> = active.par_iter().filter_map(reveal).collect();
         let found = recover(0, needed, &shares, &commitment, &last);
-        assert_eq!(found.is_ok(), parties > needed, "with two parties nobody is replaced");
+        assert_eq!(found.is_ok(), parties > needed, "with two parties, none can be replaced");
         start.elapsed().as_secs_f64()
     });
     let [agreeing, round, points, recovery] = [agreeing, round, points, recovery].map(|time| 1e3 * time);
@@ -104,14 +104,14 @@ fn sums(parties: usize, degree: usize) -> Times {
 }
 
 fn main() {
-    println!("of all parties together, ms: a round is masking, summing and opening {LENGTH} words");
+    println!("ms, for all parties together; a round is masking, summing and opening {LENGTH} words");
     println!("parties | degree | keys, signatures, shares | round | of it points | replacing a party");
     for (parties, degree) in [(2, 8), (5, 8), (10, 8), (20, 8), (50, 8), (100, 8), (100, 99), (128, 8)] {
         let Times { agreeing, round, points, recovery } = sums(parties, degree);
         let degree = degree.min(parties - 1);
         println!("{parties:7} | {degree:6} | {agreeing:24.1} | {round:5.2} | {points:12.2} | {recovery:8.2}");
     }
-    println!("noise, units | million values a second");
+    println!("noise, units | million values per second");
     for deviation in [100.0, 1_000.0, 10_000.0, 100_000.0] {
         let sampler = DiscreteGaussian::new(deviation).expect("in range");
         let mut values = vec![0i32; 2_560_000];

@@ -1,16 +1,19 @@
-//! The accountant: what a sequence of Gaussian releases has cost, as (ε, δ).
+//! Privacy accountant: computes the (ε, δ) cost of a sequence of Gaussian releases.
 //!
-//! Every release adds Gaussian noise of `noise` times the sensitivity, to a quantity that depends on the record in
-//! question with probability `rate` (Poisson sampling, drawn anew for each release and kept secret), or always
-//! (`rate` 1). The neighbouring relation is add or remove one record; both directions are computed and the larger
-//! ε counts. Three figures, each a valid upper bound, or infinity:
+//! Each release adds Gaussian noise of `noise` times the sensitivity to a quantity. That quantity depends on
+//! the record in question with probability `rate` (Poisson sampling, drawn independently for each release and
+//! kept secret), or always if `rate` is 1. The neighbouring relation adds or removes one record. The
+//! accountant computes both directions and reports the larger ε. It computes three figures, each a valid
+//! upper bound or infinity:
 //!
-//! - [`Account::exact`]: Gaussian differential privacy; exact, only where every rate is 1 ([`gaussian`]);
-//! - [`Account::pld`]: privacy loss distribution, within about 2e-4 of the truth and never below ([`pld`]); the exact
-//!   figure of the same releases unsampled, or the next, where that is lower;
-//! - [`Account::rdp`]: Rényi divergences, looser, quick ([`rdp`]).
+//! - [`Account::exact`]: Gaussian differential privacy; exact, but available only if every rate is 1
+//!   ([`gaussian`]).
+//! - [`Account::pld`]: privacy loss distributions; within about 2e-4 of the true ε and never below it
+//!   ([`pld`]). If the exact figure of the same releases without sampling or the Rényi figure is lower, the
+//!   account takes that figure.
+//! - [`Account::rdp`]: Rényi divergences; looser but fast ([`rdp`]).
 //!
-//! What a sensitivity *is* for a federated run is not decided here; `fet-core::privacy` does.
+//! The accountant takes the sensitivity as given; `fet-core::privacy` derives it for a federated run.
 
 mod calibrate;
 pub mod gaussian;
@@ -28,67 +31,67 @@ pub use total::Total;
 pub struct Event {
     /// Standard deviation of the noise, in units of the sensitivity.
     pub noise: f64,
-    /// The probability with which a record takes part in a release.
+    /// Probability that a record takes part in a release.
     pub rate: f64,
-    /// How many releases.
+    /// Number of releases.
     pub steps: u64,
 }
 
-/// What a sequence of releases costs at one δ, by each method.
+/// Cost of a sequence of releases at one δ, by each method.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Account {
     /// δ.
     pub delta: f64,
-    /// The exact ε, where no release is sampled.
+    /// Exact ε, if no release is sampled.
     pub exact: Option<f64>,
-    /// ε by privacy loss distributions.
+    /// ε from privacy loss distributions.
     pub pld: f64,
-    /// ε by Rényi divergences.
+    /// ε from Rényi divergences.
     pub rdp: f64,
 }
 
-/// What cannot be accounted for.
+/// Input that the accountant refuses.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccountError {
-    /// A value out of its range.
+    /// A value outside its range.
     #[error("`{field}` {rule}; it is {value}")]
     Value {
-        /// Which.
+        /// Name of the parameter.
         field: &'static str,
-        /// What it must be.
+        /// Requirement on the value.
         rule: &'static str,
-        /// What it is.
+        /// Value that violates the requirement.
         value: f64,
     },
-    /// No noise in the range that is searched meets the target.
+    /// No noise in the searched range meets the target.
     #[error(
         "`epsilon` {target} is out of reach: noise from {low:e} to {high:e} gives ε from {least:.3e} to {most:.3e}"
     )]
     OutOfReach {
-        /// The ε that was asked for.
+        /// Requested ε.
         target: f64,
-        /// The least noise searched.
+        /// Smallest noise searched.
         low: f64,
-        /// The most noise searched.
+        /// Largest noise searched.
         high: f64,
-        /// ε at the most noise.
+        /// ε at the largest noise.
         least: f64,
-        /// ε at the least noise.
+        /// ε at the smallest noise.
         most: f64,
     },
 }
 
-/// The noise multipliers that are accounted for.
+/// Range of noise multipliers that the accountant accepts.
 pub const NOISE_RANGE: (f64, f64) = (1e-6, 1e7);
-/// The most releases that are accounted for.
+/// Maximum number of releases in one event.
 pub const MOST_STEPS: u64 = 1_000_000_000_000;
 
-/// Above this ε, which promises nothing, the bounds that need no grid are close enough.
+/// ε above which a guarantee is meaningless. Beyond it, the bounds that need no grid are precise enough.
 const MEANINGLESS: f64 = 1e4;
 
 impl Account {
-    /// The cost of `events` at `delta`.
+    /// Returns the cost of `events` at `delta`.
     pub fn of(events: &[Event], delta: f64) -> Result<Self, AccountError> {
         check_delta(delta)?;
         events.iter().try_for_each(Event::check)?;
@@ -99,28 +102,30 @@ impl Account {
             return Ok(Self { delta, exact, pld: 0.0, rdp: 0.0 });
         }
         let rdp = rdp::epsilon(&events, delta);
-        // Who sees every record can leave some out: sampling never costs more than not sampling.
+        // An observer of every record can ignore some of them, so sampling never increases the cost.
         let unsampled = gaussian::epsilon(gaussian::compose(&events), delta);
         let exact = events.iter().all(|event| event.rate >= 1.0).then_some(unsampled);
         let pld = match exact {
             Some(exact) => exact,
             None if distance(&events) <= delta => 0.0,
             None if rdp.min(unsampled) > MEANINGLESS => rdp.min(unsampled),
-            // All are upper bounds; where the grid of the loss distribution must be coarse, another may be lower.
+            // All three are upper bounds. If the grid of the loss distribution has to be coarse, another
+            // bound may be lower.
             None => pld::epsilon(&events, delta).min(rdp).min(unsampled),
         };
         Ok(Self { delta, exact, pld, rdp })
     }
 
-    /// The ε to quote: exact where there is one, else by privacy loss distributions.
+    /// Returns the ε to report: the exact value if there is one, otherwise the value from privacy loss
+    /// distributions.
     pub fn epsilon(&self) -> f64 {
         self.exact.unwrap_or(self.pld)
     }
 }
 
-/// No less than the total variation distance that `events` make: where δ is as much, ε is 0.
+/// Returns an upper bound on the total variation distance of `events`. If δ is at least this bound, ε is 0.
 fn distance(events: &[Event]) -> f64 {
-    // 2Φ(1/2σ) − 1, less than its slope at 0 times 1/2σ.
+    // 2Φ(1/2σ) − 1 is less than its slope at 0 times 1/2σ.
     let one =
         |event: &Event| event.rate * (1.0 / (event.noise * (2.0 * std::f64::consts::PI).sqrt())).min(1.0);
     events.iter().map(|event| event.steps as f64 * one(event)).sum()
@@ -149,6 +154,7 @@ pub(crate) fn check_delta(delta: f64) -> Result<(), AccountError> {
     if delta > 0.0 && delta < 1.0 {
         return Ok(());
     }
-    let rule = "must be above 0 and below 1: the chance that the bound fails, well below one in the number of records";
+    let rule =
+        "must be above 0 and below 1: the probability that the bound fails, well below 1 / number of records";
     Err(AccountError::Value { field: "delta", rule, value: delta })
 }

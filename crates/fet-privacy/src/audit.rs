@@ -1,9 +1,10 @@
-//! Auditing a mechanism from outside: what ε its outputs betray.
+//! Audits of a mechanism from outside: lower bounds on ε from its outputs.
 //!
-//! Who can tell two neighbouring inputs apart better than (ε, δ) allows has refuted the claim. Each bound is a statistical one,
-//! from below: a mechanism that passes may still be broken in a way the statistic does not see. [`epsilon_lower_bound`] needs many
-//! runs and assumes nothing; [`mu_lower_bound`] refutes claims of Gaussian differential privacy with far fewer;
-//! [`one_run`] needs one run with many canaries; [`membership`] scores targets and assumes no claim.
+//! An attacker that distinguishes two neighbouring inputs better than (ε, δ) allows has refuted the claim.
+//! Each bound is a statistical lower bound: a mechanism that passes may still be broken in a way that the
+//! statistic does not detect. [`epsilon_lower_bound`] needs many runs and assumes nothing. [`mu_lower_bound`]
+//! refutes claims of Gaussian differential privacy with far fewer runs. [`one_run`] needs one run with many
+//! canaries. [`membership`] scores targets and assumes no claim.
 
 mod binomial;
 pub mod membership;
@@ -13,12 +14,13 @@ pub use binomial::{highest, lowest};
 
 use crate::accountant::normal::log_cdf;
 
-/// The least ε that outcomes are compatible with, at level α.
+/// Returns the smallest ε that is compatible with the outcomes, at level α.
 ///
-/// `with` and `without` are a statistic of the outputs on two neighbouring inputs, `threshold` a value chosen without
-/// looking at them ([`chosen_threshold`] looks at others). If the mechanism is (ε, δ), the result exceeds ε with probability α
-/// at most: the frequencies of E = {statistic > threshold} on either input are bounded at α/2 each (Clopper and Pearson, exact),
-/// and P(E) <= e^ε Q(E) + δ both for E and for its complement, whose bounds are the same two.
+/// `with` and `without` hold a statistic of the outputs on two neighbouring inputs. `threshold` must be
+/// chosen without looking at these outcomes ([`chosen_threshold`] looks at others). If the mechanism is (ε,
+/// δ)-private, the result exceeds ε with probability at most α. The frequencies of E = {statistic >
+/// threshold} on the two inputs are bounded at α/2 each (Clopper and Pearson, exact). P(E) <= e^ε Q(E) + δ
+/// holds both for E and for its complement, which have the same two bounds.
 pub fn epsilon_lower_bound(with: &[f64], without: &[f64], threshold: f64, delta: f64, alpha: f64) -> f64 {
     let [least, most] = rates(with, without, threshold, alpha);
     let bound =
@@ -26,12 +28,13 @@ pub fn epsilon_lower_bound(with: &[f64], without: &[f64], threshold: f64, delta:
     bound(least, most).max(bound(1.0 - most, 1.0 - least)).max(0.0)
 }
 
-/// The least μ that outcomes are compatible with at level α, if the mechanism claims μ-Gaussian differential privacy (Dong,
-/// Roth, Su 2022): then Φ⁻¹(P(E)) − Φ⁻¹(Q(E)) <= μ for every event E (used so by Nasr et al., "Tight Auditing of
-/// Differentially Private Machine Learning", 2023). A threshold in the middle serves best.
+/// Returns the smallest μ that is compatible with the outcomes at level α, if the mechanism claims μ-Gaussian
+/// differential privacy (Dong, Roth, Su 2022). The claim implies Φ⁻¹(P(E)) − Φ⁻¹(Q(E)) <= μ for every event E
+/// (Nasr et al., "Tight Auditing of Differentially Private Machine Learning", 2023, use this inequality). A
+/// threshold in the middle works best.
 ///
-/// The claim is more than one pair (ε, δ): it is [`crate::accountant::gaussian::epsilon`] at every δ, which is how releases
-/// without sampling are accounted for.
+/// The claim is stronger than one pair (ε, δ): it implies [`crate::accountant::gaussian::epsilon`] at every
+/// δ. The accountant makes this claim for releases without sampling.
 pub fn mu_lower_bound(with: &[f64], without: &[f64], threshold: f64, alpha: f64) -> f64 {
     let [least, most] = rates(with, without, threshold, alpha);
     if least <= 0.0 || most >= 1.0 {
@@ -40,7 +43,8 @@ pub fn mu_lower_bound(with: &[f64], without: &[f64], threshold: f64, alpha: f64)
     (quantile(least) - quantile(most)).max(0.0)
 }
 
-/// The threshold at which these outcomes betray most. The bound is to be taken from *other* outcomes.
+/// Returns the threshold at which these outcomes give the largest lower bound. Compute the bound itself from
+/// *other* outcomes.
 pub fn chosen_threshold(with: &[f64], without: &[f64], delta: f64, alpha: f64) -> f64 {
     const MOST: usize = 200;
     let mut all = [with, without].concat();
@@ -55,14 +59,15 @@ pub fn chosen_threshold(with: &[f64], without: &[f64], delta: f64, alpha: f64) -
     candidates.fold((0.0, 0.0), better).0
 }
 
-/// The least rate of statistics above the threshold with the record and the largest without it, at level α together.
+/// Returns a lower bound on the rate above the threshold with the record and an upper bound on the rate
+/// without it, at joint level α.
 fn rates(with: &[f64], without: &[f64], threshold: f64, alpha: f64) -> [f64; 2] {
     let above = |all: &[f64]| all.iter().filter(|&&x| x > threshold).count() as u64;
     let least = lowest(above(with), with.len() as u64, alpha / 2.0);
     [least, highest(above(without), without.len() as u64, alpha / 2.0)]
 }
 
-/// Φ⁻¹ of a probability above 0 and below 1.
+/// Returns Φ⁻¹ of a probability above 0 and below 1.
 fn quantile(probability: f64) -> f64 {
     let (mut low, mut high) = (-40.0, 40.0);
     for _ in 0..200 {
@@ -80,18 +85,18 @@ pub(crate) mod tests {
     use super::*;
     use crate::accountant::gaussian;
 
-    /// A standard normal number (Box and Muller).
+    /// Draws a standard normal number (Box and Muller).
     pub(crate) fn normal(rng: &mut ChaCha8Rng) -> f64 {
         let (u, v): (f64, f64) = (rng.random(), rng.random());
         (-2.0 * (1.0 - u).ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
-    /// Φ.
+    /// Returns Φ(x).
     pub(crate) fn cdf(x: f64) -> f64 {
         log_cdf(x).exp()
     }
 
-    /// Statistics of N(μ, 1) and N(0, 1): the worst case of μ-Gaussian differential privacy.
+    /// Draws statistics from N(μ, 1) and N(0, 1): the worst case of μ-Gaussian differential privacy.
     fn worlds(mu: f64, runs: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let with = (0..runs).map(|_| mu + normal(&mut rng)).collect();
@@ -108,8 +113,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// The law of a bound at level α = 0.1: of 800 audits of a mechanism whose ε is known no more than α exceed it. The
-    /// number that do is binomial; at most 1 in 10⁶ such tests fails where the law holds.
+    /// A bound at level α = 0.1 may exceed the known ε in at most a share α of 800 audits. The number of
+    /// violations is binomial. If the law holds, at most 1 in 10⁶ such tests fails.
     #[test]
     fn bounds_exceed_the_truth_no_more_often_than_they_say() {
         const AUDITS: u64 = 800;
@@ -117,7 +122,7 @@ pub(crate) mod tests {
         for mu in [0.5, 2.0] {
             let delta = 0.1;
             let truth = gaussian::epsilon(mu, delta);
-            // Where the likelihood ratio is e^ε the inequality is an equality, so that each error shows.
+            // At a likelihood ratio of e^ε the inequality is an equality, so that every error shows.
             let worst = truth / mu + mu / 2.0;
             let mut exceeded = [0u64; 4];
             for seed in 0..AUDITS {
@@ -135,12 +140,12 @@ pub(crate) mod tests {
                 let least = lowest(exceeded, AUDITS, 1e-6);
                 assert!(least <= alpha, "bound {bound}, μ = {mu}: {exceeded} of {AUDITS} audits");
             }
-            // The bound on μ is not an empty one: it exceeds the truth now and then.
+            // The bound on μ is not vacuous: it sometimes exceeds the true value.
             assert!(exceeded[2] > 0, "μ = {mu}: {exceeded:?}");
         }
     }
 
-    /// Guesses of m canaries, each of which moves an output of its own by μ.
+    /// Returns guesses of m canaries, each of which moves a separate output by μ.
     fn one_run_of(mu: f64, canaries: usize, seed: u64) -> one_run::Guesses {
         let mut rng = ChaCha8Rng::seed_from_u64(1_000_000 + seed);
         let inside: Vec<bool> = (0..canaries).map(|_| rng.random()).collect();
@@ -149,7 +154,7 @@ pub(crate) mod tests {
         one_run::Guesses::of_extremes(&scores, &inside, canaries / 4)
     }
 
-    /// With many runs the bounds come near what they bound.
+    /// With many runs, the bounds approach the true values.
     #[test]
     fn bounds_come_near_the_truth_where_there_are_many_runs() {
         let (mu, delta, alpha) = (1.0, 0.05, 0.05);
@@ -160,13 +165,13 @@ pub(crate) mod tests {
         assert!(found > 0.9 * truth && found <= truth, "{found} of {truth}");
         let found = mu_lower_bound(&with, &without, mu / 2.0, alpha);
         assert!(found > 0.98 * mu && found <= mu, "{found} of {mu}");
-        // One run: what guesses of the extremes can betray is less, and grows with the canaries.
+        // In one run, guesses of the extremes reveal less; the bound grows with the number of canaries.
         let bound = |canaries| one_run_of(2.0, canaries, 1).epsilon_lower_bound(1e-5, alpha);
         let (few, many) = (bound(100), bound(20_000));
         assert!(many > few && many > 2.0 && many < gaussian::epsilon(2.0, 1e-5), "{few}, {many}");
     }
 
-    /// A claim of half the truth is refuted by a few hundred runs.
+    /// A few hundred runs refute a claim of half the true μ.
     #[test]
     fn a_false_claim_is_refuted() {
         let (mu, alpha) = (3.0, 1e-3);

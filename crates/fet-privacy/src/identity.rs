@@ -1,41 +1,43 @@
-//! Who a party is: a signing key of its own, which the others know in advance.
+//! Identity of a party: a signing key that the other parties know in advance.
 //!
-//! Whoever relays public keys could put its own in their place. It cannot sign them: each party compares a signature with
-//! the identity that it pinned before the run, which reached it by another way than the relay.
+//! A relay of public keys could replace them with other keys, but it cannot sign these. Each party checks a
+//! signature against the identity that it pinned before the run. The party received that identity over a
+//! different channel than the relay.
 
 use std::fmt;
 
 use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
 
-/// A party's secret signing key (Ed25519). `Debug` does not show it.
+/// Secret signing key of a party (Ed25519). `Debug` does not show the secret.
 pub struct Identity(SigningKey);
 
-/// The public half of an [`Identity`], as others pin it.
+/// Public half of an [`Identity`], which other parties pin.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PublicIdentity(pub [u8; 32]);
 
-/// A signature of 64 bytes.
+/// Ed25519 signature of 64 bytes.
 pub type Signature = [u8; 64];
 
 impl Identity {
-    /// The identity of 32 secret random bytes.
+    /// Creates the identity from 32 secret random bytes.
     pub fn from_secret(secret: [u8; 32]) -> Self {
         Self(SigningKey::from_bytes(&secret))
     }
 
-    /// What the others pin.
+    /// Returns the public identity, which other parties pin.
     pub fn public(&self) -> PublicIdentity {
         PublicIdentity(self.0.verifying_key().to_bytes())
     }
 
-    /// Signs `message` for one `purpose`; a signature for one purpose is none for another.
+    /// Signs `message` for one `purpose`. The signature is invalid for any other purpose.
     pub fn sign(&self, purpose: &str, message: &[u8]) -> Signature {
         self.0.sign(&framed(purpose, message)).to_bytes()
     }
 }
 
 impl PublicIdentity {
-    /// Whether the identity signed `message` for `purpose`; keys and signatures of small order are refused.
+    /// Returns true if the identity signed `message` for `purpose`. Refuses keys and signatures of small
+    /// order.
     pub fn signed(&self, purpose: &str, message: &[u8], signature: &Signature) -> bool {
         let signature = ed25519_dalek::Signature::from_bytes(signature);
         VerifyingKey::from_bytes(&self.0)

@@ -1,29 +1,30 @@
 //! Mechanisms for one label: randomised response for classes, and Laplace noise on a grid for numbers.
 //!
-//! Each is applied once to each label; computations on its answers, over however many epochs, cost nothing more
-//! (post-processing). Both are ε-differentially private for one label (δ = 0), with ε computed from the very probabilities that
-//! are drawn: the samplers use whole numbers alone, and are exact for uniform bits. The bits come from a generator, so that the
-//! guarantee is computational. They know neither training nor messages.
+//! A mechanism is applied once to each label. Computations on its answers, over any number of epochs, cost
+//! nothing more (post-processing). Both mechanisms are ε-differentially private for one label (δ = 0). ε is
+//! computed from the same probabilities that the samplers use: the samplers work with integers only and are
+//! exact for uniform bits. The bits come from a pseudorandom generator, so the guarantee is computational.
+//! The mechanisms are independent of training and messages.
 
 use rand::Rng;
 
-/// Why a mechanism cannot be made.
+/// Invalid parameters of a mechanism.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabelError {
-    /// A value out of its range.
+    /// A value outside its range.
     #[error("`{field}` {rule}; it is {value}")]
     Value {
-        /// Which.
+        /// Name of the parameter.
         field: &'static str,
-        /// What it must be.
+        /// Requirement on the value.
         rule: &'static str,
-        /// What it is.
+        /// Value that violates the requirement.
         value: f64,
     },
 }
 
-/// ε, from and up to.
+/// Smallest and largest ε.
 pub const EPSILON_RANGE: (f64, f64) = (1e-3, 20.0);
 
 fn check_epsilon(epsilon: f64) -> Result<(), LabelError> {
@@ -34,29 +35,31 @@ fn check_epsilon(epsilon: f64) -> Result<(), LabelError> {
     Err(LabelError::Value { field: "epsilon", rule: "must be from 1e-3 to 20", value: epsilon })
 }
 
-/// 2^64, as the sampler counts.
+/// 2^64, the number of values that the sampler draws from.
 const WHOLE: f64 = 18_446_744_073_709_551_616.0;
 
-/// Randomised response with a prior (Ghazi, Golowich, Kumar, Manurangsi, Zhang 2021, algorithm 2: RRWithPrior).
+/// Randomised response with a prior (Ghazi, Golowich, Kumar, Manurangsi, Zhang 2021, algorithm 2:
+/// RRWithPrior).
 ///
-/// Of the k classes that are likeliest by the prior the true one is told with probability e^ε/(e^ε + k − 1), and each of
-/// the others with 1/(e^ε + k − 1); a class that is not among them is answered by one of the k at random. k is the number
-/// with which the answer is true most often. With a uniform prior k is the number of classes: plain randomised response.
+/// An answer is always one of the k classes that are most likely under the prior. If the true class is one of
+/// them, the answer is true with probability e^ε/(e^ε + k − 1), and each of the other classes has probability
+/// 1/(e^ε + k − 1). If not, the answer is one of the k classes at random. The mechanism chooses k to maximise
+/// the probability of a true answer. With a uniform prior, k is the number of classes: plain randomised response.
 ///
-/// **Law.** For all labels y, y' and answers a: P(a|y) <= e^ε P(a|y'). A kept label against another kept one gives
-/// t/((1 − t)/(k − 1)) = e^ε, and 1/k lies between the two.
+/// **Law.** For all labels y, y' and answers a: P(a|y) <= e^ε P(a|y'). With t for the probability of a true
+/// answer, two of the k labels give t/((1 − t)/(k − 1)) = e^ε, and 1/k lies between t and (1 − t)/(k − 1).
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomisedResponse {
     classes: usize,
-    /// The classes that are ever answered, ascending.
+    /// Classes that can be answers, ascending.
     kept: Vec<usize>,
-    /// In units of 2^-64, rounded down: the probability that a kept class is told.
+    /// Probability of a true answer for a kept class, in units of 2^-64, rounded down.
     truth: u64,
 }
 
 impl RandomisedResponse {
-    /// The mechanism for as many classes as the prior has probabilities. The prior must not be computed from the labels
-    /// that are protected.
+    /// Creates the mechanism with one class for each probability of the prior. The prior must not be computed
+    /// from the protected labels.
     pub fn new(epsilon: f64, prior: &[f64]) -> Result<Self, LabelError> {
         check_epsilon(epsilon)?;
         let error = |rule, value| LabelError::Value { field: "prior", rule, value };
@@ -82,18 +85,18 @@ impl RandomisedResponse {
         }
         let mut kept = order[..best].to_vec();
         kept.sort_unstable();
-        // Rounded down by more than the error of the exponential: ε is never exceeded.
+        // Rounded down by more than the error of the exponential, so that ε is never exceeded.
         let truth = told(epsilon, best) * (1.0 - 1e-15) * WHOLE;
-        // A float as large as 2^64 becomes the greatest integer.
+        // A float of 2^64 becomes the largest integer.
         Ok(Self { classes: prior.len(), kept, truth: truth as u64 })
     }
 
-    /// Plain randomised response.
+    /// Creates plain randomised response.
     pub fn uniform(epsilon: f64, classes: usize) -> Result<Self, LabelError> {
         Self::new(epsilon, &vec![1.0 / classes as f64; classes])
     }
 
-    /// The probability of `answer` where the label is `label`.
+    /// Returns the probability of `answer` if the label is `label`.
     pub fn probability(&self, answer: usize, label: usize) -> f64 {
         let kept = self.kept.len() as f64;
         match (self.kept.binary_search(&answer), self.kept.binary_search(&label)) {
@@ -105,7 +108,8 @@ impl RandomisedResponse {
         }
     }
 
-    /// ε: the largest logarithm of a ratio of probabilities of one answer, over all answers and pairs of labels.
+    /// Returns ε: the largest logarithm of a ratio of probabilities of one answer, over all answers and pairs
+    /// of labels.
     pub fn epsilon(&self) -> f64 {
         let mut worst = 0.0f64;
         for &answer in &self.kept {
@@ -116,12 +120,12 @@ impl RandomisedResponse {
         worst
     }
 
-    /// The answer for `label`.
+    /// Draws the answer for `label`.
     ///
     /// # Panics
-    /// If there is no such class.
+    /// If `label` is not one of the classes.
     pub fn answer(&self, label: usize, rng: &mut impl Rng) -> usize {
-        assert!(label < self.classes, "a label is one of {} classes", self.classes);
+        assert!(label < self.classes, "a label must be one of {} classes", self.classes);
         let kept = self.kept.len();
         match self.kept.binary_search(&label) {
             Ok(_) if kept == 1 => label,
@@ -135,17 +139,17 @@ impl RandomisedResponse {
     }
 }
 
-/// The probability with which one of k kept classes is told.
+/// Returns the probability of a true answer for one of k kept classes.
 fn told(epsilon: f64, kept: usize) -> f64 {
     1.0 / (1.0 + (kept as f64 - 1.0) * (-epsilon).exp())
 }
 
-/// A number below `bound`, each with the same probability: numbers of an incomplete last round are drawn again.
+/// Draws a uniform number below `bound`.
 fn below(bound: usize, rng: &mut impl Rng) -> usize {
     uniform(bound as u64, rng) as usize
 }
 
-/// The same for 64 bits.
+/// Draws a uniform 64-bit number below `bound`. Rejects numbers in the incomplete last cycle.
 fn uniform(bound: u64, rng: &mut impl Rng) -> u64 {
     let rounds = u64::MAX - u64::MAX % bound;
     loop {
@@ -156,16 +160,16 @@ fn uniform(bound: u64, rng: &mut impl Rng) -> u64 {
     }
 }
 
-/// Steps of the grid between the bounds.
+/// Number of grid steps between the bounds.
 pub const GRID: u32 = 1 << 12;
 
-/// Laplace noise on a label within bounds, on a grid.
+/// Laplace noise on a grid, for a label within bounds.
 ///
-/// The label is clipped to [low, high] and rounded to one of [`GRID`] + 1 equidistant points; the answer is that point
-/// plus n steps with P(n) ∝ e^{−ε|n|/GRID}, the discrete Laplace distribution (Ghosh, Roughgarden, Sundararajan 2009). On
-/// a grid the low bits of floats betray nothing (Mironov 2012).
+/// The label is clipped to [low, high] and rounded to one of [`GRID`] + 1 equidistant points. The answer is
+/// that point plus n steps with P(n) ∝ e^{−ε|n|/GRID}, the discrete Laplace distribution (Ghosh, Roughgarden,
+/// Sundararajan 2009). On a grid, the low bits of floats reveal nothing (Mironov 2012).
 ///
-/// **Law.** Two labels are at most GRID steps apart, so that P(a|y) <= e^ε P(a|y').
+/// **Law.** Two labels are at most GRID steps apart. Therefore P(a|y) <= e^ε P(a|y').
 #[derive(Debug, Clone, PartialEq)]
 pub struct GridLaplace {
     low: f64,
@@ -174,11 +178,12 @@ pub struct GridLaplace {
     epsilon: u64,
 }
 
-/// Units of ε in 1.
+/// Number of units per 1 of ε.
 const UNIT: u64 = 1 << 32;
 
 impl GridLaplace {
-    /// The mechanism for labels from `low` to `high`, which must not be computed from the labels that are protected.
+    /// Creates the mechanism for labels from `low` to `high`. These bounds must not be computed from the
+    /// protected labels.
     pub fn new(epsilon: f64, low: f64, high: f64) -> Result<Self, LabelError> {
         check_epsilon(epsilon)?;
         if !low.is_finite() {
@@ -191,32 +196,33 @@ impl GridLaplace {
                 value: high,
             });
         }
-        // Exact: at most 20 · 2^32, and a whole number after rounding.
+        // Exact: the value is at most 20 · 2^32, and an integer after rounding.
         Ok(Self { low, high, epsilon: (epsilon * UNIT as f64).floor() as u64 })
     }
 
-    /// The point of the grid for a label, from 0.
+    /// Returns the grid point of a label, counted from 0.
     pub fn point(&self, label: f64) -> i64 {
         let place = (label.clamp(self.low, self.high) - self.low) / (self.high - self.low);
-        // What is no number has no place; the lowest point stands for it.
+        // NaN has no position and becomes the lowest point.
         (place * f64::from(GRID)).round() as i64
     }
 
-    /// The probability of the point `answer` where the label is at `point`.
+    /// Returns the probability of the point `answer` if the label is at `point`.
     pub fn probability(&self, answer: i64, point: i64) -> f64 {
         let step = self.epsilon as f64 / UNIT as f64 / f64::from(GRID);
         (step / 2.0).tanh() * (-step * (answer - point).abs() as f64).exp()
     }
 
-    /// The answer for `label`, in its unit.
+    /// Draws the answer for `label`, in the unit of the label.
     pub fn answer(&self, label: f64, rng: &mut impl Rng) -> f64 {
         let point = self.point(label) + discrete_laplace(self.epsilon, UNIT * u64::from(GRID), rng);
         self.low + point as f64 * (self.high - self.low) / f64::from(GRID)
     }
 }
 
-/// n with P(n) ∝ e^{−|n|·s/t}, exactly (Canonne, Kamath, Steinke 2020, algorithm 2): whole numbers alone, no logarithm of a float,
-/// so that every answer has its probability, and an answer that is possible for one label is possible for all.
+/// Draws n with P(n) ∝ e^{−|n|·s/t}, exactly (Canonne, Kamath, Steinke 2020, algorithm 2). The sampler uses
+/// integers only and no logarithm of a float. Every answer has its exact probability, and an answer that is
+/// possible for one label is possible for all labels.
 fn discrete_laplace(s: u64, t: u64, rng: &mut impl Rng) -> i64 {
     loop {
         let low = uniform(t, rng);
@@ -229,17 +235,17 @@ fn discrete_laplace(s: u64, t: u64, rng: &mut impl Rng) -> i64 {
         }
         let size = ((u128::from(low) + u128::from(t) * high) / u128::from(s)) as i64;
         let is_negative = rng.next_u64() & 1 == 1;
-        // Zero would be drawn twice as often.
+        // Without this rejection, zero would be drawn twice as often.
         if !(is_negative && size == 0) {
             return if is_negative { -size } else { size };
         }
     }
 }
 
-/// True with probability e^{−a/b}, for a ≤ b (algorithm 1 of the same).
+/// Returns true with probability e^{−a/b}, for a ≤ b (algorithm 1 of the same paper).
 fn is_exp(a: u64, b: u64, rng: &mut impl Rng) -> bool {
     let mut k = 1;
-    // The k-th round comes with probability below 1/k!: the product stays far below 2^64.
+    // The k-th round occurs with probability below 1/k!, so the product stays far below 2^64.
     while uniform(b * k, rng) < a {
         k += 1;
     }
@@ -265,14 +271,15 @@ mod tests {
         all
     }
 
-    /// The exact ratio of all probabilities: never above ε, and at ε if more than one class is ever answered.
+    /// The exact ratio of all probabilities never exceeds ε, and equals ε if more than one class can be an
+    /// answer.
     #[test]
     fn the_bound_is_tight_and_never_exceeded() {
         for (epsilon, mechanism) in mechanisms() {
             let found = mechanism.epsilon();
             assert!(found <= epsilon, "{epsilon}: {found} {mechanism:?}");
             let tight = if mechanism.kept.len() == 1 { 0.0 } else { epsilon };
-            // e^20/2^64 is a billionth: the resolution of the lie at the largest ε.
+            // e^20/2^64 is a billionth: the resolution of untrue answers at the largest ε.
             assert!((found - tight).abs() < 1e-6, "{epsilon}: {found} {mechanism:?}");
             for label in 0..mechanism.classes {
                 let sum: f64 =
@@ -282,8 +289,8 @@ mod tests {
         }
     }
 
-    /// RRTop-k by hand: with little ε only the likeliest class is ever answered, with more the next ones are, and a class
-    /// of probability 0 never is.
+    /// RRTop-k by hand: with a small ε, only the most likely class can be an answer. With a larger ε, the
+    /// next classes can be answers too. A class of probability 0 never is an answer.
     #[test]
     fn unlikely_classes_are_left_out_where_that_is_more_often_right() {
         for (epsilon, kept) in [(0.1, &[1][..]), (1.0, &[1, 3]), (3.0, &[0, 1, 3]), (20.0, &[0, 1, 3])] {
@@ -349,9 +356,10 @@ mod tests {
         }
     }
 
-    /// With 53-bit uniforms the logarithm of a float leaves gaps: at ε = 1e-3 answers above 1.5e8 steps were impossible for one label
-    /// and possible for the next, and sizes within were multiples of large steps. The exact sampler has the moments of the discrete
-    /// Laplace distribution at every ε: mean 0 and E|n| = 1/sinh(ε/GRID), each within six standard errors (α = 4e-9 for all).
+    /// With 53-bit uniforms, the logarithm of a float leaves gaps. At ε = 1e-3, answers above 1.5e8 steps
+    /// were impossible for one label and possible for the next, and smaller answers were multiples of large
+    /// steps. The exact sampler has the moments of the discrete Laplace distribution at every ε: mean 0 and
+    /// E|n| = 1/sinh(ε/GRID). Each is within six standard errors (α = 4e-9 for all).
     #[test]
     fn noise_has_the_exact_distribution_at_every_epsilon() {
         const DRAWS: usize = 20_000;
@@ -370,7 +378,7 @@ mod tests {
             assert!(mean.abs() < error * 2f64.sqrt(), "{epsilon}: {mean}");
             assert!((size - 1.0 / step.sinh()).abs() < error, "{epsilon}: {size}");
         }
-        // A rate of one whole: P(0) = tanh(1/2) = 0.4621, P(1) = P(0)/e, at α = 1e-6 by Hoeffding's inequality.
+        // A rate of 1: P(0) = tanh(1/2) = 0.4621, P(1) = P(0)/e, at α = 1e-6 by Hoeffding's inequality.
         let margin = ((2.0 * 3.0 / 1e-6f64).ln() / (2.0 * DRAWS as f64)).sqrt();
         let draws: Vec<i64> = (0..DRAWS).map(|_| discrete_laplace(7, 7, &mut rng)).collect();
         for (value, expected) in [(0, 0.4621), (1, 0.1700), (-1, 0.1700)] {

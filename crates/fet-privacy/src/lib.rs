@@ -1,9 +1,10 @@
-//! Privacy accounting, integer noise and secure sums: what SplitAvg needs to keep what it promises.
+//! Privacy accounting, integer noise and secure aggregation: the components behind SplitAvg's privacy
+//! guarantees.
 //!
-//! Rooms that share no state: [`labels`] randomises labels, [`accountant`] says what a run of releases has cost, [`noise`] draws the
-//! integer noise that the figure assumes, and [`secure_sum`] lets a sum be known and no summand. [`audit`] tests
-//! the claim from outside. Nothing here knows tensors, parties' data or messages; `fet-federation` puts it to use.
-//!
+//! The modules share no state. [`labels`] randomises labels, [`accountant`] computes the cost of a sequence
+//! of releases, and [`noise`] draws the integer noise that the accountant assumes. [`secure_sum`] reveals a
+//! sum without its summands. [`audit`] tests the claim from outside. The crate is independent of tensors, of
+//! the parties' data and of messages; `fet-train` connects it to these.
 #![doc = include_str!("statement.md")]
 
 pub mod accountant;

@@ -1,4 +1,4 @@
-//! The accountant against figures of an independent library, and against itself at the edges.
+//! Compares the accountant with figures of an independent library, and checks its consistency at the edges.
 
 use fet_privacy::accountant::{Account, AccountError, Event, noise_for, pld};
 
@@ -29,7 +29,7 @@ fn golden_figures() {
     }
 }
 
-/// Where the exact figure is known the numerical one is not below it, and close.
+/// If the exact figure is known, the numerical one is close to it and never below it.
 #[test]
 fn loss_distributions_are_never_below_the_exact_figure_and_close_to_it() {
     for (noise, steps, delta) in [
@@ -47,7 +47,8 @@ fn loss_distributions_are_never_below_the_exact_figure_and_close_to_it() {
     }
 }
 
-/// One release can be integrated directly: δ(ε) = E_P[(1 − e^{ε−L})₊], here by a midpoint rule, for both directions.
+/// The definition of one release can be integrated directly: δ(ε) = E_P[(1 − e^{ε−L})₊], here by a midpoint
+/// rule, for both directions.
 #[test]
 fn one_sampled_release_agrees_with_its_definition() {
     for (noise, rate, delta) in [(1.0, 0.1, 1e-5), (0.5, 0.3, 1e-6), (2.0, 0.01, 1e-4), (0.8, 0.9, 1e-9)] {
@@ -72,7 +73,7 @@ fn one_sampled_release_agrees_with_its_definition() {
     }
 }
 
-/// Sampling never costs more than not sampling, less is never more, and nothing is no number.
+/// Sampling never costs more than no sampling, smaller inputs never cost more, and no result is NaN.
 #[test]
 fn edges_have_answers() {
     for (noise, rate, steps, delta) in [

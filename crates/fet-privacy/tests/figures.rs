@@ -1,8 +1,9 @@
-//! ε next to two other programs' figures (`reference/figures.py` and the table that it wrote).
+//! Compares ε with the figures of two other programs (`reference/figures.py` and the table that it wrote).
 
 use fet_privacy::accountant::{Account, Event};
 
-/// The other programs' interval may miss the truth by its own rounding: theirs do not agree to more than 2e-4.
+/// Tolerance: the interval of the other programs may miss the true value by its rounding. The two programs
+/// differ by up to 2e-4.
 const AGREEMENT: f64 = 2e-4;
 
 #[test]
@@ -16,7 +17,7 @@ fn figures_are_those_of_other_programs_to_a_thousandth() {
         let event = Event { noise, rate, steps: steps as u64 };
         let found = Account::of(&[event], delta).expect("in range").epsilon();
         assert!(found <= upper + 1e-3 && found <= high + 1e-3, "{line}: {found}");
-        // Both programs round up or to within 5e-4: below both lies only what is wrong.
+        // Both programs round up or to within 5e-4, so a figure below both is wrong.
         assert!(found >= low - AGREEMENT && found >= upper - AGREEMENT, "{line}: {found}");
         rows += 1;
     }

@@ -1,4 +1,4 @@
-//! The integer noise is the discrete Gaussian; and the mechanism built of it keeps the ε that is claimed.
+//! The integer noise is the discrete Gaussian, and the mechanism built on it keeps the claimed ε.
 
 use fet_privacy::accountant::{Account, Event};
 use fet_privacy::audit::epsilon_lower_bound;
@@ -16,13 +16,13 @@ fn draw(deviation: f64, count: usize, seed: u64) -> Vec<i32> {
     values
 }
 
-/// Pearson's χ² of values against D(s) in cells of several outcomes each, as a number of standard deviations of
-/// χ² by the Wilson-Hilferty approximation.
+/// Returns Pearson's χ² of values against D(s) in cells of several outcomes each, as a number of standard
+/// deviations of χ² by the Wilson-Hilferty approximation.
 fn misfit(values: &[i32], deviation: f64) -> f64 {
     let density = |k: i64| (-0.5 * (k as f64 / deviation).powi(2)).exp();
     let reach = (6.0 * deviation) as i64;
     let total: f64 = (-2 * reach..=2 * reach).map(density).sum();
-    // Cells of equal width, whose tails are joined until each expects 20 values or more.
+    // Cells of equal width; tail cells are joined until each expects at least 20 values.
     let width = (deviation / 8.0).ceil() as i64;
     let mut cells: Vec<(f64, f64)> = Vec::new();
     let mut open = (0.0, 0.0);
@@ -45,7 +45,7 @@ fn misfit(values: &[i32], deviation: f64) -> f64 {
     ((statistic / freedom).cbrt() - 1.0 + 2.0 / (9.0 * freedom)) / (2.0 / (9.0 * freedom)).sqrt()
 }
 
-/// α = 1e-6 for each of the ten tests: 4.75 standard deviations.
+/// 4.75 standard deviations: α = 1e-6 for each of the ten tests.
 const LIMIT: f64 = 4.75;
 
 #[test]
@@ -99,8 +99,8 @@ fn imperfect_tables_cost_next_to_nothing() {
     assert!(left < 1e-5 && left > 0.85e-5, "{left}");
 }
 
-/// The lemma's terms, each from the stated errors of one look-up: two look-ups a value, and what is misplaced counts on
-/// both of the neighbouring inputs.
+/// Computes the terms of the lemma from the stated errors of one look-up. Each value takes two look-ups, and
+/// misplaced mass counts on both neighbouring inputs.
 #[test]
 fn the_slack_charges_what_is_misplaced_twice() {
     let (values, delta, epsilon) = (1e12, 1e-5, 2.0);
@@ -114,8 +114,8 @@ fn the_slack_charges_what_is_misplaced_twice() {
     assert!(whole <= delta && whole > 0.98 * delta, "{whole:e}");
 }
 
-/// Statistics of the sum over four parties on two inputs that differ by the sensitivity, 64 units, when the parties'
-/// shares make `multiplier` times that.
+/// Returns statistics of the sum over four parties on two inputs that differ by the sensitivity, 64 units.
+/// The parties' shares add up to noise of `multiplier` times the sensitivity.
 fn statistics(multiplier: f64) -> (Vec<f64>, Vec<f64>) {
     let (parties, sensitivity, trials) = (4u64, 64.0, 1_000_000);
     let sums = |seed: u64| {
@@ -130,8 +130,8 @@ fn statistics(multiplier: f64) -> (Vec<f64>, Vec<f64>) {
     (with, sums(20).into_iter().map(|value| f64::from(value) / sensitivity).collect())
 }
 
-/// α = 1e-6. At three deviations from the input without the record the two inputs are as unlike as a million trials
-/// can show.
+/// α = 1e-6. At three deviations from the input without the record, the two inputs differ as much as a
+/// million trials can show.
 #[test]
 fn an_audit_finds_no_more_than_is_claimed_and_refutes_a_false_claim() {
     let (delta, alpha) = (1e-5, 1e-6);

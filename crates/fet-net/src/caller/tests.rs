@@ -1,4 +1,4 @@
-//! Programs of two versions refuse each other, under their keys and before any request.
+//! Programs of two versions refuse each other, authenticated by their keys and before any request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,24 +1,24 @@
 //! Packets that claimed a session and were not authentic, at both ends of a link.
 
-/// How many there were.
+/// Number of unreadable packets.
 #[derive(Debug, Default)]
 pub(crate) struct Unreadable {
-    /// In sessions that were replaced.
+    /// Packets in sessions that were replaced.
     before: u64,
-    /// Here and at the other end, in this session.
+    /// Packets at this end in this session; `there` counts those at the other end.
     pub(super) here: u32,
     pub(super) there: u32,
-    /// In all, when something last went through.
+    /// Total at the time of the last progress.
     at_progress: u64,
 }
 
 impl Unreadable {
-    /// In all sessions.
+    /// Returns the total of all sessions.
     pub(crate) fn all(&self) -> u64 {
         self.before + u64::from(self.here) + u64::from(self.there)
     }
 
-    /// Since something went through.
+    /// Returns the number of packets since the last progress.
     pub(crate) fn since_progress(&self) -> u64 {
         self.all().saturating_sub(self.at_progress)
     }

@@ -78,7 +78,7 @@ fn a_point_of_small_order_is_no_identity() {
     assert_eq!(nkey::encode_public(&one).parse::<PublicIdentity>(), Err(NkeyError::NotAKey));
 }
 
-/// The seed and public key of RFC 8032, 7.1, test 1, in base 32.
+/// Compares with the seed and public key of RFC 8032, section 7.1, test 1.
 #[test]
 fn the_public_key_is_that_of_the_standard() {
     let hex = |text: &str| -> Vec<u8> {

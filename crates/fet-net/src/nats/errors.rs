@@ -1,4 +1,4 @@
-//! Why there is no connection to a server, and what to do.
+//! Errors of the connection to a server, with advice.
 
 use std::error::Error;
 use std::io;
@@ -11,34 +11,34 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use super::Server;
 use crate::identity::{Keys, PublicIdentity};
 
-/// Why there is no connection.
+/// Failure to connect.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NatsError {
     /// A certificate or key file cannot be used.
     #[error("{what} {path} cannot be used: {why}")]
     File {
-        /// What the file is for.
+        /// Purpose of the file.
         what: &'static str,
         /// The file.
         path: PathBuf,
         /// The reason.
         why: String,
     },
-    /// The address is none.
-    #[error("{url:?} is no address of a server: tls://HOST:PORT is expected")]
+    /// The address is invalid.
+    #[error("{url:?} is not the address of a server: use tls://HOST:PORT")]
     Address {
         /// The address.
         url: String,
     },
-    /// The server's certificate is refused, or it refuses this end's.
+    /// This end refuses the server's certificate, or the server refuses this end's certificate.
     #[error("the server {url} is not recognised: {why}; {}", advice(ca.as_deref()))]
     Certificate {
         /// The address.
         url: String,
         /// The reason.
         why: String,
-        /// The file of the authority's certificates.
+        /// File of the authority's certificates.
         ca: Option<PathBuf>,
     },
     /// The server does not know the identity.
@@ -51,9 +51,9 @@ pub enum NatsError {
         /// This end's identity.
         identity: PublicIdentity,
     },
-    /// The server takes no packets of the size that links send.
+    /// The server does not accept packets of the size that links send.
     #[error(
-        "the server {url} takes messages of at most {limit} bytes (`max_payload`), and this program sends {needed}: have its \
+        "the server {url} accepts messages of at most {limit} bytes (`max_payload`), but this program sends {needed}: have its \
          operator set `max_payload: 256KB` or more"
     )]
     SmallPayload {
@@ -61,7 +61,7 @@ pub enum NatsError {
         url: String,
         /// The server's limit.
         limit: usize,
-        /// The largest packet.
+        /// Size of the largest packet.
         needed: usize,
     },
     /// The server cannot be reached.
@@ -77,14 +77,16 @@ pub enum NatsError {
     /// The connection has ended.
     #[error("the connection to the server has ended")]
     Ended,
-    /// The system has no thread for the connection.
-    #[error("no thread for the connection: {0}")]
+    /// The system provides no thread for the connection.
+    #[error("cannot start a thread for the connection: {0}")]
     Thread(io::Error),
 }
 
 fn advice(ca: Option<&Path>) -> String {
     match ca {
-        Some(ca) => format!("compare {} with what the server's operator published", ca.display()),
+        Some(ca) => {
+            format!("compare {} with the certificate that the server's operator published", ca.display())
+        }
         None => "name the file of its authority's certificate".into(),
     }
 }
@@ -106,7 +108,7 @@ impl NatsError {
     }
 }
 
-/// The innermost reason.
+/// Returns the innermost reason.
 fn reason(error: &dyn Error) -> String {
     match error.source() {
         Some(source) => reason(source),
@@ -114,7 +116,7 @@ fn reason(error: &dyn Error) -> String {
     }
 }
 
-/// What TLS objected to, at whatever depth it is told.
+/// Returns the TLS error at any depth of the chain of errors.
 fn tls_error(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(found) = error.downcast_ref::<rustls::Error>() {
         return Some(found.to_string());
@@ -124,13 +126,15 @@ fn tls_error(error: &(dyn Error + 'static)) -> Option<String> {
     inner.or_else(|| error.source().and_then(tls_error))
 }
 
-/// Refuses files that are none, by name, before anything is sent.
+/// Refuses invalid files by name, before this end sends anything.
 pub(super) fn check_files(server: &Server) -> Result<(), NatsError> {
     let refused = |what, path: &Path, why: String| NatsError::File { what, path: path.to_owned(), why };
     let certificates = |what, path: &Path| {
         let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         match found {
-            Ok(found) if found.is_empty() => Err(refused(what, path, "it has no certificate (PEM)".into())),
+            Ok(found) if found.is_empty() => {
+                Err(refused(what, path, "it contains no certificate (PEM)".into()))
+            }
             Ok(_) => Ok(()),
             Err(error) => Err(refused(what, path, error.to_string())),
         }

@@ -1,4 +1,4 @@
-//! One party's packets over the shared connection: one subject there, one back.
+//! Packets of one party over the shared connection: one subject in each direction.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,14 +12,14 @@ use super::{NatsError, Shared};
 use crate::transport::{Connection, LARGEST_PACKET, Transport};
 use crate::wire::LARGEST_SENT;
 
-/// How long the server may take to hear of a subscription before packets are sent.
+/// Maximum time for a subscription to reach the server before packets are sent.
 const SUBSCRIBE: Duration = Duration::from_secs(5);
 
-/// After so long without a packet the subscription is made anew. A path without TLS may have altered the request for it, so that the
-/// server knows of none, or of another: nobody would notice.
+/// Time without a packet after which the link subscribes again. A path without TLS may have altered the
+/// subscription, so that the server has none or a wrong one, and no error shows this.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// The transport between the primary and one party.
+/// Transport between the primary and one party.
 pub struct NatsLink {
     publish: Subject,
     subscribe: Subject,
@@ -31,7 +31,7 @@ pub struct NatsLink {
 
 struct Incoming {
     subscriber: Subscriber,
-    /// When a packet last came, or the subscription was made.
+    /// Time at which a packet last arrived, or at which the link subscribed.
     heard: Instant,
 }
 
@@ -41,7 +41,7 @@ impl NatsLink {
         let subscriber = shared.runtime.block_on(async {
             let subscriber =
                 shared.client.subscribe(subscribe.clone()).await.map_err(|_| NatsError::Ended)?;
-            // A server that is away hears of it when it is back.
+            // An absent server receives the subscription when it is back.
             let _ = tokio::time::timeout(SUBSCRIBE, shared.client.flush()).await;
             Ok(subscriber)
         })?;
@@ -54,14 +54,14 @@ impl NatsLink {
         })
     }
 
-    /// Subscribes again where nothing came for long; packets that come meanwhile come twice, or not.
+    /// Subscribes again after a long silence. Packets that arrive meanwhile arrive twice, or not at all.
     fn renew(&self, incoming: &mut Incoming) {
         let up = self.shared.client.connection_state() == async_nats::connection::State::Connected;
         if incoming.heard.elapsed() < SILENCE || !up {
             return;
         }
         incoming.heard = Instant::now();
-        // A queue that is full is tried again after the next silence.
+        // If the queue is full, the link tries again after the next silence.
         if let Some(Ok(again)) = self.shared.client.subscribe(self.subscribe.clone()).now_or_never() {
             incoming.subscriber = again;
         }
@@ -72,9 +72,9 @@ impl Transport for NatsLink {
     fn send(&self, packet: Vec<u8>) {
         let client = &self.shared.client;
         if client.connection_state() != async_nats::connection::State::Connected {
-            return; // What waits for a server that is away is late when it leaves.
+            return; // A packet that waits for an absent server would be late.
         }
-        // A queue that is full, or a packet larger than the server takes, is a packet lost.
+        // A full queue, or a packet above the server's limit, means a lost packet.
         let _ = client.publish(self.publish.clone(), Bytes::from(packet)).now_or_never();
     }
 
@@ -83,7 +83,7 @@ impl Transport for NatsLink {
         if let Some(ready) = incoming.subscriber.next().now_or_never() {
             if ready.is_none() {
                 self.ended.store(true, Ordering::Relaxed);
-                // The connection has ended for good: there is nothing to wait for but time.
+                // The connection has ended for good: only wait for the time to pass.
                 std::thread::sleep(until.saturating_duration_since(Instant::now()));
             }
             incoming.heard = Instant::now();
@@ -103,10 +103,10 @@ impl Transport for NatsLink {
     fn connection(&self) -> Connection {
         let limit = self.shared.client.max_payload();
         match self.shared.status.of_link([self.publish.as_str(), self.subscribe.as_str()]) {
-            // It was started again with other settings.
+            // The server restarted with other settings.
             Connection::Up { .. } if limit < LARGEST_SENT => Connection::Up {
                 warning: Some(format!(
-                    "its `max_payload` is now {limit} bytes, and packets have up to {LARGEST_SENT}: have its operator set \
+                    "its `max_payload` is now {limit} bytes, but packets have up to {LARGEST_SENT}: have its operator set \
                      256KB or more"
                 )),
             },

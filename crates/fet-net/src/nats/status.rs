@@ -1,4 +1,4 @@
-//! How a connection to the server stands, as its events tell.
+//! State of a connection to the server, derived from its events.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use async_nats::{ClientError, Event, ServerError};
 
 use crate::transport::Connection;
 
-/// The last that was heard of a connection.
+/// Last known state of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Status(Mutex<Known>);
 
@@ -17,11 +17,11 @@ struct Known {
     down: Option<Instant>,
     why: Option<String>,
     warning: Option<String>,
-    /// The subjects that the server does not let this end use.
+    /// Subjects that the server denies to this end.
     denied: BTreeSet<String>,
 }
 
-/// A server names no more subjects than its configuration has.
+/// Maximum number of denied subjects: a server names no more subjects than its configuration has.
 const MOST_DENIED: usize = 1024;
 
 impl Status {
@@ -43,14 +43,16 @@ impl Status {
             }
             Event::ClientError(ClientError::Other(text)) => known.why = Some(text.clone()),
             Event::SlowConsumer(_) | Event::ServerError(ServerError::SlowConsumer(_)) => {
-                known.warning = Some("packets were dropped that came faster than they were taken".into());
+                known.warning = Some(
+                    "packets were dropped because they arrived faster than this program took them".into(),
+                );
             }
             _ => {}
         }
     }
 
-    /// The connection of a link with these subjects. The server may refuse those of another link, or one that was altered
-    /// on its way.
+    /// Returns the connection of a link with these subjects. The server may deny subjects of another link, or
+    /// subjects that were altered in transit.
     pub(super) fn of_link(&self, subjects: [&str; 2]) -> Connection {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let denied = subjects.into_iter().find(|subject| known.denied.contains(*subject));

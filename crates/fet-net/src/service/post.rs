@@ -1,4 +1,4 @@
-//! What arrives at a party and what leaves it: handshakes, requests and answers.
+//! Packets that arrive at a party and leave it: handshakes, requests and answers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::state::{Doing, State};
 use crate::transport::Transport;
 use crate::wire::{LARGEST_MESSAGE, Message, Purpose};
 
-/// Sessions that were begun and of which no packet arrived yet. A first message may be a repeated one; so many of them can
-/// be under way before they drive out one that is not.
+/// Maximum number of begun sessions without any packet yet. A first message may be a replay; this many
+/// replays can be in transit before they displace a genuine one.
 const CANDIDATES: usize = 8;
 
-/// What the party's thread is told.
+/// Event for the party's thread.
 pub(super) enum Event {
     Begins(Peer),
     Refused(Peer, u16),
@@ -31,18 +31,18 @@ pub(super) struct Post {
     primary: PublicIdentity,
     peer: Option<Peer>,
     candidates: VecDeque<Candidate>,
-    /// The first message of the current session.
+    /// First message of the current session.
     current: Vec<u8>,
-    /// Counts the primary's incarnations.
+    /// Number of incarnations of the primary so far.
     epoch: u64,
     events: VecDeque<Event>,
-    /// The last answer.
+    /// Last answer.
     answer: Vec<u8>,
-    /// First messages that the primary's identity had not made for this route.
+    /// Number of first messages that the primary's identity did not make for this route.
     forged: u64,
-    /// Why the primary and this end cannot agree.
+    /// Reason why the primary and this end cannot agree.
     objection: Option<String>,
-    /// The last version that was refused, so that it is told once.
+    /// Last version that was refused, so that a refusal is reported once.
     refused: Option<(u64, u16)>,
     opened: Vec<u8>,
 }
@@ -82,7 +82,7 @@ impl Post {
         }
     }
 
-    /// Takes a packet, whoever made it.
+    /// Takes a packet of any sender.
     pub(super) fn take(&mut self, packet: &[u8], now: Instant) {
         if packet.first() == Some(&FIRST) {
             self.take_first(packet);
@@ -93,15 +93,15 @@ impl Post {
         }
         if let Some((message, bytes)) = self.end.finished() {
             self.end.computing = true;
-            // The primary has the last answer, or it would not ask again.
+            // The primary has the last answer, otherwise it would not send another request.
             self.answer = Vec::new();
-            // A request that was not begun when another came is answered by nobody.
+            // A waiting request is dropped when another arrives.
             self.events.retain(|event| !matches!(event, Event::Request { .. }));
             self.events.push_back(Event::Request { epoch: self.epoch, number: message.number, bytes });
         }
     }
 
-    /// Answers the first message of a handshake. The current session stays as it is.
+    /// Answers the first message of a handshake. The current session stays unchanged.
     fn take_first(&mut self, packet: &[u8]) {
         if packet == self.current {
             return;
@@ -120,7 +120,7 @@ impl Post {
         };
         match hello.serves {
             0 => {}
-            // The primary asks whether another process than the one it knows has this key.
+            // The primary asks if a process other than the one it knows has this key.
             served if served == self.local.incarnation => return,
             TWICE => {
                 self.objection = Some(
@@ -150,7 +150,7 @@ impl Post {
         self.candidates.push_back(Candidate { first: packet.to_vec(), second, session, hello });
     }
 
-    /// Compares the names and keys of whoever sent a first message that could not be read.
+    /// Compares this end's names and keys with those of an end whose first message could not be read.
     fn take_card(&mut self, packet: &[u8]) {
         let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.primary };
         let Some(theirs) = Card::decode(packet) else { return };
@@ -159,7 +159,7 @@ impl Post {
         }
     }
 
-    /// The first authentic packet of a session makes it the current one.
+    /// Makes a session the current one on its first authentic packet.
     fn take_candidates_packet(&mut self, packet: &[u8], now: Instant) {
         let opened = &mut self.opened;
         let mut opens = |candidate: &mut Candidate| match candidate.session.open(packet, opened) {
@@ -169,14 +169,14 @@ impl Post {
         let found = self.candidates.iter_mut().enumerate().find_map(|(at, found)| Some((at, opens(found)?)));
         let Some((at, length)) = found else { return };
         let Some(Candidate { first, session, hello, .. }) = self.candidates.remove(at) else { return };
-        // A later one may already be the current one at the primary.
+        // A later candidate may already be the current session at the primary.
         self.candidates.drain(..at);
         self.current = first;
         if self.peer.as_ref().is_none_or(|peer| peer.incarnation != hello.incarnation) {
             self.epoch += 1;
             self.end.forget();
             (self.end.floor, self.answer) = (0, Vec::new());
-            // Requests of an earlier incarnation are nobody's any more.
+            // Requests of an earlier incarnation are no longer wanted.
             self.events.retain(|event| !matches!(event, Event::Request { .. }));
             self.events.push_back(Event::Begins(hello.clone().into()));
         }
@@ -186,7 +186,7 @@ impl Post {
         self.end.take_plain(&self.opened[..length], packet.len(), now);
     }
 
-    /// Takes an answer, unless its request is no longer wanted, and sends what may be sent of it.
+    /// Takes an answer, unless its request is no longer wanted, and sends as much of the answer as it may.
     pub(super) fn answer(&mut self, epoch: u64, number: u64, bytes: Vec<u8>, now: Instant) {
         if epoch != self.epoch || number != self.end.floor {
             return;

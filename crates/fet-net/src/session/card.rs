@@ -1,24 +1,25 @@
-//! What an end says of itself where the other end cannot read its handshake: names and public keys, in the clear.
+//! Card that an end sends if the other end cannot read its handshake: names and public keys, in the clear.
 //!
-//! A card is not authenticated. It serves for messages to people, who compare rosters; no session depends on it.
+//! A card is not authenticated. It serves for messages to people, who compare rosters; no session depends on
+//! it.
 
 use super::{CARD, Ends, PROTOCOL};
 use crate::identity::PublicIdentity;
 use crate::names::Name;
 
-/// Bytes of the checksum, against alterations by accident.
+/// Number of bytes of the checksum, which detects accidental alterations.
 const CHECKSUM: usize = 8;
 
-/// The names and keys that an end uses for a link.
+/// Names and keys that an end uses for a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Card {
-    /// Whether the other end should answer with its own card.
+    /// True if the other end should answer with its own card.
     pub(crate) asks: bool,
-    /// The run, the primary and the party.
+    /// Names of the run, the primary and the party.
     names: [Name; 3],
-    /// The key of the end that made the card.
+    /// Key of the end that made the card.
     own: PublicIdentity,
-    /// The key that this end expects of the other one.
+    /// Key that this end expects of the other end.
     expected: PublicIdentity,
 }
 
@@ -42,7 +43,7 @@ impl Card {
         bytes
     }
 
-    /// None where the bytes are no card, or were altered.
+    /// Decodes a card. Returns `None` if the bytes are not a card, or were altered.
     pub(crate) fn decode(packet: &[u8]) -> Option<Self> {
         let (bytes, checksum) = packet.split_last_chunk::<CHECKSUM>()?;
         if fet_io::sha256(bytes)[..CHECKSUM] != *checksum {
@@ -63,31 +64,31 @@ impl Card {
         rest.is_empty().then_some(card)
     }
 
-    /// What the other end's card has otherwise than this end's, in words for this end's user.
+    /// Describes the differences between the other end's card and this end's card, for this end's user.
     pub(crate) fn difference(&self, theirs: &Self) -> Option<String> {
         let mut found = Vec::new();
         for (what, (ours, theirs)) in
             ["the run", "the primary", "the party"].iter().zip(self.names.iter().zip(&theirs.names))
         {
             if ours != theirs {
-                found.push(format!("it calls {what} \"{theirs}\", and this end \"{ours}\""));
+                found.push(format!("it calls {what} \"{theirs}\", but this end calls it \"{ours}\""));
             }
         }
         if theirs.own != self.expected {
             found.push(format!(
-                "its key is {}, and this end's roster expects {} of it",
+                "its key is {}, but this end's roster expects {} of it",
                 theirs.own, self.expected
             ));
         }
         if theirs.expected != self.own {
             found.push(format!(
-                "its roster expects {} of this end, whose key is {}",
+                "its roster expects {} of this end, but this end's key is {}",
                 theirs.expected, self.own
             ));
         }
         (!found.is_empty()).then(|| {
             format!(
-                "it cannot agree on a session: {}; compare the rosters, by another way than the server",
+                "it cannot agree on a session: {}; compare the rosters over a channel other than the server",
                 found.join("; ")
             )
         })
@@ -132,6 +133,6 @@ mod tests {
         assert!(said.contains(&format!("its roster expects {} of this end", shop.public())), "{said}");
         let named = Card { names: ["town", "bank", "shop"].map(|name| name.parse().unwrap()), ..primary };
         let said = party.difference(&named).unwrap();
-        assert!(said.contains("the run \"town\", and this end \"city\""), "{said}");
+        assert!(said.contains("the run \"town\", but this end calls it \"city\""), "{said}");
     }
 }

@@ -1,6 +1,7 @@
-//! How a session begins: two messages, the primary's and the party's, each with a greeting.
+//! Start of a session: two messages, one from the primary and one from the party, each with a greeting.
 //!
-//! The first message may be a repeated one; the session that answers it counts only once a packet of it arrives.
+//! The first message may be a replay. The session that answers it counts only once a packet of the session
+//! arrives.
 
 use snow::{Builder, HandshakeState};
 
@@ -9,15 +10,15 @@ use crate::identity::{Keys, PublicIdentity};
 use crate::names::Route;
 
 const PATTERN: &str = "Noise_KK_25519_ChaChaPoly_BLAKE2s";
-/// An ephemeral key and a tag.
+/// Number of bytes of an ephemeral key and a tag.
 const OVERHEAD: usize = 32 + 16;
-/// The longest free text of a greeting, in bytes.
+/// Maximum length of the free text of a greeting, in bytes.
 pub(crate) const LONGEST_ABOUT: usize = 4096;
-/// In the place of a party's instance id: the primary has found two processes with that party's key.
+/// Value in place of a party's instance id: the primary has found two processes with that party's key.
 pub(crate) const TWICE: u64 = u64::MAX;
 const LONGEST_HELLO: usize = 8 + 2 + 8 + 8 + LONGEST_ABOUT;
 
-/// The route, this end's keys, and the pinned key of the other end.
+/// Route, this end's keys, and the pinned key of the other end.
 #[derive(Clone, Copy)]
 pub(crate) struct Ends<'a> {
     pub(crate) route: &'a Route,
@@ -25,15 +26,16 @@ pub(crate) struct Ends<'a> {
     pub(crate) other: &'a PublicIdentity,
 }
 
-/// What an end says of itself in the handshake.
+/// Greeting in which an end describes itself in the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hello {
     pub(crate) incarnation: u64,
     pub(crate) version: u16,
-    /// The largest message that it takes, in bytes.
+    /// Largest message that the end accepts, in bytes.
     pub(crate) largest: u64,
-    /// Of a party: the incarnation of the primary whose requests it answers at present; 0 for none. Of a primary: 0 where
-    /// it wants a session, otherwise the incarnation of the party that it has one with, or [`TWICE`].
+    /// For a party: the incarnation of the primary whose requests it currently answers, or 0 for none. For a
+    /// primary: 0 if it wants a session, otherwise the incarnation of the party that it has a session with,
+    /// or [`TWICE`].
     pub(crate) serves: u64,
     pub(crate) about: String,
 }
@@ -68,10 +70,10 @@ impl Hello {
     }
 }
 
-/// A handshake that the primary began.
+/// Handshake that the primary began.
 pub(crate) struct Initiation {
     state: Box<HandshakeState>,
-    /// The first message, to be sent until it is answered.
+    /// First message, which the primary sends until it is answered.
     pub(crate) packet: Vec<u8>,
 }
 
@@ -88,7 +90,7 @@ impl Initiation {
         Self { state, packet }
     }
 
-    /// The session, where `packet` is the other end's answer. Any other packet changes nothing.
+    /// Returns the session if `packet` is the other end's answer. Any other packet changes nothing.
     pub(crate) fn finish(mut self, packet: &[u8]) -> Result<(Session, Hello), Self> {
         let mut hello = [0; LONGEST_HELLO];
         if packet.first() != Some(&SECOND) || packet.len() > 1 + OVERHEAD + LONGEST_HELLO {
@@ -100,8 +102,8 @@ impl Initiation {
     }
 }
 
-/// The session that answers the first message of a handshake, and the answer; none where the pinned identity did not make
-/// it for this route.
+/// Returns the session that answers the first message of a handshake, the other end's greeting, and the
+/// answer. Returns `None` if the pinned identity did not make the message for this route.
 pub(crate) fn respond(ends: Ends<'_>, ours: &Hello, packet: &[u8]) -> Option<(Session, Hello, Vec<u8>)> {
     let (header, message) = packet.split_first_chunk::<3>()?;
     if header[0] != FIRST || message.len() > OVERHEAD + LONGEST_HELLO {

@@ -1,13 +1,13 @@
-//! Which packets of a session were opened: each counts once, in any order within a window.
+//! Opened packets of a session: each counts once, in any order within a window.
 
-/// Packets that may be overtaken: one that is later by more than this is taken for a repeated one.
+/// Number of packets that may overtake a packet; a packet that is later counts as repeated.
 const WINDOW: u64 = 4096;
 const WORDS: usize = (WINDOW / 64) as usize;
 
-/// The counters that were seen, as in RFC 6479.
+/// Counters that were seen, as in RFC 6479.
 #[derive(Debug)]
 pub(super) struct Replay {
-    /// One more than the largest counter seen.
+    /// Largest counter seen, plus one.
     next: u64,
     seen: [u64; WORDS],
 }
@@ -19,10 +19,10 @@ impl Default for Replay {
 }
 
 impl Replay {
-    /// Whether a packet of this counter was not seen, as far as is known.
+    /// Returns true if no packet with this counter was seen, as far as is known.
     pub(super) fn may_be_new(&self, counter: u64) -> bool {
         if counter == u64::MAX {
-            return false; // Noise keeps this one for itself.
+            return false; // Noise reserves this counter.
         }
         counter >= self.next
             || (self.next - counter <= WINDOW - 64 && self.seen[word(counter)] >> (counter % 64) & 1 == 0)
@@ -31,7 +31,7 @@ impl Replay {
     /// Notes an authentic packet.
     pub(super) fn note(&mut self, counter: u64) {
         if counter >= self.next {
-            // The words between hold what is older than the window.
+            // The words between hold counters that are older than the window.
             let (from, to) = (self.next.div_ceil(64), counter / 64);
             for index in from..=to.min(from.saturating_add(WORDS as u64)) {
                 self.seen[index as usize % WORDS] = 0;
@@ -54,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    /// Against a set that forgets nothing.
+    /// Compares with a set that forgets nothing.
     #[test]
     fn each_counter_is_new_once() {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);

@@ -1,4 +1,4 @@
-//! Sessions between two ends, and what disturbs them.
+//! Sessions between two ends, and disturbances.
 
 use super::*;
 use crate::identity::Keys;

@@ -1,4 +1,4 @@
-//! What the tests of links share: two parties that know each other, and what the party answers.
+//! Shared parts of the link tests: two parties that know each other, and the party's answers.
 
 #![expect(clippy::unwrap_used, reason = "a test helper panics where a test would")]
 #![allow(dead_code, reason = "each test file uses a part of it")]
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use fet_net::{Answer, Caller, Connection, Keys, Local, Peer, Route, Service, Settings, Transport};
 
-/// The bank, which is the primary, and the shop.
+/// Two parties: the bank, which is the primary, and the shop.
 #[derive(Clone)]
 pub(crate) struct Pair {
     pub(crate) bank: Local,
@@ -41,7 +41,7 @@ impl Pair {
     }
 }
 
-/// The program started again: the same keys, another incarnation.
+/// Returns the restarted program: the same keys, another incarnation.
 pub(crate) fn again(local: &Local) -> Local {
     let mut again = local.clone();
     again.incarnation = !local.incarnation;
@@ -49,7 +49,7 @@ pub(crate) fn again(local: &Local) -> Local {
     again
 }
 
-/// Times that suit a test.
+/// Returns times that suit a test.
 pub(crate) fn quick() -> Settings {
     Settings {
         heartbeat: Duration::from_millis(100),
@@ -58,7 +58,7 @@ pub(crate) fn quick() -> Settings {
     }
 }
 
-/// Answers with the request's bytes in reverse order, after a while.
+/// Answers with the request's bytes in reverse order, after a delay.
 #[derive(Debug, Default)]
 pub(crate) struct Mirror {
     pub(crate) requests: usize,
@@ -84,7 +84,7 @@ impl Answer for Mirror {
     }
 }
 
-/// Serves on a thread of its own while `run` runs.
+/// Serves on a separate thread while `run` runs.
 pub(crate) fn running<A: Answer + Send>(mut service: Service, mut mirror: A, run: impl FnOnce()) -> A {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -101,7 +101,7 @@ pub(crate) fn running<A: Answer + Send>(mut service: Service, mut mirror: A, run
     mirror
 }
 
-/// A transport that keeps a copy of all that crosses it.
+/// Transport that keeps a copy of everything that crosses it.
 pub(crate) struct Tap<T> {
     inner: T,
     seen: Arc<Mutex<Vec<u8>>>,
@@ -134,7 +134,7 @@ impl<T: Transport> Transport for Tap<T> {
     }
 }
 
-/// A transport that keeps each packet that it sends.
+/// Transport that keeps each packet that it sends.
 pub(crate) struct Log<T> {
     inner: T,
     sent: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -165,7 +165,7 @@ impl<T: Transport> Transport for Log<T> {
     }
 }
 
-/// A transport that flips a bit of all packets of more than 150 bytes, while it is told to: heartbeats pass.
+/// Transport that flips a bit of each packet of more than 150 bytes while `alters` is set; heartbeats pass.
 pub(crate) struct Forger<T> {
     inner: T,
     alters: Arc<AtomicBool>,
@@ -195,7 +195,7 @@ impl<T: Transport> Transport for Forger<T> {
     }
 }
 
-/// One end that reaches two others, as a server reaches all that subscribe to a subject.
+/// End that reaches two others, as a server reaches all subscribers of a subject.
 pub(crate) struct Both<T>(pub(crate) T, pub(crate) T);
 
 impl<T: Transport> Transport for Both<T> {
@@ -220,7 +220,7 @@ impl<T: Transport> Transport for Both<T> {
     }
 }
 
-/// A range of times, in milliseconds.
+/// Returns a range of times, in milliseconds.
 pub(crate) fn millis(from: u64, to: u64) -> std::ops::Range<Duration> {
     Duration::from_millis(from)..Duration::from_millis(to)
 }

@@ -14,7 +14,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 
 use super::Pair;
 
-/// The program, or none, which is said.
+/// Returns the program, or `None` after a note that the test is left out.
 pub(crate) fn program() -> Option<PathBuf> {
     let program = std::env::var_os("FET_NATS").map_or_else(|| PathBuf::from("nats-server"), PathBuf::from);
     let runs = Command::new(&program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -28,7 +28,7 @@ pub(crate) fn program() -> Option<PathBuf> {
     None
 }
 
-/// A server's process; it ends with this value.
+/// Process of a server; the process ends with this value.
 pub(crate) struct Running {
     program: PathBuf,
     pub(crate) folder: tempfile::TempDir,
@@ -37,7 +37,7 @@ pub(crate) struct Running {
     tls: bool,
 }
 
-/// An authority, and the certificate and key that it made for this machine, in a folder.
+/// Writes an authority, and a certificate and key that it made for this machine, to a folder.
 pub(crate) fn certificates(folder: &Path, name: &str) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -54,7 +54,7 @@ pub(crate) fn certificates(folder: &Path, name: &str) {
 }
 
 impl Running {
-    /// A server for a pair of parties and others, which listens on a port of its own.
+    /// Starts a server for a pair of parties and others, on a free port.
     pub(crate) fn start(
         program: PathBuf,
         pair: &Pair,
@@ -88,7 +88,7 @@ impl Running {
         running
     }
 
-    /// Starts the process, and waits until it listens.
+    /// Starts the process and waits until it listens.
     pub(crate) fn resume(&mut self) {
         let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
         let mut command = Command::new(&self.program);
@@ -101,7 +101,7 @@ impl Running {
         }
     }
 
-    /// Starts it again with another limit of the bytes of a message.
+    /// Restarts the server with another limit on the bytes of a message.
     pub(crate) fn limit(&mut self, bytes: usize) {
         self.stop();
         let path = self.folder.path().join("hub.conf");
@@ -129,7 +129,7 @@ impl Running {
         text
     }
 
-    /// Where it is, with a pem file of this folder for the authority's.
+    /// Returns the address of the server, with the authority's certificate from this folder.
     pub(crate) fn server(&self) -> Server {
         let scheme = if self.tls { "tls" } else { "nats" };
         Server {

@@ -1,26 +1,26 @@
-//! The least noise that keeps a sequence of releases within (ε, δ).
+//! Calibration: finds the smallest noise that keeps a sequence of releases within (ε, δ).
 
 use super::{Account, AccountError, Event, NOISE_RANGE, check_delta, gaussian};
 
-/// The least noise multiplier with which `steps` releases at `rate` satisfy (ε, δ), to a relative 1e-7 and on the
-/// safe side. `events` turns a noise multiplier into the releases of the run.
+/// Returns the smallest noise multiplier at which the releases of a run satisfy (ε, δ), rounded up to a
+/// relative precision of 1e-7. `events` returns the releases of the run for a noise multiplier.
 pub fn noise_for(epsilon: f64, delta: f64, events: impl Fn(f64) -> Vec<Event>) -> Result<f64, AccountError> {
     check_delta(delta)?;
     if !(epsilon > 0.0 && epsilon.is_finite()) {
         return Err(AccountError::Value { field: "epsilon", rule: "must be positive", value: epsilon });
     }
     let (low, high) = NOISE_RANGE;
-    // A multiplier below what is accounted for costs too much for any target.
+    // A multiplier below the accepted range costs too much for any target.
     let cost = |noise: f64| match Account::of(&events(noise), delta) {
         Err(AccountError::Value { field: "noise", value, .. }) if value <= low || value.is_nan() => {
             Ok(f64::INFINITY)
         }
         account => account.map(|account| account.epsilon()),
     };
-    // Without sampling one multiplier scales all: start where the exact answer is.
+    // Without sampling, one multiplier scales all noise and the answer is exact: start from this answer.
     let plain = |noise: f64| gaussian::epsilon(gaussian::compose(&unsampled(&events(noise))), delta);
     let mut above = bisect(low, high, |noise| plain(noise) <= epsilon);
-    // Sampling only helps, so that `above` is enough, if anything is.
+    // Sampling only reduces the cost, so `above` suffices if any noise in the range does.
     let most = cost(above)?;
     if most > epsilon {
         let (least, most) = (cost(high)?, cost(low)?);
@@ -48,7 +48,7 @@ fn unsampled(events: &[Event]) -> Vec<Event> {
         .collect()
 }
 
-/// The least value from `low` to `high` that `enough` accepts; `high` where none does.
+/// Returns the smallest value from `low` to `high` that `enough` accepts, or `high` if there is none.
 fn bisect(low: f64, high: f64, enough: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (low, high);
     for _ in 0..200 {
@@ -61,15 +61,15 @@ fn bisect(low: f64, high: f64, enough: impl Fn(f64) -> bool) -> f64 {
     high
 }
 
-/// Closes in on the noise between one that costs too much and one that does not, on logarithms, by the Illinois
-/// rule: each evaluation is a composition, so few are made.
+/// Narrows the interval between noise that costs too much and noise that does not. Uses the Illinois variant
+/// of the secant method on logarithms, which needs few evaluations: each is a whole composition.
 fn secant(
     mut below: f64,
     mut above: f64,
     epsilon: f64,
     cost: impl Fn(f64) -> Result<f64, AccountError>,
 ) -> Result<f64, AccountError> {
-    // ε can be 0, whose logarithm would lead nowhere.
+    // The logarithm of ε = 0 is infinite.
     let miss =
         |noise: f64| cost(noise).map(|found| (found.clamp(1e-3 * epsilon, 1e6 * epsilon) / epsilon).ln());
     let (mut at_below, mut at_above) = (miss(below)?, miss(above)?);
@@ -79,7 +79,7 @@ fn secant(
         }
         let (a, b) = (below.ln(), above.ln());
         let guess = b - at_above * (b - a) / (at_above - at_below);
-        // Never so near an end that the interval stops shrinking.
+        // Keep away from the ends so that the interval keeps shrinking.
         let margin = 1e-8_f64.max(1e-4 * (b - a)).min(0.4 * (b - a));
         let middle = guess.clamp(a + margin, b - margin).exp();
         let found = miss(middle)?;

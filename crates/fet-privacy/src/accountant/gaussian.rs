@@ -1,24 +1,24 @@
-//! Gaussian differential privacy: exact, where every record takes part in every release.
+//! Gaussian differential privacy: the exact cost if every record takes part in every release.
 //!
-//! T releases with noise multipliers σ_t are as one with μ = √Σ 1/σ_t², and that one satisfies (ε, δ) exactly if
-//! δ ≥ Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle and Wang 2018, theorem 8; Dong, Roth, Su 2022). The classical
-//! σ = √(2 ln(1.25/δ))/ε is not used anywhere: it is invalid above ε = 1.
+//! T releases with noise multipliers σ_t are equivalent to one release with μ = √Σ 1/σ_t². That release
+//! satisfies (ε, δ) if and only if δ ≥ Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle and Wang 2018, theorem 8;
+//! Dong, Roth, Su 2022). The module avoids the classical σ = √(2 ln(1.25/δ))/ε, which is invalid above ε = 1.
 
 use super::normal::log_cdf;
 use super::{AccountError, Event, check_delta};
 
-/// μ of unsampled releases in sequence.
+/// Returns μ of a sequence of releases without sampling.
 pub fn compose(events: &[Event]) -> f64 {
     events.iter().map(|event| event.steps as f64 / (event.noise * event.noise)).sum::<f64>().sqrt()
 }
 
-/// The least δ at ε.
+/// Returns the smallest δ at ε.
 pub fn delta(mu: f64, epsilon: f64) -> f64 {
     let (upper, lower) = (log_cdf(mu / 2.0 - epsilon / mu), log_cdf(-mu / 2.0 - epsilon / mu));
     -upper.exp() * (epsilon + lower - upper).exp_m1()
 }
 
-/// The least ε at δ, to the last bits of the search and rounded up.
+/// Returns the smallest ε at δ, rounded up to floating-point precision.
 pub fn epsilon(mu: f64, delta: f64) -> f64 {
     if mu == 0.0 || self::delta(mu, 0.0) <= delta {
         return 0.0;
@@ -26,7 +26,7 @@ pub fn epsilon(mu: f64, delta: f64) -> f64 {
     if mu.is_nan() || mu > 1e100 {
         return f64::INFINITY;
     }
-    // δ(ε) <= Φ(μ/2 − ε/μ), so that this is above the answer.
+    // δ(ε) <= Φ(μ/2 − ε/μ), so this value is above the answer.
     let (mut low, mut high) = (0.0, mu * mu / 2.0 + mu * (2.0 * (1.0 / delta).ln()).sqrt() + 1e-12);
     for _ in 0..200 {
         let middle = 0.5 * (low + high);
@@ -38,7 +38,8 @@ pub fn epsilon(mu: f64, delta: f64) -> f64 {
     high
 }
 
-/// The least noise multiplier with which one release satisfies (ε, δ): the analytic Gaussian mechanism.
+/// Returns the smallest noise multiplier at which one release satisfies (ε, δ): the analytic Gaussian
+/// mechanism.
 pub fn noise(epsilon: f64, delta: f64) -> Result<f64, AccountError> {
     check_delta(delta)?;
     if !(epsilon > 0.0 && epsilon.is_finite()) {
@@ -60,7 +61,7 @@ pub fn noise(epsilon: f64, delta: f64) -> Result<f64, AccountError> {
 mod tests {
     use super::*;
 
-    /// Figures of an independent accounting library.
+    /// Figures from an independent accounting library.
     #[test]
     fn golden_figures() {
         for (epsilon, delta, expected) in [

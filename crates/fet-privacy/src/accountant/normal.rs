@@ -1,15 +1,15 @@
-//! The normal distribution's tails, in logarithms where they underflow.
+//! Tails of the normal distribution, as logarithms because the tails underflow.
 
 use std::f64::consts::{PI, SQRT_2};
 
-/// log Φ(x).
+/// Returns log Φ(x).
 pub(crate) fn log_cdf(x: f64) -> f64 {
     if x > -30.0 {
         let upper = 0.5 * libm::erfc(x / SQRT_2);
-        // Near 1 the complement is what is known precisely.
+        // Near 1, only the complement is known precisely.
         return if x > 0.0 { (-upper).ln_1p() } else { (0.5 * libm::erfc(-x / SQRT_2)).ln() };
     }
-    // The asymptotic series; at x = -30 its sixth term is below 1e-13.
+    // Asymptotic series; at x = -30 its sixth term is below 1e-13.
     let inverse = 1.0 / (x * x);
     let series = 1.0 - inverse * (1.0 - inverse * (3.0 - inverse * (15.0 - 105.0 * inverse)));
     -0.5 * x * x - (-x).ln() - 0.5 * (2.0 * PI).ln() + series.ln()
@@ -19,7 +19,8 @@ pub(crate) fn log_cdf(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// log(erfc(-x/√2)/2) by Python's `math.erfc`, and by `scipy.stats.norm.logcdf` where that underflows.
+    /// log(erfc(-x/√2)/2) from Python's `math.erfc`, or from `scipy.stats.norm.logcdf` where `math.erfc`
+    /// underflows.
     #[test]
     fn tails_are_those_of_the_tables() {
         for (x, expected) in [
@@ -33,7 +34,7 @@ mod tests {
             let found = log_cdf(x);
             assert!((found - expected).abs() < 1e-12 * expected.abs(), "{x}: {found}");
         }
-        // The two branches meet.
+        // The two branches agree where they meet.
         let (left, right) = (log_cdf(-30.0 - 1e-9), log_cdf(-30.0 + 1e-9));
         assert!((left - right).abs() < 1e-6, "{left} {right}");
     }

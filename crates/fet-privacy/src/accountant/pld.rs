@@ -1,16 +1,18 @@
-//! Privacy loss distributions of the Poisson-subsampled Gaussian, composed by FFT (Koskela, Jälkö, Honkela 2020;
-//! Gopi, Lee, Wutschitz 2021), never below the truth.
+//! Privacy loss distributions of the Poisson-subsampled Gaussian, composed by FFT (Koskela, Jälkö, Honkela
+//! 2020; Gopi, Lee, Wutschitz 2021). The resulting ε is never below the true one.
 //!
-//! One release is described by the loss L under its dominating pair (`pair`) and put on a grid by connecting the
-//! dots (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022): the mass between two grid points moves to them so
-//! that the masses under both distributions are kept. The result dominates the original, and is off by the order
-//! of the squared step. What is cut off is counted as lost.
+//! The dominating pair of one release (`pair`) gives the distribution of its loss L. Connecting the dots puts
+//! this distribution on a grid (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022): the mass between two grid
+//! points moves to these points so that both distributions of the pair keep their masses. The result
+//! dominates the original distribution, with an error of the order of the squared step. Mass that is cut off
+//! counts towards δ.
 //!
-//! T releases are composed by doubling (`compose`), under an exponential tilt by θ that puts the bulk of the computed
-//! distribution where ε is, so that rounding errors are small beside δ itself, however small δ is. They are bounded
-//! and added all the same. θ, steps and windows follow from the moments of the loss (`plan`).
+//! T releases are composed by doubling (`compose`), under an exponential tilt by θ. The tilt puts the bulk of
+//! the computed distribution near ε, so that rounding errors are small compared with δ, however small δ is.
+//! The result still includes a bound on these errors. θ, steps and windows follow from the moments of the
+//! loss (`plan`).
 //!
-//! Not decided here: whether another bound is lower. Where this method has no figure it says infinity.
+//! The caller has to check if another bound is lower. If this method has no figure, it returns infinity.
 
 mod compose;
 mod moments;
@@ -24,19 +26,20 @@ use moments::Kind;
 use pair::Direction;
 use plan::Plan;
 
-/// Below this noise a release has more panels of integration than are worth computing.
+/// Smallest noise for this method. Below it, the integration would need too many panels.
 const LEAST_NOISE: f64 = 1e-2;
-/// The share of δ that is left for what is cut off, on each side of the outcomes.
+/// Share of δ that is reserved for outcomes that are cut off, on each side.
 const CUT: f64 = 1e-9;
-/// The log of the least mass that is a number with all its digits.
+/// Logarithm of the smallest mass with full floating-point precision.
 const LEAST_LOG: f64 = -700.0;
 
-/// The least ε at δ that the computed distribution shows, the larger of both directions; infinity where none is shown.
+/// Returns the smallest ε at δ that the computed distribution shows, the larger of both directions. Returns
+/// infinity if the distribution shows none.
 pub fn epsilon(events: &[Event], delta: f64) -> f64 {
     if events.iter().any(|event| event.noise < LEAST_NOISE) {
         return f64::INFINITY;
     }
-    // `f64::max` would take a number for larger than no number.
+    // `f64::max` would ignore NaN.
     let larger = |most: f64, found: f64| if found.is_nan() { f64::INFINITY } else { most.max(found) };
     [Direction::Remove, Direction::Add]
         .into_iter()
@@ -57,38 +60,39 @@ fn in_direction(events: &[Event], delta: f64, direction: Direction) -> f64 {
     search(&compose(&plan), plan.tilt, log_delta)
 }
 
-/// How many standard deviations leave the mass e^`log_mass` in each tail.
+/// Returns the number of standard deviations that leaves the mass e^`log_mass` in each tail.
 fn reach(log_mass: f64) -> f64 {
     // Φ(−t) <= exp(−t²/2)/2.
     (-2.0 * (log_mass + std::f64::consts::LN_2)).max(1.0).sqrt()
 }
 
-/// The least ε with δ(ε) <= δ: walks down from the window's end.
+/// Returns the smallest ε with δ(ε) <= δ by walking down from the end of the window.
 ///
-/// With f the tilted masses, s the grid and κ the log scale, δ(ε) = Σ_{s > ε} (1 − e^{ε−s}) f e^{κ−θs}. Tilted mass x that
-/// was lost or misplaced, wherever above ε it belongs, weighs x e^{κ−θε} at most.
+/// With tilted masses f, grid points s and log scale κ, δ(ε) = Σ_{s > ε} (1 − e^{ε−s}) f e^{κ−θs}. Tilted
+/// mass x that was lost or misplaced has a weight of at most x e^{κ−θε}, wherever above ε it belongs.
 fn search(composed: &Composed, tilt: f64, log_delta: f64) -> f64 {
     let Composed { masses, first, step, log_scale, error } = composed;
-    // What is no number is not small: nothing below is decided by comparing with it.
+    // Comparisons with NaN are false, so check for NaN before comparing anything.
     if !(log_scale.is_finite() && error.is_finite() && masses.iter().all(|mass| mass.is_finite())) {
         return f64::INFINITY;
     }
     let (decay, whole) = ((-tilt * step).exp(), -(-step).exp_m1());
-    // Within one step below a grid point the weight of what was misplaced grows by this much.
+    // Within one step below a grid point, the weight of misplaced mass grows by this factor.
     let error = error * (tilt * step).exp();
-    // What the logarithms themselves may be off by, in ε.
+    // Adds the possible rounding error of the logarithms to ε.
     let guarded = |epsilon: f64| {
         let sizes = log_scale.abs() + tilt * epsilon.abs() + log_delta.abs() + 1.0;
         epsilon + 1e-14 * sizes / tilt
     };
-    // Above the window lies nothing but `error`.
+    // Above the window there is only `error`.
     let end = (first + masses.len() as i64) as f64 * step;
     if error.ln() + log_scale - tilt * end > log_delta {
         return guarded((error.ln() + log_scale - log_delta) / tilt);
     }
     let (mut lost, mut second) = (0.0, 0.0);
     for (index, mass) in masses.iter().enumerate().rev() {
-        // `lost` is Σ f e^{−θ(s−ε)}(1 − e^{ε−s}) at ε = s_index, `second` the same with e^{ε−s} alone, above it.
+        // `lost` is Σ f e^{−θ(s−ε)}(1 − e^{ε−s}) at ε = s_index; `second` is the same sum with e^{ε−s} as its
+        // last factor.
         let (above_lost, above_second) = (lost, second);
         lost = decay * (lost + whole * second);
         second = mass + decay * (1.0 - whole) * second;
@@ -111,7 +115,7 @@ fn search(composed: &Composed, tilt: f64, log_delta: f64) -> f64 {
     guarded(*first as f64 * step).max(0.0)
 }
 
-/// ε of unsampled releases by this method, to be compared with the exact one.
+/// Returns the difference between ε of unsampled releases by this method and their exact ε.
 #[doc(hidden)]
 pub fn exact_difference(noise: f64, steps: u64, delta: f64) -> f64 {
     let events = [Event { noise, rate: 1.0, steps }];

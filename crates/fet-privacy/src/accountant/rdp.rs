@@ -1,15 +1,16 @@
-//! Rényi differential privacy of the Poisson-subsampled Gaussian (Mironov, Talwar, Zhang 2019), and its conversion
-//! to (ε, δ) (Canonne, Kamath, Steinke 2020, proposition 12).
+//! Rényi differential privacy of the Poisson-subsampled Gaussian (Mironov, Talwar, Zhang 2019), and its
+//! conversion to (ε, δ) (Canonne, Kamath, Steinke 2020, proposition 12).
 //!
-//! The divergence in the other direction is never larger (their theorem 5), so one is computed. Integer orders have
-//! a finite sum; for the others the integral itself is taken by the trapezoid rule, which converges faster than any
-//! power for such integrands. The order is searched, not taken from a list.
+//! The divergence in the other direction is never larger (Mironov et al., theorem 5), so the module computes
+//! only one. Integer orders have a finite sum. For other orders, the trapezoid rule computes the integral; it
+//! converges faster than any power for such integrands. The module searches for the best order instead of
+//! using a list.
 
 use std::f64::consts::PI;
 
 use super::Event;
 
-/// The least ε at δ over all orders; infinity where no order has a figure.
+/// Returns the smallest ε at δ over all orders, or infinity if no order has a figure.
 pub fn epsilon(events: &[Event], delta: f64) -> f64 {
     let whole = |order: f64| if order > LARGEST_FRACTIONAL { order.round() } else { order };
     let at = |order: f64| {
@@ -17,7 +18,8 @@ pub fn epsilon(events: &[Event], delta: f64) -> f64 {
         let found = convert(events.iter().map(|event| divergence(event, order)).sum(), order, delta);
         if found.is_nan() { f64::INFINITY } else { found }
     };
-    // Orders above 1 by steps of a fifth until ε has long been growing, then between the neighbours of the best.
+    // Move the order away from 1 geometrically until ε has grown for many steps, then search between the
+    // neighbours of the best order.
     let order = |step: usize| 1.0 + 1e-3 * 1.15f64.powi(step as i32);
     let (mut best, mut least) = (0, f64::INFINITY);
     for step in 0..ORDERS {
@@ -51,20 +53,21 @@ pub fn epsilon(events: &[Event], delta: f64) -> f64 {
     least.max(0.0)
 }
 
-/// How many orders are tried, up to 67,000.
+/// Number of orders tried, up to an order of 67,000.
 const ORDERS: usize = 130;
 const LARGEST_FRACTIONAL: f64 = 12.0;
-/// Below this noise the integral has too many nodes: fractional orders are bounded by their whole neighbours.
+/// Smallest noise for the integral, which would need too many nodes below it. Fractional orders are then
+/// bounded by their integer neighbours.
 const LEAST_INTEGRATED: f64 = 0.1;
 
 fn convert(divergence: f64, order: f64, delta: f64) -> f64 {
     divergence + (-1.0 / order).ln_1p() - (delta.ln() + order.ln()) / (order - 1.0)
 }
 
-/// The Rényi divergence of `order` of all releases of `event` together.
+/// Returns the Rényi divergence of `order` of all releases of `event` together.
 pub fn divergence(event: &Event, order: f64) -> f64 {
     let Event { noise, rate, steps } = *event;
-    // What is not sampled costs as much as anything sampled can.
+    // A release with sampling costs at most as much as one without.
     let unsampled = order / (2.0 * noise * noise);
     let log_moment = |order: f64| {
         if order.fract() == 0.0 {
@@ -72,23 +75,24 @@ pub fn divergence(event: &Event, order: f64) -> f64 {
         } else if noise >= LEAST_INTEGRATED {
             log_moment_by_integral(noise, rate, order)
         } else {
-            // The log moment is convex in the order, so that it lies below its chords.
+            // The log moment is convex in the order, so it lies below its chords.
             let (low, share) = (order.floor(), order.fract());
             (1.0 - share) * log_moment_by_sum(noise, rate, low as u64)
                 + share * log_moment_by_sum(noise, rate, low as u64 + 1)
         }
     };
     let one = if rate >= 1.0 { unsampled } else { unsampled.min(log_moment(order) / (order - 1.0)) };
-    // An even sum of positive and tiny terms can round to just below the truth.
+    // Even a sum of positive, tiny terms can round to just below the true value.
     (steps as f64) * one.max(0.0) * (1.0 + 1e-12)
 }
 
-/// log E_Q[(P/Q)^α] for a whole α: Σ C(α, k) (1−q)^{α−k} q^k exp((k² − k)/2σ²).
+/// Returns log E_Q[(P/Q)^α] for an integer α: Σ C(α, k) (1−q)^{α−k} q^k exp((k² − k)/2σ²).
 fn log_moment_by_sum(noise: f64, rate: f64, order: u64) -> f64 {
     let (log_in, log_out) = (rate.ln(), (-rate).ln_1p());
     let scale = 1.0 / (2.0 * noise * noise);
     let mut log_choose = 0.0;
-    // Σ C(α, k)(1−q)^{α−k}q^k = 1: what exceeds 1 is summed apart, so that small divergences keep their digits.
+    // Σ C(α, k)(1−q)^{α−k}q^k = 1. The excess over 1 is summed separately so that small divergences keep
+    // their precision.
     let mut terms = Vec::new();
     let (largest, mode) = (order as f64 * (order as f64 - 1.0) * scale, order as f64 * rate + 1.0);
     let mut most = f64::NEG_INFINITY;
@@ -101,7 +105,8 @@ fn log_moment_by_sum(noise: f64, rate: f64, order: u64) -> f64 {
             most = most.max(term);
             terms.push(term);
         }
-        // Beyond the binomial's mode its weights fall; what is left could not be seen even with the largest growth.
+        // Beyond the mode of the binomial its weights fall. The remaining terms are negligible even with the
+        // largest growth.
         if kf > mode && weight + largest + (order as f64).ln() < most - 60.0 {
             break;
         }
@@ -110,7 +115,7 @@ fn log_moment_by_sum(noise: f64, rate: f64, order: u64) -> f64 {
     log_one_plus_sum(&terms)
 }
 
-/// log(1 + Σ e^t).
+/// Returns log(1 + Σ e^t).
 fn log_one_plus_sum(terms: &[f64]) -> f64 {
     let most = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if most == f64::NEG_INFINITY {
@@ -121,9 +126,9 @@ fn log_one_plus_sum(terms: &[f64]) -> f64 {
     if log_sum > 30.0 { log_sum + (-log_sum).exp() } else { log_sum.exp().ln_1p() }
 }
 
-/// The same for any α, as an integral over the density of N(0, σ²).
+/// Returns log E_Q[(P/Q)^α] for any α, as an integral over the density of N(0, σ²).
 fn log_moment_by_integral(noise: f64, rate: f64, order: f64) -> f64 {
-    // The ratio has its singularities π σ² off the real line; the Gaussian has none.
+    // The singularities of the ratio are π σ² off the real line; the Gaussian has none.
     let step = (noise / 8.0).min(noise * noise / 2.0);
     let (low, high) = (-13.0 * noise, order + 13.0 * noise);
     let count = ((high - low) / step).ceil() as usize;
@@ -132,7 +137,7 @@ fn log_moment_by_integral(noise: f64, rate: f64, order: f64) -> f64 {
     for index in 0..=count {
         let x = low + step * index as f64;
         let log_power = order * log_ratio(x, noise, rate);
-        // E_Q[(P/Q)^α − 1 − α(P/Q − 1)] has positive terms alone, and E_Q[P/Q − 1] = 0.
+        // All terms of E_Q[(P/Q)^α − 1 − α(P/Q − 1)] are positive, and E_Q[P/Q − 1] = 0.
         let ratio = log_ratio(x, noise, rate).exp_m1();
         let excess = if log_power > 30.0 {
             log_power
@@ -145,7 +150,7 @@ fn log_moment_by_integral(noise: f64, rate: f64, order: f64) -> f64 {
     if terms.is_empty() { 0.0 } else { log_one_plus_sum(&terms) }
 }
 
-/// log of the density ratio of the mixture to N(0, σ²).
+/// Returns the log of the density ratio of the mixture to N(0, σ²).
 fn log_ratio(x: f64, noise: f64, rate: f64) -> f64 {
     let exponent = (2.0 * x - 1.0) / (2.0 * noise * noise);
     if exponent > 600.0 {

@@ -1,29 +1,29 @@
-//! The loss of several runs together.
+//! Total privacy loss of several runs.
 //!
-//! A run is a list of Gaussian releases, or a bound (ε, δ) where no more is known. Gaussian releases compose as in one run
-//! ([`Account`]), and bounds add up (basic composition). For releases without sampling the figure also holds where the settings of a
-//! run were chosen after the results of earlier ones were seen: a limit on μ² is a filter (Smith and Thakurta 2022). With sampling
-//! it supposes that they were not.
+//! A run is a list of Gaussian releases, or a bound (ε, δ) if no more is known. Gaussian releases compose as
+//! in one run ([`Account`]), and bounds add up (basic composition). Without sampling, the figure also holds
+//! if the settings of a run depend on the results of earlier runs: a limit on μ² is a filter (Smith and
+//! Thakurta 2022). With sampling, the figure assumes that they do not.
 
 use super::{Account, Event};
 use crate::noise::Slack;
 
-/// Excess of the ε for which δ is divided over the resulting ε.
+/// Margin added to an estimate of ε before δ is divided for that ε.
 const MARGIN: f64 = 0.01;
 
-/// A sum of losses.
+/// Sum of privacy losses.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Total {
     events: Vec<Event>,
-    /// Integers that were drawn as noise.
+    /// Number of integers drawn as noise.
     values: f64,
-    /// The bounds, added up.
+    /// Sum of the (ε, δ) bounds.
     bound: (f64, f64),
     unbounded: bool,
 }
 
 impl Total {
-    /// Adds Gaussian releases, whose noise took `values` integers; 0 for noise of real numbers.
+    /// Adds Gaussian releases whose noise consists of `values` integers, or 0 for noise of real numbers.
     pub fn add_gaussian(&mut self, events: impl IntoIterator<Item = Event>, values: f64) {
         self.values += values;
         for event in events {
@@ -35,7 +35,7 @@ impl Total {
         }
     }
 
-    /// Adds releases that are (ε, δ) together.
+    /// Adds releases that together satisfy (ε, δ).
     pub fn add_bound(&mut self, epsilon: f64, delta: f64) {
         self.bound.0 += epsilon;
         self.bound.1 += delta;
@@ -51,14 +51,14 @@ impl Total {
         self.events.iter().any(|event| event.rate < 1.0)
     }
 
-    /// Returns the total with perfect integer noise. Its ε is a little less, and finite from some ε of 20 on, where imperfect noise
-    /// leaves no bound.
+    /// Returns the total with perfect integer noise. Its ε is slightly smaller, and is also finite above an ε
+    /// of about 20, where imperfect noise leaves no bound.
     #[must_use]
     pub fn with_ideal_noise(&self) -> Self {
         Self { values: 0.0, ..self.clone() }
     }
 
-    /// ε of all together at `delta`; infinite where there is no bound.
+    /// Returns ε of all releases together at `delta`, or infinity if there is no bound.
     pub fn epsilon(&self, delta: f64) -> f64 {
         let (bound, taken) = self.bound;
         let left = delta - taken;
@@ -72,7 +72,8 @@ impl Total {
         if self.values == 0.0 {
             return bound + gaussian(left);
         }
-        // The part of δ that is left for the ideal noise depends on ε, which must not exceed what it was computed for.
+        // The part of δ left for the ideal noise depends on ε. The resulting ε must not exceed the one that
+        // this part was computed for.
         let slack = Slack::of(self.values);
         let mut most = gaussian(left) + MARGIN;
         for _ in 0..50 {
@@ -93,7 +94,7 @@ mod tests {
 
     const DELTA: f64 = 1e-5;
 
-    /// The example of five runs with ε = 8 each, at δ = 1e-5: their noise multiplier is that of one run of 100 releases.
+    /// Five runs with ε = 8 each at δ = 1e-5; the noise multiplier is that of one run of 100 releases.
     #[test]
     fn five_runs_of_eight_are_twenty_two() {
         let noise = super::super::noise_for(8.0, DELTA, |noise| vec![Event { noise, rate: 1.0, steps: 100 }])
@@ -140,7 +141,7 @@ mod tests {
         let (few, whole) = (ideal.epsilon(DELTA), drawn.epsilon(DELTA));
         assert!(few < whole && whole < few * 1.001, "{few} {whole}");
         assert_eq!(drawn.with_ideal_noise(), ideal);
-        // There is no bound once e^ε times the error of the noise tables passes δ.
+        // The bound is infinite once e^ε times the error of the noise tables exceeds δ.
         drawn.add_gaussian([event], 1e12);
         assert_eq!(drawn.epsilon(DELTA), f64::INFINITY);
     }

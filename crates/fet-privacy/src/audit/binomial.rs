@@ -1,9 +1,9 @@
-//! Binomial tails, and the exact bounds on a probability that follow from a count (Clopper and Pearson 1934).
+//! Binomial tails, and exact bounds on a probability from a count (Clopper and Pearson 1934).
 //!
-//! A tail is summed term by term, away from the mean. The continued fraction of the incomplete beta function, which libraries
-//! cut off after some hundred terms, does not suffice for a million trials.
+//! A tail is summed term by term, moving away from the mean. Libraries cut off the continued fraction of the
+//! incomplete beta function after some hundred terms, which does not suffice for a million trials.
 
-/// P[Binomial(n, p) = k].
+/// Returns P[Binomial(n, p) = k].
 pub(super) fn mass(n: u64, p: f64, k: u64) -> f64 {
     if k > n {
         return 0.0;
@@ -15,7 +15,7 @@ pub(super) fn mass(n: u64, p: f64, k: u64) -> f64 {
     (choices + term(k, p.ln()) + term(n - k, (-p).ln_1p())).exp()
 }
 
-/// P[Binomial(n, p) >= k].
+/// Returns P[Binomial(n, p) >= k].
 pub(super) fn at_least(n: u64, p: f64, k: u64) -> f64 {
     match k {
         0 => return 1.0,
@@ -33,7 +33,7 @@ pub(super) fn at_least(n: u64, p: f64, k: u64) -> f64 {
     (1.0 - sum(mass(n, p, k - 1), (1..k).rev().map(down))).max(0.0)
 }
 
-/// A first term and those that follow from it by these ratios, until they no longer count.
+/// Sums a first term and the terms that follow from it by these ratios, until they are negligible.
 fn sum(first: f64, ratios: impl Iterator<Item = f64>) -> f64 {
     let (mut term, mut sum) = (first, first);
     for ratio in ratios {
@@ -46,8 +46,8 @@ fn sum(first: f64, ratios: impl Iterator<Item = f64>) -> f64 {
     sum
 }
 
-/// The least probability that `found` of `trials` successes are compatible with at level α, one-sided:
-/// the p with P[Binomial(trials, p) >= found] = α.
+/// Returns the smallest probability that is compatible with `found` successes in `trials` at level α,
+/// one-sided: the p with P[Binomial(trials, p) >= found] = α.
 pub fn lowest(found: u64, trials: u64, alpha: f64) -> f64 {
     if found == 0 {
         return 0.0;
@@ -63,7 +63,8 @@ pub fn lowest(found: u64, trials: u64, alpha: f64) -> f64 {
     low
 }
 
-/// The largest: the p with P[Binomial(trials, p) <= found] = α.
+/// Returns the largest probability that is compatible with `found` successes in `trials` at level α,
+/// one-sided: the p with P[Binomial(trials, p) <= found] = α.
 pub fn highest(found: u64, trials: u64, alpha: f64) -> f64 {
     1.0 - lowest(trials - found, trials, alpha)
 }
@@ -87,8 +88,8 @@ mod tests {
         }
     }
 
-    /// Table values of the two-sided 95 % interval (2.5 % on each side), to four places: Clopper and Pearson's own
-    /// example of 3 in 10, and others of the usual tables.
+    /// Table values of the two-sided 95 % interval (2.5 % on each side), to four places: Clopper and
+    /// Pearson's example of 3 in 10, and others from common tables.
     #[test]
     fn bounds_are_those_of_the_tables() {
         for (found, trials, low, high) in [
@@ -103,11 +104,11 @@ mod tests {
             assert!((least - low).abs() < 6e-5, "{found} of {trials}: {least}, not {low}");
             assert!((most - high).abs() < 6e-5, "{found} of {trials}: {most}, not {high}");
         }
-        // No success in n trials at level α: p <= 1 − α^{1/n}.
+        // With no success in n trials at level α, p <= 1 − α^{1/n}.
         assert!((highest(0, 100, 1e-3) - (1.0 - 1e-3f64.powf(0.01))).abs() < 1e-12);
     }
 
-    /// Each bound is the value at which the tail is α: no bound closer to the frequency is exact.
+    /// The tail at each bound is exactly α, so that no bound closer to the frequency is valid.
     #[test]
     fn at_a_bound_the_tail_is_the_level() {
         for (found, trials, alpha) in [(1, 7, 0.05), (300, 1_000, 1e-3), (999_000, 1_000_000, 1e-7)] {

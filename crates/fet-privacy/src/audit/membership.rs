@@ -1,32 +1,36 @@
-//! Membership inference: likelihood ratios from shadow values, and how well scores separate members from others.
+//! Membership inference: likelihood ratios from shadow values, and the separation of members from others by
+//! scores.
 //!
-//! Whoever can train shadow models with and without a target knows what its statistic looks like in either case. Carlini et
-//! al. ("Membership Inference Attacks From First Principles", 2022) fit a Gaussian to each, and score a target by the ratio of
-//! the two densities. What counts is how many members are found at a *low* rate of false alarms, not the average over all rates.
-//! Nothing here trains a model.
+//! An attacker that can train shadow models with and without a target knows the distribution of the target's
+//! statistic in both cases. Carlini et al. ("Membership Inference Attacks From First Principles", 2022) fit a
+//! Gaussian to each case and score a target by the ratio of the two densities. The measure of success is the
+//! share of members found at a *low* rate of false alarms, not the average over all rates. This module trains
+//! no model.
 
 use super::binomial::{highest, lowest};
 
-/// The statistic of one target in shadow runs.
+/// Statistic of one target in shadow runs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Shadow {
-    /// Where it was a member.
+    /// Values from runs with the target.
     pub inside: Vec<f64>,
-    /// Where it was none.
+    /// Values from runs without the target.
     pub outside: Vec<f64>,
 }
 
-/// Whose deviation the Gaussians of a target have.
+/// Source of the standard deviations of a target's Gaussians.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deviation {
-    /// Its own: for some 64 shadow runs and more.
+    /// The target's shadow values, for about 64 shadow runs or more.
     Own,
-    /// One over all targets inside and one outside: for fewer (Carlini et al. 2022, section VI.C).
+    /// All targets: one deviation inside and one outside, for fewer shadow runs (Carlini et al. 2022, section
+    /// VI.C).
     Pooled,
 }
 
-/// A score for each target, higher the more it looks like a member: log N(x; μ_in, σ_in²) − log N(x; μ_out, σ_out²) of its
-/// observed statistic x (Carlini et al. 2022, equation 4). 0 for a target that lacks shadow values of either kind.
+/// Returns a score for each target, higher if the target looks more like a member: log N(x; μ_in, σ_in²) −
+/// log N(x; μ_out, σ_out²) of its observed statistic x (Carlini et al. 2022, equation 4). The score is 0 for
+/// a target without shadow values inside or outside.
 ///
 /// `observed` and `shadows` have one entry for each target.
 pub fn likelihood_ratios(observed: &[f64], shadows: &[Shadow], deviation: Deviation) -> Vec<f64> {
@@ -46,7 +50,7 @@ pub fn likelihood_ratios(observed: &[f64], shadows: &[Shadow], deviation: Deviat
     observed.iter().zip(shadows).map(score).collect()
 }
 
-/// Variances below this are rounding.
+/// Smallest variance; smaller ones are rounding errors.
 const LEAST_VARIANCE: f64 = 1e-24;
 
 fn mean(values: &[f64]) -> f64 {
@@ -62,7 +66,7 @@ fn variance(values: &[f64]) -> f64 {
     squares(values) / (values.len().max(2) - 1) as f64
 }
 
-/// The variance about each target's own mean.
+/// Returns the pooled variance around each target's mean.
 fn pooled_variance(targets: impl Iterator<Item = Vec<f64>>) -> f64 {
     let (mut sum, mut free) = (0.0, 0usize);
     for values in targets.filter(|values| !values.is_empty()) {
@@ -77,19 +81,20 @@ fn log_density(x: f64, mean: f64, variance: f64) -> f64 {
     -0.5 * (x - mean).powi(2) / variance - 0.5 * variance.ln()
 }
 
-/// An estimate with an interval that holds the truth with probability 1 − α at least.
+/// Estimate with an interval that contains the true value with probability at least 1 − α.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The estimate.
+    /// Estimated value.
     pub value: f64,
-    /// The lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// The upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
 impl Estimate {
-    /// A frequency with its exact interval, α/2 on each side (Clopper and Pearson 1934); without trials all is possible.
+    /// Returns a frequency with its exact interval, α/2 on each side (Clopper and Pearson 1934). Without
+    /// trials, the interval is [0, 1].
     fn of(found: usize, trials: usize, alpha: f64) -> Self {
         if trials == 0 {
             return Self { value: 0.0, low: 0.0, high: 1.0 };
@@ -103,20 +108,20 @@ impl Estimate {
     }
 }
 
-/// How well scores separate members from others.
+/// Separation of members from others by their scores.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Separation {
-    /// Ascending.
+    /// Scores of members, ascending.
     members: Vec<f64>,
-    /// Ascending.
+    /// Scores of others, ascending.
     others: Vec<f64>,
-    /// As they came, for pairs.
+    /// Disjoint pairs of a member's and another target's score, in the original order.
     pairs: Vec<(f64, f64)>,
 }
 
 impl Separation {
-    /// The scores of targets, and whether each is a member. A score that is not a number counts as the lowest of all,
-    /// and is never above a threshold.
+    /// Creates the separation from the scores of targets and their membership. A NaN score counts as the
+    /// lowest of all and is never above a threshold.
     pub fn of(scores: &[f64], members: &[bool]) -> Self {
         let side = |wanted: bool| -> Vec<f64> {
             let chosen = scores.iter().zip(members).filter(|(_, member)| **member == wanted);
@@ -129,8 +134,9 @@ impl Separation {
         Self { members, others, pairs }
     }
 
-    /// The share of members with a score above all but `false_alarms` (a share) of the others', and its exact interval. The
-    /// threshold lies at an other's score, so that with fewer than 1/`false_alarms` others it lies above all of them.
+    /// Returns the share of members with a score above all but `false_alarms` (a share) of the others'
+    /// scores, and its exact interval. The threshold is the score of one of the others. With fewer than
+    /// 1/`false_alarms` others, it is therefore the highest of their scores.
     pub fn true_positives(&self, false_alarms: f64, alpha: f64) -> Estimate {
         let allowed = (false_alarms * self.others.len() as f64 + 1e-9).floor() as usize;
         let threshold = match self.others.len().checked_sub(allowed + 1) {
@@ -141,8 +147,9 @@ impl Separation {
         Estimate::of(found, self.members.len(), alpha)
     }
 
-    /// The probability that a member has a higher score than another target, ties by half: 1/2 is chance. The interval is the
-    /// exact one of the frequency in disjoint pairs, which are independent, ties counted against it at either end.
+    /// Returns the probability that a member has a higher score than another target. Ties count half, and 1/2
+    /// is chance. The interval is exact for the frequency in disjoint pairs, which are independent. Ties
+    /// widen the interval at both ends.
     pub fn auc(&self, alpha: f64) -> Estimate {
         let pairs = self.members.len() as f64 * self.others.len() as f64;
         if pairs == 0.0 {
@@ -159,7 +166,7 @@ impl Separation {
         let count = |won: fn(&(f64, f64)) -> bool| self.pairs.iter().filter(|pair| won(pair)).count();
         let low = Estimate::of(count(|(member, other)| member > other), self.pairs.len(), alpha).low;
         let high = Estimate::of(count(|(member, other)| member >= other), self.pairs.len(), alpha).high;
-        // All pairs tell more than the disjoint ones, whose interval need not hold their estimate.
+        // All pairs contain more information than the disjoint pairs, whose interval may miss the estimate.
         Estimate { value, low: low.min(value), high: high.max(value) }
     }
 }
@@ -172,8 +179,8 @@ mod tests {
     use super::super::tests::{cdf, normal};
     use super::*;
 
-    /// Targets whose statistic is N(m_i + d, 1) for members and N(m_i, 1) for others, with a level m_i of their own that varies
-    /// far more than d.
+    /// Returns targets whose statistic is N(m_i + d, 1) for members and N(m_i, 1) for others. The level m_i
+    /// of each target varies far more than d.
     fn targets(count: usize, distance: f64, runs: usize) -> (Vec<f64>, Vec<bool>, Vec<Shadow>) {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
         let mut all = (Vec::new(), Vec::new(), Vec::new());
@@ -192,8 +199,9 @@ mod tests {
         all
     }
 
-    /// With known Gaussians the best test of d finds Φ(d − Φ⁻¹(1−f)) of the members at a rate f of false alarms, and its AUC is
-    /// Φ(d/√2). α = 1e-6: the intervals hold these; scores without shadows hold them not.
+    /// With known Gaussians, the best test of d finds Φ(d − Φ⁻¹(1−f)) of the members at a rate f of false
+    /// alarms, and its AUC is Φ(d/√2). At α = 1e-6, the intervals contain these values; scores without shadow
+    /// values do not reach them.
     #[test]
     fn likelihood_ratios_find_what_the_best_test_finds() {
         let (observed, members, shadows) = targets(40_000, 3.0, 256);
@@ -204,7 +212,7 @@ mod tests {
             // Φ⁻¹ of 0.99 and 0.999.
             for (rate, quantile) in [(0.01, 2.326_348), (0.001, 3.090_232)] {
                 let (found, expected) = (separation.true_positives(rate, alpha), cdf(3.0 - quantile));
-                // The threshold is estimated as well: its error, and that of 256 shadows, is within 0.05.
+                // The threshold is estimated as well: its error, and that of 256 shadow runs, is within 0.05.
                 let near = found.low - 0.05 <= expected && expected <= found.high + 0.05;
                 assert!(near, "{deviation:?} {rate}: {found:?}, not {expected}");
                 assert!(found.low > 20.0 * rate, "{deviation:?} {rate}: {found:?}");
@@ -217,7 +225,8 @@ mod tests {
         assert!(without.value < 0.65, "the levels hide what shadows reveal: {without:?}");
     }
 
-    /// With as few as four shadow runs the deviations of single targets say little, and one over all says more.
+    /// With only four shadow runs, the deviations of single targets are unreliable and a pooled deviation is
+    /// better.
     #[test]
     fn pooled_deviations_are_better_where_shadows_are_few() {
         let (observed, members, shadows) = targets(4_000, 3.0, 4);
@@ -248,7 +257,7 @@ mod tests {
         assert!((separation.auc(0.05).value - 5.5 / 9.0).abs() < 1e-12);
         assert!((separation.true_positives(0.0, 0.05).value - 1.0 / 3.0).abs() < 1e-12);
         assert!((separation.true_positives(0.34, 0.05).value - 2.0 / 3.0).abs() < 1e-12);
-        // What is not a number is never above a threshold.
+        // NaN is never above a threshold.
         assert!((separation.true_positives(1.0, 0.05).value - 2.0 / 3.0).abs() < 1e-12);
         let nobody = Separation::of(&[1.0], &[false]);
         assert_eq!((nobody.auc(0.05).value, nobody.true_positives(0.01, 0.05).value), (0.5, 0.0));

@@ -1,27 +1,29 @@
-//! The bound of one run with many canaries (Steinke, Nasr, Jagielski: "Privacy Auditing with One (1) Training Run", NeurIPS 2023).
+//! Lower bound on ε from one run with many canaries (Steinke, Nasr, Jagielski: "Privacy Auditing with One (1)
+//! Training Run", NeurIPS 2023).
 //!
-//! Each of m canaries is put in or left out by a fair coin of its own (or is one of two records). Who sees the outputs of one run
-//! guesses r of the coins and abstains from the others (their algorithm 1). If the mechanism is (ε, δ) for each canary, guesses
-//! are right no more often than those of a randomised response of ε, but for what δ allows (their theorem 5.2).
+//! An independent fair coin decides for each of m canaries if it is put in or left out (or chooses one of two
+//! records). An observer of the outputs of one run guesses r of the coins and abstains from the others (their
+//! algorithm 1). If the mechanism is (ε, δ)-private for each canary, guesses are right no more often than
+//! those of a randomised response of ε, except for an excess that δ allows (their theorem 5.2).
 
 use super::binomial::{at_least, mass};
 
-/// What was guessed in one run.
+/// Guesses made in one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guesses {
-    /// m: canaries, each in or out by a coin of its own.
+    /// m: number of canaries, each in or out by an independent coin.
     pub canaries: usize,
-    /// r: guesses that were made; their number is fixed before the outputs are seen.
+    /// r: number of guesses, fixed before the outputs are seen.
     pub made: usize,
-    /// v: guesses that were right.
+    /// v: number of right guesses.
     pub right: usize,
 }
 
 impl Guesses {
     /// Guesses "in" for the `each` highest scores and "out" for the `each` lowest, and abstains from the rest.
     ///
-    /// `scores` and `inside` have one entry for each canary; `each` is at most half as many, and is chosen without looking at the
-    /// scores.
+    /// `scores` and `inside` have one entry for each canary. `each` is at most half the number of canaries, and is chosen
+    /// without looking at the scores.
     pub fn of_extremes(scores: &[f64], inside: &[bool], each: usize) -> Self {
         let canaries = scores.len().min(inside.len());
         let each = each.min(canaries / 2);
@@ -32,10 +34,11 @@ impl Guesses {
         Self { canaries, made: 2 * each, right: lowest + highest }
     }
 
-    /// The probability that so many guesses or more are right at best, if the mechanism is (ε, δ).
+    /// Returns the largest probability of `right` or more right guesses if the mechanism is (ε, δ)-private.
     ///
-    /// With q = e^ε/(1 + e^ε) and f(v) = P[Binomial(r, q) >= v] it is f(v) where δ = 0 (their theorem 5.2 without its second
-    /// term), and f(v) + 2mδ·max_{1≤i≤v} (f(v−i) − f(v))/i otherwise (their theorem 5.2; algorithm in their appendix D).
+    /// With q = e^ε/(1 + e^ε) and f(v) = P[Binomial(r, q) >= v], it is f(v) if δ = 0 (their theorem 5.2
+    /// without its second term). Otherwise it is f(v) + 2mδ·max_{1≤i≤v} (f(v−i) − f(v))/i (their theorem 5.2;
+    /// algorithm in their appendix D).
     pub fn p_value(&self, epsilon: f64, delta: f64) -> f64 {
         let (made, right) = (self.made as u64, self.right as u64);
         let q = 1.0 / (1.0 + (-epsilon).exp());
@@ -51,8 +54,8 @@ impl Guesses {
         (by_chance + 2.0 * self.canaries as f64 * delta * steepest).min(1.0)
     }
 
-    /// The least ε that the guesses are compatible with at level α: if the mechanism is (ε, δ), the result exceeds ε with
-    /// probability α at most.
+    /// Returns the smallest ε that is compatible with the guesses at level α: if the mechanism is (ε,
+    /// δ)-private, the result exceeds ε with probability at most α.
     pub fn epsilon_lower_bound(&self, delta: f64, alpha: f64) -> f64 {
         if self.p_value(0.0, delta) > alpha {
             return 0.0;
@@ -77,7 +80,7 @@ mod tests {
         Guesses { canaries, made, right }
     }
 
-    /// All r guesses right at level α: q^r = α, so that ε = log(q/(1−q)) with q = α^{1/r}.
+    /// If all r guesses are right at level α, q^r = α and therefore ε = log(q/(1−q)) with q = α^{1/r}.
     #[test]
     fn the_pure_form_is_that_of_a_coin() {
         for (made, alpha) in [(10, 0.05), (100, 0.05), (1_000, 1e-3)] {
@@ -86,12 +89,12 @@ mod tests {
             let found = guesses(made, made, made).epsilon_lower_bound(0.0, alpha);
             assert!((found - expected).abs() < 1e-9, "{made}: {found}, not {expected}");
         }
-        // Half of the guesses betray nothing.
+        // If only half of the guesses are right, they reveal nothing.
         assert_eq!(guesses(100, 100, 50).epsilon_lower_bound(0.0, 0.05), 0.0);
     }
 
-    /// δ only ever takes away, ever more, and at 1 all of it; abstaining from canaries that one knows nothing of costs
-    /// nothing where δ = 0.
+    /// A larger δ only lowers the bound, and δ = 1 lowers it to zero. If δ = 0, abstaining from canaries
+    /// without any information costs nothing.
     #[test]
     fn the_approximate_form_is_below_the_pure_one() {
         let mut last = f64::INFINITY;
@@ -106,7 +109,7 @@ mod tests {
         assert!(guesses(400, 200, 190).epsilon_lower_bound(1e-6, 0.05) > 0.9 * bound(400));
     }
 
-    /// The maximum over i of theorem 5.2, written out from the definition of f for every i.
+    /// Compares with the maximum over i of theorem 5.2, written out from the definition of f for every i.
     #[test]
     fn the_second_term_is_the_steepest_fall_of_the_first() {
         let (canaries, made, right, epsilon, delta) = (60, 30, 25, 1.0, 1e-3);

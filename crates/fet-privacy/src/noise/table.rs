@@ -1,13 +1,14 @@
-//! Walker's alias table of a discrete Gaussian, built in integers so that what is drawn is what was tabulated.
+//! Walker's alias table of a discrete Gaussian, built in integers so that draws have exactly the tabulated
+//! probabilities.
 
 use std::f64::consts::PI;
 
 use rand::Rng;
 
-/// One slot: an outcome, and the one that takes its place above a threshold.
+/// Slot of the table: an outcome, and the alias that replaces it above a threshold.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    /// The share of the slot, in 2^-64, that is the first outcome's.
+    /// Share of the slot that belongs to the outcome, in units of 2^-64.
     threshold: u64,
     outcome: i32,
     alias: i32,
@@ -20,9 +21,9 @@ pub(super) struct Table {
     bits: u32,
 }
 
-/// Numbers drawn at a time.
+/// Number of values drawn at a time.
 const BLOCK: usize = 512;
-/// exp(−k²/2s²) below e^-64 is left out.
+/// Exponent k²/2s² beyond which outcomes are left out.
 const FARTHEST_EXPONENT: f64 = 64.0;
 
 impl Table {
@@ -33,7 +34,7 @@ impl Table {
         Self { slots: alias(&weights(deviation, farthest, bits), farthest, bits), bits }
     }
 
-    /// Draws a value for each of `out`.
+    /// Draws a value for each entry of `out`.
     pub(super) fn fill(&self, out: &mut [i32], rng: &mut impl Rng, mut put: impl FnMut(&mut i32, i32)) {
         let bits = self.bits;
         let mut bytes = [0u8; 8 * BLOCK];
@@ -45,7 +46,7 @@ impl Table {
                 let entry = &self.slots[(word >> (64 - bits)) as usize];
                 let mut fraction = word << bits;
                 if (fraction ^ entry.threshold) >> bits == 0 {
-                    // The bits that chose the slot are missing at the end, and here they decide.
+                    // The fraction lacks the bits that chose the slot, and here the missing bits decide.
                     fraction |= rng.next_u64() >> (64 - bits);
                 }
                 put(slot, if fraction < entry.threshold { entry.outcome } else { entry.alias });
@@ -54,15 +55,15 @@ impl Table {
     }
 }
 
-/// The probabilities of −farthest..=farthest in units of 2^-(64 + bits), which add up to 1 exactly.
+/// Returns the probabilities of −farthest..=farthest in units of 2^-(64 + bits). They add up to 1 exactly.
 fn weights(deviation: f64, farthest: i32, bits: u32) -> Vec<u128> {
-    // Σ exp(−k²/2s²) = s√(2π)(1 + 2exp(−2π²s²) + ...), whose second term is below 1e-500 here.
+    // Σ exp(−k²/2s²) = s√(2π)(1 + 2exp(−2π²s²) + ...); the second term is below 1e-500 here.
     let unit = 2f64.powi(64) * 2f64.powi(bits as i32) / (deviation * (2.0 * PI).sqrt());
     let scale = 0.5 / (deviation * deviation);
     let mut weights: Vec<u128> = (-farthest..=farthest)
         .map(|k| ((-f64::from(k) * f64::from(k) * scale).exp() * unit).round() as u128)
         .collect();
-    // What rounding left over is some 2^-52 of the whole; the bulk takes it evenly.
+    // Rounding leaves some 2^-52 of the whole, which the bulk takes evenly.
     let total: u128 = weights.iter().sum();
     let left = (1i128 << (64 + bits)) - total as i128;
     let bulk = 2 * (deviation as usize) + 1;
@@ -76,7 +77,7 @@ fn weights(deviation: f64, farthest: i32, bits: u32) -> Vec<u128> {
     weights
 }
 
-/// Vose's construction: slots of 2^64 each, filled by one outcome and its alias.
+/// Vose's construction: fills slots of 2^64 each with one outcome and its alias.
 fn alias(weights: &[u128], farthest: i32, bits: u32) -> Vec<Slot> {
     let full = 1u128 << 64;
     let mut left = weights.to_vec();
@@ -86,7 +87,7 @@ fn alias(weights: &[u128], farthest: i32, bits: u32) -> Vec<Slot> {
         (0..left.len()).map(|i| Slot { threshold: 0, outcome: outcome(i), alias: outcome(i) }).collect();
     let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..left.len()).partition(|&i| left[i] < full);
     while let Some(less) = small.pop() {
-        let more = *large.last().expect("as much is above a slot's share as below");
+        let more = *large.last().expect("the weights above a slot's share balance those below");
         slots[less].threshold = left[less] as u64;
         slots[less].alias = outcome(more);
         left[more] -= full - left[less];
@@ -95,7 +96,7 @@ fn alias(weights: &[u128], farthest: i32, bits: u32) -> Vec<Slot> {
             small.push(more);
         }
     }
-    // What is left is full: its alias is itself.
+    // The remaining slots are full, and each is its own alias.
     slots
 }
 
@@ -103,7 +104,7 @@ fn alias(weights: &[u128], farthest: i32, bits: u32) -> Vec<Slot> {
 mod tests {
     use super::*;
 
-    /// The table's own probabilities, recovered from its slots, are the definition's to the stated error.
+    /// The probabilities recovered from the table's slots match the definition to the stated error.
     #[test]
     fn a_table_holds_the_definition() {
         for deviation in [8.0, 33.3, 160.0, 700.5] {
@@ -118,7 +119,7 @@ mod tests {
             let expected = weights(deviation, farthest, table.bits);
             assert_eq!(&found[..expected.len()], expected.as_slice(), "{deviation}");
             assert!(found[expected.len()..].iter().all(|&weight| weight == 0), "{deviation}");
-            // Against a sum over all outcomes in place of the closed form of the normaliser.
+            // Compares with a sum over all outcomes in place of the closed form of the normaliser.
             let term = |k: i32| (-0.5 * (f64::from(k) / deviation).powi(2)).exp();
             let normaliser: f64 = (-farthest..=farthest).map(term).sum();
             for k in [0, 1, (2.0 * deviation) as i32, -(5.0 * deviation) as i32] {
@@ -129,7 +130,8 @@ mod tests {
         }
     }
 
-    /// Numbers of twice the digits: a value and what it lacks, by the error-free sum and product (Dekker 1971).
+    /// Number with twice the digits: a value and its remainder, by the error-free sum and product (Dekker
+    /// 1971).
     #[derive(Clone, Copy)]
     struct Twice(f64, f64);
 
@@ -157,7 +159,8 @@ mod tests {
             Self::sum(first, rest.0 / other.0)
         }
 
-        /// e^−self for a positive number: halved twelve times, Taylor's sum, and squared as often.
+        /// Returns e^−self for a positive number: halves it twelve times, sums Taylor's series, and squares
+        /// the sum twelve times.
         fn exp_of_negative(self) -> Self {
             let x = Self(-self.0 / 4096.0, -self.1 / 4096.0);
             let (mut sum, mut term) = (Self(1.0, 0.0), Self(1.0, 0.0));
@@ -169,8 +172,9 @@ mod tests {
         }
     }
 
-    /// The two claims that [`Slack`](crate::noise::Slack) rests on, with the definition to some 28 digits: over the
-    /// deviations that tables have, where the number of slots has just doubled and just before.
+    /// The two claims behind [`Slack`](crate::noise::Slack) hold, with the definition computed to some 28
+    /// digits. The deviations cover the range of tables, including those just before and just after the
+    /// number of slots doubles.
     #[test]
     fn the_stated_errors_hold() {
         use crate::noise::{BULK, RELATIVE_ERROR, TAIL_MASS};
@@ -185,7 +189,7 @@ mod tests {
                 let k = f64::from(k);
                 Twice(0.5 * k * k, 0.0).over(square).exp_of_negative()
             };
-            // Beyond, up to 13 deviations, lie outcomes that the table has not; and then nothing that counts.
+            // Outcomes beyond the table count up to 13 deviations; outcomes farther out are negligible.
             let last = (13.0 * deviation) as i32;
             let terms: Vec<Twice> = (0..=last).map(term).collect();
             let zero = Twice(0.0, 0.0);
@@ -209,6 +213,6 @@ mod tests {
             assert!(tail <= TAIL_MASS, "{deviation}: {tail:e}");
             most = most.max(tail);
         }
-        assert!(most > 0.2 * TAIL_MASS, "the charge is not idle: {most:e}");
+        assert!(most > 0.2 * TAIL_MASS, "the charge is needed: {most:e}");
     }
 }

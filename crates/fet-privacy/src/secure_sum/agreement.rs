@@ -1,9 +1,10 @@
-//! How parties come to the same keys, past a relay that none of them trusts.
+//! Key agreement over a relay that the parties do not trust.
 //!
-//! Each signs its fresh public key; then each signs the transcript of all keys that it was told, its own among them. A
-//! participant sends nothing before it has the signatures of all under its own transcript. A relay that puts its own key in a
-//! party's place lacks the first signature; one that tells parties different keys or sets, or repeats a key of an earlier session,
-//! lacks the second, which an honest party gives for the key that it holds now and once in a session.
+//! Each party signs its fresh public key. Then each party signs the transcript of all keys that it received,
+//! including its own. A participant sends nothing before it has the signatures of all parties under its own
+//! transcript. A relay that replaces a party's key with its own lacks the first signature. A relay that sends
+//! parties different keys or sets, or repeats a key of an earlier session, lacks the second signature. An
+//! honest party gives the second signature once per session, for the key that it holds at that time.
 
 use std::sync::Arc;
 
@@ -13,48 +14,49 @@ use super::member::{Member, PublicKey};
 use super::quorum::quorum;
 use crate::identity::{Identity, PublicIdentity, Signature};
 
-/// What a participant knows before it hears from the relay.
+/// Terms that a participant knows before it hears from the relay.
 #[derive(Debug, Clone)]
 pub struct Terms {
-    /// What the session is about: parties with another context agree on nothing.
+    /// Context of the session; parties with different contexts cannot agree.
     pub context: [u8; 32],
-    /// The identities of all parties.
+    /// Identities of all parties.
     pub roster: Arc<[PublicIdentity]>,
-    /// Its own policy: the fewest parties that it sums with.
+    /// Minimum number of parties in a sum, by this participant's policy.
     pub least: usize,
-    /// How many parties may collude with the receiver.
+    /// Maximum number of parties that may collude with the receiver.
     pub colluding: usize,
 }
 
-/// A public key with its party's signature.
+/// Public key with its party's signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignedKey {
-    /// X25519.
+    /// X25519 public key.
     pub key: PublicKey,
-    /// Two numbers that its party lets the others know, past the relay; their meaning is the caller's.
+    /// Two numbers that the party announces to the others and the relay cannot change. The caller defines
+    /// their meaning.
     pub numbers: [u64; 2],
-    /// Over context, party, key and numbers.
+    /// Signature over context, party, key and numbers.
     pub signature: Signature,
 }
 
-/// What a participant gives once it was told all keys.
+/// Answer of a participant to the keys of all parties.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agreed {
-    /// A sealed share for each of the other parties, in their order.
+    /// Sealed share for each of the other parties, in their order.
     pub sealed: Vec<(usize, Vec<u8>)>,
-    /// Its signature under the transcript.
+    /// Signature under the transcript.
     pub signature: Signature,
 }
 
 const SIGNS_KEY: &str = "fet secure sum key, 3";
 const SIGNS_TRANSCRIPT: &str = "fet secure sum transcript, 1";
 
-/// One party's side of the agreement.
+/// State of one party in the key agreement.
 #[derive(Debug)]
 pub(super) struct Agreement {
     pub(super) terms: Terms,
     pub(super) member: Member,
-    /// The parties that keys were agreed on with, this one among them.
+    /// Parties of the key agreement, including this one.
     pub(super) parties: Vec<usize>,
     pub(super) confirmed: bool,
 }
@@ -64,7 +66,7 @@ impl Agreement {
         Self { terms, member, parties: Vec::new(), confirmed: false }
     }
 
-    /// So many holders open a mask together.
+    /// Returns the number of holders that open a mask together.
     pub(super) fn threshold(&self) -> usize {
         quorum(self.parties.len(), self.terms.colluding)
     }
@@ -111,7 +113,8 @@ impl Agreement {
         })
     }
 
-    /// Takes the signatures of all parties under the transcript, and a sealed share of each of the others.
+    /// Accepts the signatures of all parties under the transcript, and a sealed share from each of the
+    /// others.
     pub(super) fn confirm(
         &mut self,
         sealed: &[(usize, &[u8])],

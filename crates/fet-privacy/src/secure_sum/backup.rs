@@ -1,7 +1,9 @@
-//! Shares of the secret behind a party's own masks, for the case that it vanishes after it has sent its part of a sum.
+//! Key shares: shares of the secret behind a party's private masks, in case the party drops out after sending
+//! its part of a sum.
 //!
-//! Each party gives every other one a share, encrypted under the key of the pair, once for a session. A holder never sends the
-//! share: of one attempt at a sum it sends what the share makes of it ([`super::prf`]), which opens that attempt and no other.
+//! Each party gives every other party one share, encrypted under the key of the pair, once per session. A
+//! holder never sends the share. For one attempt at a sum, it sends a value computed from the share
+//! ([`super::prf`]), which opens that attempt and no other.
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
@@ -16,69 +18,73 @@ use super::prf::{Commitment, Evaluation, Opening, evaluate, opening, point, scal
 use super::shamir::{place, share, weights};
 use super::{SumId, subsets::subsets};
 
-/// The bytes of one sealed share: a scalar, and 16 bytes that authenticate it.
+/// Number of bytes of one sealed share: a scalar, and 16 bytes that authenticate it.
 pub const SEALED_SHARE: usize = 32 + 16;
 
-/// Why a backup cannot be used.
+/// Key shares that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackupError {
-    /// It does not decrypt under the key of the pair.
-    #[error("the backup of party {from} is not what that party encrypted for this one")]
+    /// The share does not decrypt under the key of the pair.
+    #[error(
+        "the key share of party {from} is invalid: it is not the one that party {from} encrypted for this party"
+    )]
     Unreadable {
-        /// Who sent it, from 1.
+        /// Sender of the share, counted from 1.
         from: usize,
     },
-    /// Too few shares came.
-    #[error("{found} sound shares of the opening of party {party} came; {needed} are needed")]
+    /// Too few shares arrived.
+    #[error("{found} valid shares of the opening of party {party} arrived; {needed} are needed")]
     TooFew {
-        /// Whose opening, from 1.
+        /// Party whose opening is missing, counted from 1.
         party: usize,
-        /// How many came.
+        /// Number of shares that arrived.
         found: usize,
-        /// How many are needed.
+        /// Number of shares needed.
         needed: usize,
     },
-    /// No tried choice of the shares gives what the party committed to.
+    /// No tried choice of the shares gives the opening that the party committed to.
     #[error(
-        "{found} shares of the opening of party {party} came, of which {needed} give no opening that fits its message: it \
-         committed to another, or more than {withstood} shares are wrong"
+        "{found} shares of the opening of party {party} arrived, but no {needed} of them give an opening that fits its message: \
+         the party committed to a different opening, or more than {withstood} shares are wrong"
     )]
     Wrong {
-        /// Whose opening, from 1.
+        /// Party whose opening is missing, counted from 1.
         party: usize,
-        /// How many came.
+        /// Number of shares that arrived.
         found: usize,
-        /// How many are needed.
+        /// Number of shares needed.
         needed: usize,
-        /// Up to how many wrong ones are found out.
+        /// Maximum number of wrong shares that can be left out.
         withstood: usize,
     },
 }
 
-/// An opening from shares.
+/// Opening that was reconstructed from shares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
-    /// What takes the vanished party's mask off.
+    /// Opening that removes the mask of the party that dropped out.
     pub opening: Opening,
-    /// The holders whose shares do not fit, from 0: they sent a wrong one, or were dealt one. Shares that were not needed are not
-    /// looked at.
+    /// Holders whose shares do not fit, counted from 0: they sent a wrong share, or received one. Shares that
+    /// were not needed are not checked.
     pub wrong: Vec<usize>,
 }
 
-/// The parties that hold shares of the secret of `party`: all others of the `parties`.
+/// Returns the parties that hold shares of the secret of `party`: all others of the `parties`.
 pub fn holders(parties: &[usize], party: usize) -> Vec<usize> {
     parties.iter().copied().filter(|&other| other != party).collect()
 }
 
 impl Member {
-    /// An encrypted share of the secret behind this party's masks for each of its [`holders`] among `parties`, in their order;
-    /// `needed` of them open an attempt. It is the same each time.
+    /// Returns an encrypted share of the secret behind this party's masks for each of its [`holders`] among
+    /// `parties`, in their order. `needed` of the shares open an attempt. Repeated calls return the same
+    /// shares.
     ///
     /// # Panics
-    /// If the party has not agreed on keys with all of them.
+    /// If the party has not agreed on keys with all of the `parties`.
     pub fn backups(&self, parties: &[usize], needed: usize) -> Vec<Vec<u8>> {
-        // The coefficients follow from all that is agreed on, so that no two polynomials share any but the first.
+        // The coefficients depend on everything that was agreed on, so that two polynomials share only the
+        // first one.
         let coefficient = |power: usize| {
             let of = [self.own().as_bytes(), &self.transcript()[..], &numbers([needed, power])].concat();
             scalar(b"fet secure sum, coefficient, 1", &Zeroizing::new(of))
@@ -95,7 +101,7 @@ impl Member {
         holders(parties, self.index()).into_iter().map(seal).collect()
     }
 
-    /// Keeps the share that `from` encrypted for this party.
+    /// Stores the share that `from` encrypted for this party.
     pub fn keep_backup(&mut self, from: usize, sealed: &[u8], needed: usize) -> Result<(), BackupError> {
         let unreadable = BackupError::Unreadable { from: from + 1 };
         if !self.has_key_with(from) {
@@ -110,13 +116,15 @@ impl Member {
         Ok(())
     }
 
-    /// What the share of `party` makes of one attempt at a sum, if this member keeps one. Who gives it out sees to it that it
-    /// opened the same attempt itself, and no other ([`super::Participant`]).
+    /// Computes the value of the share of `party` for one attempt at a sum, if this member holds such a
+    /// share. The caller must ensure that the member itself opened the same attempt, and no other
+    /// ([`super::Participant`]).
     pub fn evaluation(&self, party: usize, id: &SumId<'_>) -> Option<Evaluation> {
         self.backups.get(&party).map(|share| evaluate(share, id).compress().to_bytes())
     }
 
-    /// The channel for the one backup from one party to another; each pair has a key for each direction.
+    /// Returns the cipher and the associated data for the share from one party to another. Each pair has a
+    /// key for each direction.
     fn channel(&self, from: usize, to: usize, needed: usize) -> (ChaCha20Poly1305, [u8; 16]) {
         let names = numbers([from, to]);
         let other = if from == self.index() { to } else { from };
@@ -132,9 +140,9 @@ impl Member {
     }
 }
 
-/// Opens the mask of `party` in its place, given what `needed` or more holders computed, and the commitment that came with its
-/// message. Evaluations that are no points of the group, second ones of a holder, and up to [`super::withstands`] wrong ones do
-/// no harm.
+/// Reconstructs the opening of `party` from the values of `needed` or more holders, and the commitment that
+/// came with its message. Values that are not points of the group, repeated values of a holder, and up to
+/// [`super::withstands`] wrong values do no harm.
 pub fn recover(
     party: usize,
     needed: usize,

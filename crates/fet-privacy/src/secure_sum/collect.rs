@@ -1,10 +1,11 @@
-//! One sum from the receiver's side: ask for masked messages, ask again without those who did not answer, and have
-//! the masks of one attempt opened.
+//! One sum from the receiver's side. The receiver requests masked messages, asks again without the parties
+//! that did not answer, and has the masks of one attempt opened.
 //!
-//! A party opens one attempt at a sum and no other, so that of all attempts one sum becomes known at most: whoever claims that
-//! a party has vanished, or gets its message late, does not learn two sums of one round that differ by that party's part. A party that
-//! vanishes before the opening is left out and the round is done again. One that vanishes within the opening, or opens its
-//! message wrongly, stays in the sum: the others open its mask from the shares that they keep ([`super::recover`]).
+//! A party opens one attempt at a sum and no other, so that at most one sum of all attempts becomes known. A
+//! receiver that claims that a party dropped out, or gets its message late, cannot learn two sums of one
+//! round that differ by that party's part. If a party drops out before the opening, the receiver repeats the
+//! round without it. A party that drops out during the opening, or opens its message wrongly, stays in the
+//! sum: the others open its mask from their key shares ([`super::recover`]).
 
 use super::backup::Recovered;
 use super::member::unmask;
@@ -14,79 +15,79 @@ use super::word::Word;
 /// One attempt at a sum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// Counted from 0; it keys the masks.
+    /// Number of the attempt, counted from 0; the masks depend on it.
     pub number: u32,
-    /// Who takes part, ascending.
+    /// Parties that take part, ascending.
     pub active: Vec<usize>,
 }
 
-/// A sum.
+/// Sum, with the parties that took part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Collected<W> {
     /// The sum modulo 2^bits.
     pub sum: Vec<W>,
-    /// Who took part in it, and at which attempt.
+    /// Attempt that gave the sum, and its parties.
     pub attempt: Attempt,
-    /// Who took part and has vanished since, or opened its message wrongly.
+    /// Parties that took part and then dropped out, or opened their message wrongly.
     pub lost: Vec<usize>,
-    /// Who sent an opening, or a share of one, that does not fit.
+    /// Parties that sent a wrong opening, or a wrong share of one.
     pub wrong: Vec<usize>,
 }
 
-/// A masked message.
+/// Masked message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message<W> {
-    /// Modulo 2^bits.
+    /// Words modulo 2^bits.
     pub words: Vec<W>,
-    /// To the opening.
+    /// Commitment to the opening.
     pub commitment: Commitment,
 }
 
-/// Why there is no sum.
+/// Failure of a sum.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CollectError {
     /// Too few parties for a sum to hide anything.
-    #[error("a secure sum needs {needed} parties or more here; {} of {of} are left", left.len())]
+    #[error("a secure sum needs at least {needed} parties here; {} of {of} are left", left.len())]
     TooFew {
-        /// Who is left.
+        /// Remaining parties.
         left: Vec<usize>,
-        /// How many there were.
+        /// Number of parties at the start.
         of: usize,
-        /// How many it takes.
+        /// Minimum number of parties.
         needed: usize,
     },
-    /// A party opened its message wrongly, and the others cannot open it in its place.
+    /// A party opened its message wrongly, and the others cannot open the message in its place.
     #[error(
-        "party {party} sent an opening that is not the one that its message commits to, and the others could not open the message in \
-         its place"
+        "party {party} sent an opening that does not match the commitment in its message, and the others could not open the \
+         message in its place"
     )]
     Opening {
-        /// The party, from 1.
+        /// Party, counted from 1.
         party: usize,
     },
     /// Messages of different lengths.
-    #[error("a party sent {found} words, not {expected}")]
+    #[error("a party sent {found} words instead of {expected}")]
     Length {
-        /// How many the first sent.
+        /// Number of words in the first message.
         expected: usize,
-        /// How many another sent.
+        /// Number of words in another message.
         found: usize,
     },
 }
 
-/// How a receiver reaches the parties. A reply is nothing where a party has vanished.
+/// Connection of a receiver to the parties. A reply is `None` if a party dropped out.
 pub trait Parties<W> {
-    /// What can go wrong.
+    /// Error of the connection.
     type Error: From<CollectError>;
 
-    /// The masked message of each active party.
+    /// Requests the masked message of each active party.
     fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Message<W>>>, Self::Error>;
 
-    /// The opening of each active party's own mask.
+    /// Requests the opening of each active party's private mask.
     fn opened(&mut self, attempt: &Attempt) -> Result<Vec<Option<Opening>>, Self::Error>;
 
-    /// The opening of the mask of `party`, which vanished, by `others`.
+    /// Has `others` open the mask of `party`, which dropped out.
     fn recovered(
         &mut self,
         attempt: &Attempt,
@@ -96,8 +97,8 @@ pub trait Parties<W> {
     ) -> Result<Recovered, Self::Error>;
 }
 
-/// Sums what the active parties send, without those who vanish before they have sent it, while `needed` are left, two at
-/// least ([`super::quorum`]).
+/// Sums the messages of the active parties. Leaves out parties that drop out before sending their message,
+/// while at least `needed` parties remain, or two if `needed` is lower ([`super::quorum`]).
 pub fn collect<W: Word, P: Parties<W>>(
     active: &[usize],
     needed: usize,
@@ -162,7 +163,7 @@ fn open<W: Word, P: Parties<W>>(
     Ok(Collected { sum, attempt, lost, wrong })
 }
 
-/// The sum of all messages modulo 2^bits; it still bears the parties' own masks.
+/// Returns the sum of all messages modulo 2^bits. It still contains the parties' private masks.
 pub fn total<W: Word>(messages: Vec<Vec<W>>, bits: u32) -> Result<Vec<W>, CollectError> {
     let mut messages = messages.into_iter();
     let mut sum = messages.next().unwrap_or_default();

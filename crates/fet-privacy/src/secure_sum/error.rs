@@ -1,90 +1,90 @@
-//! What a participant refuses, and why. Nothing here holds a value or a secret.
+//! Reasons for a participant's refusals. No error contains a value or a secret.
 
 use super::backup::BackupError;
 
-/// Why a participant does not answer. Parties are counted from 1.
+/// Reason why a participant does not answer. Parties are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SumError {
-    /// Keys were agreed on, and a session does so once.
-    #[error("keys were agreed on already; a session agrees once")]
+    /// The session has already agreed on keys, which it does once.
+    #[error("the parties already agreed on keys: a session agrees on keys only once")]
     AgreedAlready,
-    /// A sum was asked for before all parties had confirmed the same keys.
-    #[error("a secret sum was asked for before keys were agreed on and confirmed")]
+    /// A sum was requested before all parties had confirmed the same keys.
+    #[error("a secure sum was requested before the parties agreed on keys and confirmed them")]
     NotAgreed,
-    /// Parties that are not known, are named twice, or are not those that were agreed with.
-    #[error("the parties must be ascending, this one among them, and those that keys are agreed on with")]
+    /// Parties that are unknown, named twice, or not those of the key agreement.
+    #[error("the parties must be in ascending order, include this party, and match the key agreement")]
     Parties,
     /// A public key that its party's identity did not sign for this context.
     #[error(
-        "the public key of party {party} is not signed by the identity that this party knows: whoever relays keys may have \
-         put another in its place"
+        "the public key of party {party} is not signed by the identity that this party pinned: the relay may have replaced \
+         the key"
     )]
     Unsigned {
         /// The party.
         party: usize,
     },
-    /// A public key of small order, which no honest party has.
-    #[error("the public key of party {party} is of small order: no honest party has such a key")]
+    /// A public key of small order, which an honest party never has.
+    #[error("the public key of party {party} has small order, which the key of an honest party never has")]
     BadKey {
         /// The party.
         party: usize,
     },
-    /// A party has not signed that it was told the same keys.
+    /// A party has not signed that it received the same keys.
     #[error(
-        "party {party} did not sign the keys that this party was told: it was told others, or a key of an earlier session \
-         stands in its place"
+        "party {party} did not sign the keys that this party received: the relay sent it other keys, or repeated its key of \
+         an earlier session"
     )]
     Unconfirmed {
         /// The party.
         party: usize,
     },
-    /// A backup that cannot be used.
+    /// A key share that cannot be used.
     #[error(transparent)]
     Backup(#[from] BackupError),
     /// Too few parties for keys or for a sum.
     #[error(
-        "{found} parties are too few for {what}: it takes {needed}, so that no two sums of one round can be opened and those that \
-         may collude are outnumbered"
+        "{found} parties are too few for {what}: at least {needed} are needed, so that only one sum of a round can be opened \
+         and the parties that may collude are outnumbered"
     )]
     TooFew {
-        /// What for.
+        /// Purpose of the request.
         what: &'static str,
-        /// How many were named.
+        /// Number of parties that were named.
         found: usize,
-        /// How many it takes.
+        /// Minimum number of parties.
         needed: usize,
     },
-    /// Parties share masks with too few others.
-    #[error("a degree of {degree} leaves parties apart if {colluding} of {active} collude")]
+    /// Each party shares masks with too few others.
+    #[error("a mask graph of degree {degree} can disconnect the parties if {colluding} of {active} collude")]
     Degree {
-        /// With how many others a party shares masks.
+        /// Number of other parties that each party shares masks with.
         degree: usize,
-        /// How many may collude.
+        /// Number of parties that may collude.
         colluding: usize,
-        /// How many take part.
+        /// Number of parties that take part.
         active: usize,
     },
-    /// A message for this sum was sent before: a second one under the same mask, or another sum of the round, would show more
-    /// than one sum.
+    /// The party has already sent a message for this sum. A second message under the same mask, or another
+    /// sum of the round, would reveal more than one sum.
     #[error(
-        "attempt {attempt} at this sum is not the next that this party may send: each is over fewer parties than the last, and \
-         there is none after one is opened"
+        "attempt {attempt} at this sum is not the next one that this party may send: each attempt needs fewer parties than the \
+         last, and an opened attempt is final"
     )]
     Again {
         /// The attempt.
         attempt: u32,
     },
-    /// An attempt at a sum is to be opened that is not the last that the party sent, or was not opened.
+    /// The attempt to open is not the last that the party sent, or the party has not opened it.
     #[error(
-        "attempt {attempt} is not the last at a sum that this party sent and may open: of all attempts at a sum one is opened"
+        "attempt {attempt} is not the last at a sum that this party sent: a party opens only its last attempt at a sum"
     )]
     NotSent {
         /// The attempt.
         attempt: u32,
     },
-    /// There is no backup for this party.
-    #[error("this party keeps no backup of party {party}")]
+    /// The participant holds no key share of this party.
+    #[error("this party holds no key share of party {party}")]
     NoBackup {
         /// The party.
         party: usize,

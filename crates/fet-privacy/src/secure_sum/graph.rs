@@ -1,11 +1,11 @@
-//! Which parties share masks: a circulant graph, k-regular and k-connected.
+//! Graph of the parties that share masks: a circulant graph, k-regular and k-connected.
 //!
-//! The parties that take part stand in a circle, each linked to the k/2 next on either side (a Harary graph). It stays
-//! connected whichever k−1 parties are taken out (Harary 1962). That is what secrecy needs: if t < k parties collude
-//! with the receiver, the others are connected by masks that the colluders do not know, so that of the others'
-//! values they learn the sum and nothing else. No randomness and no probability of failure is involved.
+//! The parties that take part form a circle, each linked to the next k/2 on either side (a Harary graph). The
+//! graph stays connected if any k−1 parties are removed (Harary 1962), as secrecy requires. If t < k parties
+//! collude with the receiver, masks that the colluders do not know connect the others. The colluders then
+//! learn only the sum of the others' values. The graph needs no randomness and cannot fail by chance.
 
-/// A k-regular graph on n parties; complete where n <= k + 1.
+/// k-regular graph on n parties; complete if n <= k + 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaskGraph {
     parties: usize,
@@ -13,12 +13,12 @@ pub struct MaskGraph {
 }
 
 impl MaskGraph {
-    /// `degree` is rounded up to an even number.
+    /// Creates the graph; `degree` is rounded up to an even number.
     pub fn new(parties: usize, degree: usize) -> Self {
         Self { parties, reach: degree.max(2).div_ceil(2) }
     }
 
-    /// The parties that `party` shares masks with; all numbers are places in the circle.
+    /// Returns the parties that `party` shares masks with; all numbers are places in the circle.
     pub fn neighbours(self, party: usize) -> Vec<usize> {
         let n = self.parties;
         if 2 * self.reach + 1 >= n {
@@ -27,7 +27,8 @@ impl MaskGraph {
         (1..=self.reach).flat_map(|step| [(party + step) % n, (party + n - step) % n]).collect()
     }
 
-    /// How many colluding parties leave the others connected: as many as it has neighbours, less one.
+    /// Returns the number of colluding parties that leave the others connected: the number of neighbours
+    /// minus one.
     pub fn tolerates(self) -> usize {
         self.neighbours(0).len().saturating_sub(1)
     }
@@ -37,7 +38,7 @@ impl MaskGraph {
 mod tests {
     use super::*;
 
-    /// Whether the parties that `gone` does not name are connected.
+    /// Returns true if the parties outside `gone` are connected.
     fn connected(graph: MaskGraph, gone: u32) -> bool {
         let left: Vec<usize> = (0..graph.parties).filter(|party| gone >> party & 1 == 0).collect();
         let mut seen = 1u32 << left[0];

@@ -1,29 +1,29 @@
-//! What a mask is for.
+//! Identifier of a sum, which determines its masks.
 
 use sha2::{Digest, Sha256};
 
-/// Which sum a mask is for, and over what. A mask follows from all of it, so that a request that differs in anything
-/// gets another mask: two messages under one mask would show the difference of their values.
+/// Identifier of a sum and its inputs. A mask follows from all fields, so that a request that differs in any
+/// field gets another mask. Two messages under one mask would show the difference of their values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SumId<'a> {
-    /// The step.
+    /// Step of the session.
     pub round: u64,
-    /// Which tensor of the step.
+    /// Number of the tensor in the step.
     pub name: u32,
-    /// How often this sum has been tried before.
+    /// Number of earlier attempts at this sum.
     pub attempt: u32,
-    /// The parties that take part, ascending.
+    /// Parties that take part, ascending.
     pub active: &'a [usize],
-    /// What the sum is over: a digest of whatever the parties must agree on.
+    /// Digest of the inputs of the sum: of everything that the parties must agree on.
     pub over: [u8; 32],
-    /// Sums are taken modulo 2^bits.
+    /// Number of bits; sums are taken modulo 2^bits.
     pub bits: u32,
-    /// With how many others a party shares masks.
+    /// Number of other parties that each party shares masks with.
     pub degree: usize,
 }
 
 impl SumId<'_> {
-    /// SHA-256 of all of it, each part with its length.
+    /// Returns the SHA-256 digest of all fields, with the number of parties.
     pub(super) fn digest(&self) -> [u8; 32] {
         let mut hash = Sha256::new()
             .chain_update(b"fet secure sum, id, 2")

@@ -1,4 +1,4 @@
-//! One party of a secure sum: its keys, the masks it shares with others, and the mask of its own.
+//! Party of a secure sum: its keys, the masks that it shares with others, and its private mask.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,39 +16,40 @@ use super::id::SumId;
 use super::prf::{Opening, evaluate, opening, scalar};
 use super::word::Word;
 
-/// A party's public key.
+/// Public key of a party.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey(pub [u8; 32]);
 
-/// A party of a secure sum. `Debug` shows no secret; memory is cleared when it is dropped.
+/// Party of a secure sum. `Debug` shows no secret, and memory is cleared on drop.
 pub struct Member {
     index: usize,
     secret: StaticSecret,
-    /// The secret behind its own masks.
+    /// Secret behind the private masks.
     own: Zeroizing<Scalar>,
     public: PublicKey,
-    /// Keys shared with each other party; nothing at its own place.
+    /// Keys shared with each other party; `None` at the party's own place.
     keys: Vec<Option<Zeroizing<[u8; 32]>>>,
-    /// A digest of all that was agreed on.
+    /// Digest of everything that was agreed on.
     transcript: [u8; 32],
     /// Shares of the secrets behind other parties' masks.
     pub(super) backups: BTreeMap<usize, Zeroizing<Scalar>>,
 }
 
-/// Words that one thread masks at a time; a multiple of a ChaCha block.
+/// Number of words that one thread masks at a time; a multiple of a ChaCha block.
 const CHUNK: usize = 1 << 14;
-/// Bytes of mask that are made at a time.
+/// Number of mask bytes generated at a time.
 const BLOCK: usize = 1 << 12;
 
 impl Member {
-    /// Party `index`, with a secret drawn from `rng`: one for simulations and tests, unless it is the system's own.
+    /// Creates party `index` with a secret drawn from `rng`. Use it only for simulations and tests, unless
+    /// `rng` is the system's generator.
     pub fn new(index: usize, rng: &mut impl Rng) -> Self {
         let mut bytes = Zeroizing::new([0u8; 32]);
         rng.fill_bytes(&mut bytes[..]);
         Self::from_secret(index, *bytes)
     }
 
-    /// Party `index`, with 32 secret random bytes.
+    /// Creates party `index` from 32 secret random bytes.
     pub fn from_secret(index: usize, secret: [u8; 32]) -> Self {
         let secret = Zeroizing::new(secret);
         let own = Zeroizing::new(scalar(b"fet secure sum, own masks, 2", &secret[..]));
@@ -58,12 +59,13 @@ impl Member {
         Self { index, secret, own, public, keys, transcript, backups: BTreeMap::new() }
     }
 
-    /// What the others are told.
+    /// Returns the public key to send to the other parties.
     pub fn public(&self) -> PublicKey {
         self.public
     }
 
-    /// A digest of the context and of all keys that were agreed on: parties with the same one were told the same.
+    /// Returns a digest of the context and of all agreed keys: parties with the same digest received the same
+    /// keys.
     pub fn transcript(&self) -> &[u8; 32] {
         &self.transcript
     }
@@ -84,12 +86,12 @@ impl Member {
         self.keys.get(party).and_then(Option::as_deref).expect("keys were agreed on")
     }
 
-    /// Derives the keys shared with each of `all` parties, this one among them; with those that are not there it shares
-    /// none. `context` is what else all must agree on: parties that were told other keys, or another context, share no
-    /// key.
+    /// Derives the keys shared with each of `all` parties, which include this one. The party shares no key
+    /// with absent parties. `context` holds everything else that all parties must agree on: parties that
+    /// received different keys, or have another context, share no key.
     ///
     /// # Errors
-    /// The first party whose public key is of small order, as no honest party's is.
+    /// The first party whose public key is of small order, which an honest party's key never is.
     pub fn agree(&mut self, all: &[Option<PublicKey>], context: &[u8]) -> Result<(), usize> {
         let mut transcript = Sha256::new()
             .chain_update(b"fet secure sum, transcript, 2")
@@ -122,15 +124,16 @@ impl Member {
         Ok(())
     }
 
-    /// Masks `words` in place: by the masks that it shares with its neighbours among the active parties, which cancel in
-    /// the sum, and by one of its own, which the opening that it returns takes off ([`Member::opening`]).
+    /// Masks `words` in place with the masks that the party shares with its neighbours among the active
+    /// parties, which cancel in the sum, and with its private mask. The returned opening removes the private
+    /// mask ([`Member::opening`]).
     ///
     /// # Panics
     /// If the party does not take part, is alone, or has not agreed on keys with the others.
     pub fn mask<W: Word>(&self, words: &mut [W], id: &SumId<'_>) -> Opening {
         let active = id.active;
         let place = active.iter().position(|&party| party == self.index).expect("the party takes part");
-        assert!(active.len() >= 2, "a sum over one party is its value");
+        assert!(active.len() >= 2, "a sum over one party would reveal its value");
         let digest = id.digest();
         let pair = |other: usize| {
             let hash = Sha256::new().chain_update(b"fet secure sum, mask, 2");
@@ -147,20 +150,21 @@ impl Member {
         opening
     }
 
-    /// What takes this party's own mask off its message of one sum. Whoever has the openings of all messages learns the
-    /// sum: a party opens one attempt at a sum, and no other afterwards.
+    /// Returns the opening that removes this party's private mask from its message of one sum. A receiver
+    /// that has the openings of all messages learns the sum. A party therefore opens one attempt at a sum,
+    /// and no other afterwards.
     pub fn opening(&self, id: &SumId<'_>) -> Opening {
         opening(&evaluate(&self.own, id), id)
     }
 }
 
-/// Takes the parties' own masks off the sum of their messages.
+/// Removes the parties' private masks from the sum of their messages.
 pub fn unmask<W: Word>(sum: &mut [W], openings: &[Opening], bits: u32) {
     let masks: Vec<_> = openings.iter().map(|opening| (false, Zeroizing::new(opening.0))).collect();
     apply(sum, &masks, bits);
 }
 
-/// Adds the streams of some seeds, or subtracts them, modulo 2^bits.
+/// Adds or subtracts the streams of the seeds, modulo 2^bits.
 fn apply<W: Word>(words: &mut [W], masks: &[(bool, Zeroizing<[u8; 32]>)], bits: u32) {
     words.par_chunks_mut(CHUNK).enumerate().for_each(|(index, words)| {
         let mut bytes = [0u8; BLOCK];

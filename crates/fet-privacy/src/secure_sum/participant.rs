@@ -1,8 +1,9 @@
-//! A party of secure sums that answers as the proof requires, whatever the receiver asks.
+//! Party of secure sums that answers as the proof requires, whatever the receiver requests.
 //!
-//! It masks a sum of a round once for each attempt, each over fewer parties than the last and over a [`quorum`] of those that
-//! the round has; it opens one attempt at a sum, the last that it sent; and it computes what others' shares make of that attempt,
-//! and of no other. It knows nothing of rows, schedules or mechanisms: who calls it admits requests first.
+//! A participant masks a sum of a round once for each attempt. Each attempt is over fewer parties than the
+//! last, and over a [`quorum`] of the parties of the round. The participant opens one attempt at a sum, the
+//! last that it sent. It computes the values of other parties' key shares for that attempt, and for no other.
+//! It is independent of rows, schedules and mechanisms: its caller must admit requests first.
 
 use std::collections::BTreeSet;
 
@@ -16,17 +17,17 @@ use super::quorum::quorum;
 use super::word::Word;
 use crate::identity::{Identity, Signature};
 
-/// A party's side of a session of secure sums.
+/// State of a party in a session of secure sums.
 #[derive(Debug)]
 pub struct Participant {
     agreement: Agreement,
-    /// Its last message.
+    /// Last message that the party sent.
     sent: Option<Sent>,
-    /// The sums, by round and tensor, that it has sent a message for.
+    /// Sums, by round and tensor, for which the party has sent a message.
     seen: BTreeSet<(u64, u32)>,
 }
 
-/// A message that has left.
+/// Message that the party has sent.
 #[derive(Debug)]
 struct Sent {
     round: u64,
@@ -41,28 +42,29 @@ struct Sent {
 }
 
 impl Participant {
-    /// Party `index` with 32 secret random bytes, fresh in each session.
+    /// Creates party `index` from 32 secret random bytes, fresh in each session.
     pub fn new(index: usize, secret: [u8; 32], terms: Terms) -> Self {
         let agreement = Agreement::new(Member::from_secret(index, secret), terms);
         Self { agreement, sent: None, seen: BTreeSet::new() }
     }
 
-    /// Its public key, signed, with two numbers that the other parties learn past the relay.
+    /// Returns the party's signed public key, with two numbers for the other parties that the relay cannot
+    /// change.
     pub fn signed_key(&self, identity: &Identity, numbers: [u64; 2]) -> SignedKey {
         self.agreement.signed_key(identity, numbers)
     }
 
-    /// Agrees on keys with these parties, ascending and itself among them, once in a session.
+    /// Agrees on keys with these parties, ascending and including this one, once per session.
     ///
     /// # Errors
-    /// If they are fewer than its policy and the collusion that is provided for allow, if a key is not signed by its party,
-    /// or if its own is not the one that it made.
+    /// If there are fewer parties than the participant's policy and the tolerated collusion allow, if a key
+    /// lacks its party's signature, or if the participant's own key is not the one that it made.
     pub fn agree(&mut self, keys: &[(usize, SignedKey)], identity: &Identity) -> Result<Agreed, SumError> {
         self.agreement.agree(keys, identity)
     }
 
-    /// Takes the signatures of all parties under the keys that they were told, and the share that each of the others sealed for
-    /// this one. Before that it takes part in no sum.
+    /// Accepts the signatures of all parties under the keys that they received, and the share that each of
+    /// the others sealed for this one. Before that, the participant takes part in no sum.
     pub fn confirm(
         &mut self,
         sealed: &[(usize, &[u8])],
@@ -71,17 +73,19 @@ impl Participant {
         self.agreement.confirm(sealed, signatures)
     }
 
-    /// What all parties of the session signed: no two sessions have the same. Zeros before keys are agreed on.
+    /// Returns the transcript that all parties of the session signed, which is unique to the session. Returns
+    /// zeros before keys are agreed on.
     pub fn transcript(&self) -> &[u8; 32] {
         self.agreement.member.transcript()
     }
 
-    /// The parties that keys were agreed on with; none before.
+    /// Returns the parties of the key agreement, or an empty slice before the agreement.
     pub fn parties(&self) -> &[usize] {
         &self.agreement.parties
     }
 
-    /// Refuses an attempt before keys are confirmed, or over too few of the `scheduled` parties, which all know that the round has.
+    /// Refuses an attempt before keys are confirmed, or over too few of the `scheduled` parties of the round,
+    /// which all parties know.
     pub fn check_quorum(&self, active: &[usize], scheduled: &[usize]) -> Result<(), SumError> {
         let Agreement { terms, parties, confirmed, .. } = &self.agreement;
         if !confirmed {
@@ -90,16 +94,17 @@ impl Participant {
         let of = scheduled.iter().filter(|party| parties.binary_search(party).is_ok()).count();
         let needed = quorum(of, terms.colluding).max(terms.least);
         if active.len() < needed {
-            return Err(SumError::TooFew { what: "a secret sum of the round", found: active.len(), needed });
+            return Err(SumError::TooFew { what: "a secure sum of the round", found: active.len(), needed });
         }
         Ok(())
     }
 
-    /// Masks `words` in place for an attempt at a sum; the commitment goes with them.
+    /// Masks `words` in place for an attempt at a sum. The receiver needs the returned commitment with the
+    /// words.
     ///
     /// # Errors
-    /// Before keys are confirmed; if the attempt is not over a quorum of the `scheduled` parties; if it is not the next at its sum;
-    /// if those that may collude could part the others.
+    /// If keys are not confirmed, if the attempt is not over a quorum of the `scheduled` parties, if it is
+    /// not the next attempt at its sum, or if the parties that may collude could disconnect the others.
     pub fn mask<W: Word>(
         &mut self,
         words: &mut [W],
@@ -139,7 +144,7 @@ impl Participant {
         Ok(opening.commitment())
     }
 
-    /// Takes its own mask off its last message of a sum; that sum's other attempts stay masked for ever.
+    /// Opens the party's last message of a sum. All other attempts at that sum stay masked forever.
     pub fn open(&mut self, round: u64, attempt: u32) -> Result<Opening, SumError> {
         let sent = self.sent.as_mut().filter(|sent| (sent.round, sent.attempt) == (round, attempt));
         let sent = sent.ok_or(SumError::NotSent { attempt })?;
@@ -147,7 +152,8 @@ impl Participant {
         Ok(sent.opening)
     }
 
-    /// What its share makes of the attempt that it has opened last, in the place of a `party` that took part and vanished.
+    /// Returns the value of the participant's key share for the last attempt that it opened, in place of a
+    /// `party` that took part and dropped out.
     pub fn reveal(&self, round: u64, attempt: u32, party: usize) -> Result<Evaluation, SumError> {
         let fits = |sent: &&Sent| (sent.round, sent.attempt, sent.opened) == (round, attempt, true);
         let sent = self.sent.as_ref().filter(fits).ok_or(SumError::NotSent { attempt })?;

@@ -1,10 +1,12 @@
-//! How many parties make a sum, and open a vanished party's mask: so many that any two such sets share an honest party.
+//! Number of parties that make a sum, and that open the mask of a party that dropped out. Any two such sets
+//! share an honest party.
 
-/// So many of `parties`, of which up to `colluding` may collude with the receiver, answer an attempt at a sum, and so many
-/// open a mask in the place of a party that vanished: ⌊(n+t)/2⌋ + 1, and at least t + 2.
+/// Returns the number of `parties`, at most `colluding` of which collude with the receiver, that must answer
+/// an attempt at a sum: ⌊(n+t)/2⌋ + 1, and at least t + 2. The same number opens a mask in place of a party
+/// that dropped out.
 ///
-/// Two sets of so many have more than t parties in common, so that one of these is honest, and an honest party opens one
-/// attempt at a sum.
+/// Two sets of this size have more than t parties in common. At least one of these is honest, and an honest
+/// party opens one attempt at a sum.
 pub fn quorum(parties: usize, colluding: usize) -> usize {
     let half = parties.saturating_add(colluding) / 2;
     half.saturating_add(1).max(colluding.saturating_add(2))
@@ -19,11 +21,14 @@ mod tests {
         for parties in 2..=64 {
             for colluding in 0..=parties - 2 {
                 let quorum = quorum(parties, colluding);
-                assert!(quorum <= parties, "all together are enough: {parties}, {colluding}");
+                assert!(quorum <= parties, "all parties together suffice: {parties}, {colluding}");
                 assert!(2 * quorum > parties + colluding, "{parties}, {colluding}");
-                assert!(2 * (quorum - 1) <= parties + colluding || quorum == colluding + 2, "the least such");
+                assert!(
+                    2 * (quorum - 1) <= parties + colluding || quorum == colluding + 2,
+                    "the smallest such number"
+                );
             }
         }
-        assert_eq!(quorum(usize::MAX, usize::MAX), usize::MAX, "a wrong setting is no overflow");
+        assert_eq!(quorum(usize::MAX, usize::MAX), usize::MAX, "a wrong setting does not overflow");
     }
 }

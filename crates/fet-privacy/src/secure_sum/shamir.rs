@@ -1,23 +1,24 @@
 //! Shares of a scalar (Shamir 1979) over the field of the group's order.
 //!
-//! Own code: a dozen lines on the arithmetic of `curve25519-dalek`, where a crate would bring an abstraction over curves and
-//! tie us to its version of that arithmetic. The shares of bytes that other crates make cannot be used: shares must be scalars of
-//! the group, so that values can be computed from them.
+//! The implementation is a dozen lines on the arithmetic of `curve25519-dalek`. A crate would add an
+//! abstraction over curves and tie us to its version of that arithmetic. Crates that share bytes do not fit:
+//! shares must be scalars of the group, so that values can be computed from them.
 
 use curve25519_dalek::scalar::Scalar;
 
-/// The place of a party (from 0) on the polynomial; the secret is at 0.
+/// Returns the place of a party (from 0) on the polynomial; the secret is at 0.
 pub(super) fn place(party: usize) -> Scalar {
     Scalar::from(party as u64 + 1)
 }
 
-/// The share of a party: the polynomial of these coefficients, the secret first, at its place.
+/// Returns the share of a party: the value of the polynomial at its place. The secret is the first
+/// coefficient.
 pub(super) fn share(coefficients: &[Scalar], party: usize) -> Scalar {
     let x = place(party);
     coefficients.iter().rev().fold(Scalar::ZERO, |sum, coefficient| sum * x + coefficient)
 }
 
-/// The factors by which the values of `parties`, all different, give the value at `x` (Lagrange).
+/// Returns the Lagrange weights that combine the values of `parties`, all different, to the value at `x`.
 pub(super) fn weights(parties: &[usize], x: Scalar) -> Vec<Scalar> {
     let places: Vec<Scalar> = parties.iter().map(|&party| place(party)).collect();
     let product = |of: usize, from: Scalar| {
@@ -44,7 +45,7 @@ mod tests {
             assert_eq!(value(&parties, Scalar::ZERO), Scalar::from(7u64));
             assert_eq!(value(&parties, place(6)), share(&coefficients, 6));
         }
-        // Two shares fit every secret: through them and any value at 0 goes one polynomial.
+        // Two shares fit every secret: one polynomial goes through them and any value at 0.
         assert_ne!(value(&[0, 1], Scalar::ZERO), Scalar::from(7u64));
     }
 }

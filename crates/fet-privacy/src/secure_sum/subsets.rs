@@ -1,19 +1,22 @@
-//! Which shares to leave out when some may be wrong: few choices that are sure to leave out a stated number of wrong ones.
+//! Choice of shares to leave out if some may be wrong: a few choices that together leave out any given number
+//! of wrong shares.
 //!
-//! With m shares of which τ are needed, m−τ can be left out. To leave out any e wrong ones, the shares are cut into blocks of
-//! ⌊(m−τ)/e⌋: the wrong ones lie in e blocks at most, so that one choice of e blocks leaves all of them out. That is far fewer choices
-//! than sets of τ shares: 35 for 3 wrong ones of 99.
+//! If τ of m shares are needed, m−τ can be left out. To leave out any e wrong ones, the shares are cut into
+//! blocks of ⌊(m−τ)/e⌋. The wrong shares lie in at most e blocks, so that one choice of e blocks leaves out
+//! all of them. That is far fewer choices than sets of τ shares: 35 for 3 wrong ones of 99.
 
-/// The most choices that are tried for one number of wrong shares.
+/// Maximum number of choices for one number of wrong shares.
 const MOST: usize = 1_024;
 
-/// For up to how many wrong ones among `count` shares, of which `needed` are used, a choice without them is tried.
+/// Returns the maximum number of wrong shares that the choices of `needed` among `count` shares are sure to
+/// leave out.
 pub fn withstands(count: usize, needed: usize) -> usize {
     let spare = count.saturating_sub(needed);
     (1..=spare).take_while(|&wrong| choices(blocks(count, spare, wrong), wrong) <= MOST).count()
 }
 
-/// The choices of `needed` of `count` shares that are tried, in their order: those for one wrong share, for two, and so on.
+/// Returns the choices of `needed` of `count` shares, in the order of trial: first for no wrong share, then
+/// for one, and so on.
 pub(super) fn subsets(count: usize, needed: usize) -> impl Iterator<Item = Vec<usize>> {
     let spare = count.saturating_sub(needed);
     (0..=withstands(count, needed)).flat_map(move |wrong| {
@@ -27,7 +30,8 @@ fn blocks(count: usize, spare: usize, wrong: usize) -> usize {
     spare.checked_div(wrong).map_or(0, |size| count.div_ceil(size))
 }
 
-/// How many ways there are to choose `chosen` of `of`; no more than a limit above [`MOST`] is counted exactly.
+/// Returns the number of ways to choose `chosen` of `of`. The count is exact only up to a limit above
+/// [`MOST`].
 fn choices(of: usize, chosen: usize) -> usize {
     (0..chosen)
         .try_fold(1usize, |ways, done| {
@@ -37,7 +41,7 @@ fn choices(of: usize, chosen: usize) -> usize {
         .unwrap_or(usize::MAX)
 }
 
-/// All ways to choose `chosen` of the numbers below `of`, each ascending.
+/// Returns all ways to choose `chosen` of the numbers below `of`, each ascending.
 fn combinations(of: usize, chosen: usize) -> impl Iterator<Item = Vec<usize>> {
     let first = (chosen <= of).then(|| (0..chosen).collect::<Vec<usize>>());
     std::iter::successors(first, move |last| {
@@ -53,7 +57,8 @@ fn combinations(of: usize, chosen: usize) -> impl Iterator<Item = Vec<usize>> {
 mod tests {
     use super::*;
 
-    /// Every set of as many wrong shares as are withstood is left out by some choice, and no choice has too few shares.
+    /// For every set of wrong shares of a withstood size, some choice leaves out the set. No choice has too
+    /// few shares.
     #[test]
     fn some_choice_leaves_out_every_set_of_so_many_wrong_shares() {
         for (count, needed) in [(3, 2), (4, 3), (5, 3), (6, 4), (7, 4), (9, 5), (12, 7), (3, 3), (15, 8)] {

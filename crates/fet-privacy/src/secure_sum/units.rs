@@ -1,39 +1,41 @@
-//! Fixed point: how many units a real number is, and how many bits a sum of them needs.
+//! Fixed point: units per real number, and the number of bits that a sum of units needs.
 
 use super::word::Word;
 use crate::noise::REACH;
 
-/// The fixed-point form of one sum. All parties compute the same from what they all know.
+/// Fixed-point form of one sum. All parties compute the same form from common knowledge.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Units {
-    /// Units per 1; a power of two, so that floats carry the change of form exactly.
+    /// Units per 1; a power of two, so that floats convert exactly.
     pub scale: f64,
-    /// The modulus is 2^bits.
+    /// Number of bits; the modulus is 2^bits.
     pub bits: u32,
 }
 
-/// Values that a modulus has no room for.
+/// Values that do not fit the modulus.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error(
-    "sums up to {bound:.3e} with noise of {noise:.3e} need {needed} bits at {scale} units per 1; there are {bits}"
+    "sums up to {bound:.3e} with noise of {noise:.3e} need {needed} bits at {scale} units per 1; only {bits} are available"
 )]
 pub struct BudgetError {
-    /// The largest sum without noise, in absolute value.
+    /// Largest sum without noise, in absolute value.
     pub bound: f64,
-    /// The standard deviation of the noise on the sum.
+    /// Standard deviation of the noise on the sum.
     pub noise: f64,
     /// Units per 1.
     pub scale: f64,
-    /// How many bits are needed.
+    /// Number of bits needed.
     pub needed: u32,
-    /// How many there are.
+    /// Number of bits available.
     pub bits: u32,
 }
 
 impl Units {
-    /// `scale` units per 1 in sums whose absolute value is at most `bound` before noise of deviation `noise`.
+    /// Creates the form with `scale` units per 1, for sums whose absolute value is at most `bound` before
+    /// noise of deviation `noise`.
     ///
-    /// A sum fits if bound and [`REACH`] deviations fit: noise goes farther with probability below 2^-130 a value.
+    /// A sum fits if the bound and [`REACH`] deviations fit. Noise goes farther with probability below 2^-130
+    /// per value.
     pub fn new(scale: f64, bits: u32, bound: f64, noise: f64) -> Result<Self, BudgetError> {
         let needed = bits_needed((bound + REACH * noise) * scale);
         if needed > bits {
@@ -42,7 +44,7 @@ impl Units {
         Ok(Self { scale, bits })
     }
 
-    /// The finest scale, up to 2^`most`, at which the sum fits.
+    /// Returns the form with the finest scale, up to 2^`most`, at which the sum fits.
     pub fn finest(bits: u32, bound: f64, most: i32) -> Result<Self, BudgetError> {
         let fits = |power: &i32| bits_needed(bound * 2f64.powi(*power)) <= bits;
         let power = (0..=most).rev().find(fits);
@@ -50,28 +52,28 @@ impl Units {
         power.map(|power| Self { scale: 2f64.powi(power), bits }).ok_or(error)
     }
 
-    /// The nearest number of units, towards zero: a clipped vector stays as short as it was.
+    /// Returns the number of units, rounded towards zero: a clipped vector never becomes longer.
     pub fn quantise(&self, value: f32) -> i64 {
         (f64::from(value) * self.scale) as i64
     }
 
-    /// The nearest number of units.
+    /// Returns the nearest number of units.
     pub fn round(&self, value: f32) -> i64 {
         (f64::from(value) * self.scale).round() as i64
     }
 
-    /// The real numbers that a sum's words stand for.
+    /// Returns the real numbers that correspond to the words of a sum.
     pub fn values<W: Word>(&self, words: &[W]) -> Vec<f32> {
         words.iter().map(|word| self.value(word.to_signed(self.bits)) as f32).collect()
     }
 
-    /// The real number of so many units.
+    /// Returns the real number that corresponds to a number of units.
     pub fn value(&self, units: i64) -> f64 {
         units as f64 / self.scale
     }
 }
 
-/// How many bits hold every integer of absolute value at most `most`, with its sign.
+/// Returns the number of bits that hold every integer of absolute value at most `most`, with its sign.
 fn bits_needed(most: f64) -> u32 {
     ((most.ceil() + 1.0).log2().ceil() as u32).saturating_add(1)
 }

@@ -1,27 +1,27 @@
-//! Integers modulo 2^b as messages hold them.
+//! Integers modulo 2^b, as stored in messages.
 
-/// An unsigned word of 32 or 64 bits.
+/// Unsigned word of 32 or 64 bits.
 pub trait Word: Copy + Send + Sync + PartialEq + std::fmt::Debug + 'static {
-    /// How many bits it has.
+    /// Number of bits.
     const BITS: u32;
-    /// How many bytes it has.
+    /// Number of bytes.
     const BYTES: usize;
-    /// The low bits of `value`.
+    /// Returns the low bits of `value`.
     fn from_signed(value: i64) -> Self;
-    /// The value in −2^{bits−1}..2^{bits−1} that is congruent to the word modulo 2^bits.
+    /// Returns the value in −2^{bits−1}..2^{bits−1} that is congruent to the word modulo 2^bits.
     fn to_signed(self, bits: u32) -> i64;
-    /// The word of little-endian bytes.
+    /// Creates a word from little-endian bytes.
     ///
     /// # Panics
-    /// If there are not [`Word::BYTES`] of them.
+    /// If the number of bytes is not [`Word::BYTES`].
     fn from_bytes(bytes: &[u8]) -> Self;
-    /// The sum modulo the word's own 2^BITS.
+    /// Returns the sum modulo 2^BITS.
     #[must_use]
     fn plus(self, other: Self) -> Self;
-    /// The difference modulo the word's own 2^BITS.
+    /// Returns the difference modulo 2^BITS.
     #[must_use]
     fn minus(self, other: Self) -> Self;
-    /// The word modulo 2^bits.
+    /// Returns the word modulo 2^bits.
     #[must_use]
     fn low(self, bits: u32) -> Self;
 }
@@ -42,7 +42,7 @@ macro_rules! word {
             }
 
             fn from_bytes(bytes: &[u8]) -> Self {
-                Self::from_le_bytes(bytes.try_into().expect("as many bytes as the word has"))
+                Self::from_le_bytes(bytes.try_into().expect("one word's bytes"))
             }
 
             fn plus(self, other: Self) -> Self {
@@ -74,6 +74,6 @@ mod tests {
             assert_eq!(u64::from_signed(value).low(bits).to_signed(bits), value, "{value} {bits}");
         }
         assert_eq!(u64::from_signed(i64::MIN).to_signed(64), i64::MIN);
-        assert_eq!(u32::from_signed(128).low(8).to_signed(8), -128, "what does not fit wraps");
+        assert_eq!(u32::from_signed(128).low(8).to_signed(8), -128, "larger values wrap around");
     }
 }

@@ -1,16 +1,17 @@
-//! Lower bounds of ε from tests that an adversary can run, with no code of the accountant's.
+//! Lower bounds on ε from tests that an adversary can run, independent of the accountant's code.
 //!
-//! Whatever the outcomes, P(E) <= e^ε Q(E) + δ for every event E, so that each event gives ε >= log((P(E) − δ)/Q(E)). Two
-//! kinds of events whose probabilities are sums or products of normal tails:
+//! For any outcomes, P(E) <= e^ε Q(E) + δ for every event E, so that each event gives ε >= log((P(E) −
+//! δ)/Q(E)). Two kinds of events have probabilities that are sums or products of normal tails:
 //!
-//! - the sum of T' <= T outcomes exceeds t: it is N(k, T'σ²) with k ~ Bin(T', q), against N(0, T'σ²);
-//! - the largest of T outcomes exceeds t.
+//! - The sum of T' <= T outcomes exceeds t: it is N(k, T'σ²) with k ~ Bin(T', q), against N(0, T'σ²).
+//! - The largest of T outcomes exceeds t.
 //!
-//! The complements serve for the other direction. Without sampling the first kind is optimal, and the bound exact.
+//! Their complements bound the other direction. Without sampling, the first kind is optimal and the bound is
+//! exact.
 
 use std::f64::consts::{PI, SQRT_2};
 
-/// The largest lower bound found.
+/// Returns the largest lower bound found.
 pub(crate) fn epsilon(rate: f64, noise: f64, steps: u64, delta: f64) -> f64 {
     let mut most = largest(rate, noise, steps as f64, delta);
     for count in if steps > 1 { vec![1, steps] } else { vec![1] } {
@@ -19,7 +20,7 @@ pub(crate) fn epsilon(rate: f64, noise: f64, steps: u64, delta: f64) -> f64 {
     most
 }
 
-/// log(1 − Φ(x)).
+/// Returns log(1 − Φ(x)).
 fn log_above(x: f64) -> f64 {
     if x < -1.0 {
         return (-0.5 * libm::erfc(-x / SQRT_2)).ln_1p();
@@ -31,13 +32,14 @@ fn log_above(x: f64) -> f64 {
     -0.5 * x * x - x.ln() - 0.5 * (2.0 * PI).ln() + (-y * (1.0 - 3.0 * y * (1.0 - 5.0 * y))).ln_1p()
 }
 
-/// log((e^hit − δ)/e^miss), or nothing.
+/// Returns log((e^hit − δ)/e^miss), or 0 if it gives no bound.
 fn betrayed(hit: f64, miss: f64, delta: f64) -> f64 {
     let left = -(delta.ln() - hit).exp_m1();
     if left > 1e-6 && miss > f64::NEG_INFINITY { hit + left.ln() - miss } else { 0.0 }
 }
 
-/// The largest value of a function on an interval, about: every value of it is a bound.
+/// Returns the approximate maximum of a function on an interval. Every value of the function is a valid
+/// bound.
 fn search(low: f64, high: f64, value: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high, mut most) = (low, high, 0.0f64);
     for points in [48, 12, 12, 12] {
@@ -60,12 +62,14 @@ fn log_sum(terms: impl Iterator<Item = f64> + Clone) -> f64 {
     }
 }
 
-/// By the largest of `steps` outcomes.
+/// Returns the bound from the largest of `steps` outcomes.
 fn largest(rate: f64, noise: f64, steps: f64, delta: f64) -> f64 {
-    // The logs of the probabilities that some outcome is above t and that none is, from those of one outcome.
+    // Computes the log probabilities that some outcome is above t and that none is, from those of one
+    // outcome.
     let all = |above: f64, below: f64| {
         let none = steps * if above < -1.0 { (-above.exp()).ln_1p() } else { below };
-        // Where it is rare the sum is above it, by next to nothing.
+        // If an outcome above t is rare, the sum of the probabilities exceeds the exact value only
+        // negligibly.
         let some = if steps.ln() + above < -25.0 { steps.ln() + above } else { (-none.exp_m1()).ln() };
         (some, none)
     };
@@ -79,8 +83,8 @@ fn largest(rate: f64, noise: f64, steps: f64, delta: f64) -> f64 {
     search(-40.0 * noise, 1.0 + 40.0 * noise, both)
 }
 
-/// By the sum of `count` outcomes. Several k are one group that counts as its least k: sums get smaller by that, in the
-/// mixture alone, which makes both events tell less.
+/// Returns the bound from the sum of `count` outcomes. Several k form one group that counts as its smallest
+/// k. This makes sums smaller, in the mixture only, and weakens both events.
 fn sum(rate: f64, noise: f64, count: f64, delta: f64) -> f64 {
     let deviation = noise * count.sqrt();
     let groups = Groups::new(count, rate);
@@ -96,13 +100,13 @@ fn sum(rate: f64, noise: f64, count: f64, delta: f64) -> f64 {
     search(low, high, above).max(search(low, high, below))
 }
 
-/// Bin(n, q) in groups: (least k, log of a mass that the group has at least, the same at most).
+/// Bin(n, q) in groups: (smallest k, log of a lower bound on the mass of the group, log of an upper bound).
 struct Groups {
     each: Vec<(f64, f64, f64)>,
     last: f64,
 }
 
-/// Groups at most.
+/// Maximum number of groups.
 const GROUPS: f64 = 160.0;
 
 impl Groups {
@@ -125,7 +129,7 @@ impl Groups {
             each.push((k, size + ends.0.min(ends.1), size + peak));
             k += width;
         }
-        // What is left out on either side, by Chernoff's bound; it counts at most, and never at least.
+        // Mass left out on either side, by Chernoff's bound; it counts in the upper bound only.
         if first > 0.0 {
             each.push((0.0, f64::NEG_INFINITY, -n * divergence(first / n, q)));
         }
@@ -144,7 +148,7 @@ fn divergence(a: f64, b: f64) -> f64 {
         + if a == 1.0 { 1.0 - b } else { 0.0 }
 }
 
-/// x log(x/y) + y − x, without cancellation.
+/// Returns x log(x/y) + y − x, without cancellation.
 fn deviance(x: f64, y: f64) -> f64 {
     let part = (x - y) / y;
     if part.abs() > 0.1 {
@@ -159,7 +163,7 @@ fn deviance(x: f64, y: f64) -> f64 {
     y * sum
 }
 
-/// log of the binomial's mass at k (Loader 2000).
+/// Returns the log of the binomial's mass at k (Loader 2000).
 fn log_mass(n: f64, q: f64, k: f64) -> f64 {
     if k == 0.0 {
         return n * (-q).ln_1p();
@@ -178,7 +182,7 @@ fn log_mass(n: f64, q: f64, k: f64) -> f64 {
         + 0.5 * (n / (2.0 * PI * k * (n - k))).ln()
 }
 
-/// Sums over all k and over all outcomes of a small case.
+/// Compares with sums over all k and over all outcomes of a small case.
 #[test]
 fn the_groups_hold_the_binomial() {
     for (n, q) in [(1.0, 0.3), (20.0, 0.01), (150.0, 0.7), (1e4, 1e-3), (1e6, 0.4), (1e12, 1e-3)] {
@@ -195,7 +199,7 @@ fn the_groups_hold_the_binomial() {
     assert!((log_mass(30.0, 0.3, 15.0) - expected).abs() < 1e-13);
 }
 
-/// Without sampling the bound is ε itself (figures of the analytic Gaussian mechanism).
+/// Without sampling, the bound equals ε (figures of the analytic Gaussian mechanism).
 #[test]
 fn the_bound_is_exact_without_sampling() {
     for (noise, steps, expected) in [(1.0, 1, 4.377178), (4.0, 100, 13.206712), (10.0, 100, 4.377178)] {

@@ -1,5 +1,5 @@
-//! The accountant over its whole domain: never below what a test betrays, never above what another bound allows, and
-//! never less for a run that gives away more.
+//! Tests the accountant over its whole domain. A figure is never below the lower bound of a test, never above
+//! another upper bound, and never smaller for a run that reveals more.
 
 mod lower;
 
@@ -25,7 +25,8 @@ impl Setting {
     }
 }
 
-/// Log-uniform over the domain, each value at an end of it one time in sixteen; half of all settings are where runs are.
+/// Draws settings log-uniformly over the domain, each value at an end of it one time in sixteen. Half of the
+/// settings are in the range of real runs.
 fn settings(count: usize, seed: u64) -> Vec<Setting> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut draw = |low: f64, high: f64| match rng.random_range(0..32) {
@@ -47,12 +48,12 @@ fn settings(count: usize, seed: u64) -> Vec<Setting> {
     (0..count).map(&mut setting).collect()
 }
 
-/// How many settings the sweep takes; `FET_SETTINGS` sets another number.
+/// Returns the number of settings in the sweep; `FET_SETTINGS` changes it.
 fn sweep() -> usize {
     std::env::var("FET_SETTINGS").ok().and_then(|count| count.parse().ok()).unwrap_or(1_000)
 }
 
-/// No two bounds are computed to more digits than these: relative, and absolute.
+/// Relative and absolute precision to which bounds are compared.
 const ROUNDING: f64 = 1e-9;
 
 #[test]
@@ -76,7 +77,7 @@ fn no_figure_is_below_what_a_test_betrays_or_above_another_bound() {
     let share = |what: fn(&(f64, f64, Duration)) -> bool| {
         rows.iter().filter(|row| what(row)).count() as f64 / rows.len() as f64
     };
-    // The bounds would see a figure that is wrong: they say something, and often not much less than the figure.
+    // The bounds can detect a wrong figure: they are above 0, and often not much below the figure.
     assert!(share(|row| row.1 > 1e-3) > 0.5, "{}", share(|row| row.1 > 1e-3));
     assert!(share(|row| row.1 > 1e-3 && row.1 > 0.8 * row.0) > 0.3, "{}", share(|row| row.1 > 0.8 * row.0));
     let slowest = rows.iter().map(|row| row.2).max().expect("rows");
@@ -92,8 +93,8 @@ fn no_figure_is_below_what_a_test_betrays_or_above_another_bound() {
     }
 }
 
-/// A run that gives away more never costs less: by more than the grid's own looseness, a thousandth of ε at least a
-/// thousandth.
+/// A run that reveals more never costs less, up to the looseness of the grid: a thousandth of ε, and at least
+/// a thousandth.
 #[test]
 fn less_noise_more_releases_a_higher_rate_or_a_smaller_delta_never_cost_less() {
     let settings = settings(sweep() / 10, 2);
@@ -113,7 +114,7 @@ fn less_noise_more_releases_a_higher_rate_or_a_smaller_delta_never_cost_less() {
     });
 }
 
-/// Every combination of ends, and values just inside: a figure, and not below the lower bound.
+/// Every combination of ends, and values just inside, has a figure that is not below the lower bound.
 #[test]
 fn the_corners_of_the_domain_have_figures() {
     let mut all = Vec::new();
@@ -139,14 +140,14 @@ fn the_corners_of_the_domain_have_figures() {
     });
 }
 
-/// The settings at which a bound that is no number once passed for 0.
+/// Settings for which a NaN bound once counted as 0.
 #[test]
 fn no_number_is_not_a_small_number() {
     for (rate, noise, steps) in
         [(0.9, 0.01, 100_000_000), (0.5, 0.01, 1_000_000_000), (0.99, 0.02, 900_000_000)]
     {
         let account = Setting { rate, noise, steps, delta: 1e-5 }.account();
-        // Each release with the record makes a loss of about 1/2σ².
+        // Each release with the record causes a loss of about 1/2σ².
         let typical = rate * steps as f64 / (2.0 * noise * noise);
         assert!(account.pld > 0.9 * typical && account.pld < 1.3 / rate * typical, "{account:?}, {typical}");
     }

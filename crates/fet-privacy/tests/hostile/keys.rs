@@ -1,21 +1,23 @@
-//! A relay that does not relay: keys of its own, keys of an earlier session, other sets for other parties, shares for others.
+//! A dishonest relay: it sends its own keys, keys of an earlier session, different sets to different parties,
+//! and shares to the wrong parties.
 
 use fet_privacy::secure_sum::{Agreed, BackupError, Participant, SEALED_SHARE, SignedKey, SumError};
 
 use crate::room::{Id, for_party, identity, introduce, keys, secret, strangers, terms};
 
-/// Whether a party masks anything.
+/// Returns true if the party masks its values.
 fn sends(participant: &mut Participant, active: &[usize]) -> bool {
     let id = Id { round: 0, attempt: 0, active: active.to_vec(), over: 0 };
     participant.mask(&mut [0u32; 3], &id.sum(8), active).is_ok()
 }
 
-/// Every pair of sets that two parties may be told: the sum starts only where all of a set were told the same.
+/// Tries every pair of sets that a relay may name to two parties: the sum starts only if all parties of a set
+/// received the same set.
 #[test]
 fn parties_that_were_told_different_sets_send_nothing() {
     let (mut started, mut stopped) = (0, 0);
     for parties in 2..=5usize {
-        // Party 0 is told one set, all others another.
+        // Party 0 receives one set, and all others receive another.
         for (one, other) in
             (0u32..1 << parties).flat_map(|one| (0u32..1 << parties).map(move |other| (one, other)))
         {
@@ -51,7 +53,7 @@ fn parties_that_were_told_different_sets_send_nothing() {
     assert!(started > 100 && stopped > 1_000, "{started}, {stopped}");
 }
 
-/// What each party answers to these keys, and then to what the others answered.
+/// Returns each party's answer to these keys, and then to the answers of the others.
 fn introduced(participants: &mut [Participant], keys: &[(usize, SignedKey)]) -> Vec<Result<(), SumError>> {
     let mut agreed = Vec::new();
     for (party, participant) in participants.iter_mut().enumerate() {
@@ -74,14 +76,15 @@ fn introduced(participants: &mut [Participant], keys: &[(usize, SignedKey)]) -> 
     participants.iter_mut().enumerate().map(confirm).collect()
 }
 
-/// A key in the place of another: every party sees that its owner did not sign it.
+/// A relay replaces a key: every party detects that the owner did not sign the new key.
 #[test]
 fn a_key_in_the_middle_is_refused_by_every_party() {
     for parties in [2, 3, 8, 128] {
         let mut all = strangers(parties, 0, 1);
         let honest = keys(&all);
         let relay = Participant::new(1, secret(1, 9), terms(parties, 0));
-        // Signed by the relay, by the party for another key, by the party for another place, by the party with other numbers.
+        // Signed by the relay; signed by the party for another key; signed for another party; signed by the
+        // party with other numbers.
         let own = relay.signed_key(&identity(200), [0, 0]);
         let forged = SignedKey { signature: honest[1].1.signature, ..own };
         let renumbered = SignedKey { numbers: [9, 9], ..honest[1].1 };
@@ -91,18 +94,19 @@ fn a_key_in_the_middle_is_refused_by_every_party() {
             for (party, participant) in all.iter_mut().enumerate() {
                 let refused = participant.agree(&keys, &identity(party));
                 assert_eq!(refused, Err(SumError::Unsigned { party: 2 }), "party {party} of {parties}");
-                assert!(!sends(participant, &[0, 1]), "it has agreed on nothing");
+                assert!(!sends(participant, &[0, 1]), "no key agreement took place");
             }
         }
-        // Nothing is spoiled: the honest keys are taken, once.
+        // The refusals leave the parties unchanged: they accept the honest keys, once.
         introduce(&mut all);
         assert_eq!(all[0].agree(&honest, &identity(0)), Err(SumError::AgreedAlready));
         assert!(sends(&mut all[0], &(0..parties).collect::<Vec<_>>()));
     }
 }
 
-/// A key of an earlier session of the same settings bears a good signature. Its party holds another now, and signs no transcript
-/// without it; what it signed in the earlier session is of another transcript. The session ends and nothing has left.
+/// A key of an earlier session with the same settings has a valid signature. Its party now holds another key
+/// and does not sign a transcript without that key. Its signature of the earlier session is for another
+/// transcript. The session ends before any party sends data.
 #[test]
 fn a_key_of_an_earlier_session_starts_no_sum() {
     for (parties, colluding) in [(2, 0), (3, 1), (5, 0), (8, 2), (128, 0)] {
@@ -132,7 +136,7 @@ fn a_key_of_an_earlier_session_starts_no_sum() {
                 assert!(!sends(&mut now[party], &everyone));
             }
         }
-        // Nor do all answers of the earlier session, one by one.
+        // Replaying the answers of the earlier session one by one does not work either.
         let mut now = strangers(parties, colluding, 2);
         let fresh = keys(&now);
         let mut old_again = strangers(parties, colluding, 1);
@@ -150,7 +154,7 @@ fn a_key_of_an_earlier_session_starts_no_sum() {
         assert_eq!(now[0].confirm(&for_party(&new, 0), &mixed), unconfirmed);
         let unreadable = SumError::Backup(BackupError::Unreadable { from: 2 });
         assert_eq!(now[0].confirm(&for_party(&worn, 0), &of(&agreed)), Err(unreadable.clone()));
-        // Shares for another party are none for this one.
+        // A party cannot read shares for another party.
         let mut swapped = for_party(&new, 1);
         swapped[0].0 = 1;
         swapped.splice(1.., for_party(&new, 0).into_iter().skip(1));
@@ -162,7 +166,7 @@ fn a_key_of_an_earlier_session_starts_no_sum() {
     }
 }
 
-/// The set is as large as the party itself wants it, whatever the relay names.
+/// The set has the minimum size that the party itself requires, whatever the relay names.
 #[test]
 fn a_party_agrees_with_no_fewer_than_its_policy_and_the_collusion_allow() {
     for (least, colluding, needed) in [(2, 0, 2), (4, 0, 4), (2, 2, 4), (3, 3, 5), (6, 1, 6)] {
@@ -177,7 +181,7 @@ fn a_party_agrees_with_no_fewer_than_its_policy_and_the_collusion_allow() {
             assert_eq!(answer, if named < needed { Err(few) } else { Ok(()) }, "{least}, {colluding}");
         }
     }
-    // Named twice, out of order, unknown, or without the party that is asked.
+    // Named twice, out of order, unknown, or without the party that receives the request.
     let mut all = strangers(3, 0, 1);
     let keys = keys(&all);
     let stranger = (3, keys[2].1);

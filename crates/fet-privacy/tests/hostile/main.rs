@@ -1,7 +1,9 @@
-//! A hostile receiver of secure sums, against the real participants: whatever it asks, whomever it drops at whatever moment, it
-//! can compute one sum of a round at most, over one set that was large enough; and a sum that it is given is exact.
+//! A hostile receiver of secure sums against the real participants. With any requests and any dropouts at any
+//! moment, the receiver can compute at most one sum of a round, over one set that was large enough. A sum
+//! that it receives is exact.
 //!
-//! "Can compute" is linear algebra over all that it was sent ([`receiver`]). Vectors are three words long.
+//! "Can compute" is linear algebra over everything that the receiver was sent ([`receiver`]). Vectors are
+//! three words long.
 
 mod keys;
 mod proof;
@@ -15,15 +17,15 @@ use rand_chacha::ChaCha8Rng;
 use crate::receiver::Receiver;
 use crate::room::{Id, Room};
 
-/// When a party is gone, or is said to be.
+/// Moment at which a party drops out, or is claimed to drop out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Moment {
     Never,
-    /// Before its message of the first attempt is there, or of the second.
+    /// Before its message of the first or second attempt arrives.
     Masking(u32),
-    /// Before its opening is there.
+    /// Before its opening arrives.
     Opening,
-    /// Before it helps to open for others.
+    /// Before it helps to open the messages of others.
     Recovery,
 }
 
@@ -34,7 +36,7 @@ fn id(round: u64, attempt: u32, active: &[usize]) -> Id {
     Id { round, attempt, active: active.to_vec(), over: 0 }
 }
 
-/// A round as it should go, with drop-outs; which attempt was summed, if one was.
+/// Runs a round by the protocol, with dropouts. Returns the attempt that was summed, if there was one.
 fn as_agreed(
     room: &mut Room,
     receiver: &mut Receiver,
@@ -44,7 +46,7 @@ fn as_agreed(
 ) -> Option<Id> {
     let mut sum = id(round, 0, scheduled);
     loop {
-        // What is said to be lost comes all the same: too late.
+        // Messages of parties that are claimed to be lost arrive anyway, but too late.
         let answered: Vec<bool> =
             sum.active.iter().map(|&party| receiver.ask(room, party, &sum, scheduled)).collect();
         if !answered.contains(&true) || (answered.contains(&false) && sum.attempt == 0) {
@@ -63,7 +65,7 @@ fn as_agreed(
     let gone: Vec<usize> =
         sum.active.iter().copied().filter(|&party| moments[party] == Moment::Opening).collect();
     for &party in sum.active.iter().filter(|party| !gone.contains(party)) {
-        assert!(receiver.open(room, party, round, sum.attempt), "what was sent last is opened");
+        assert!(receiver.open(room, party, round, sum.attempt), "the last message is opened");
     }
     for &party in &gone {
         for &holder in &sum.active {
@@ -77,7 +79,7 @@ fn as_agreed(
     Some(sum)
 }
 
-/// Whoever was said to be gone is asked for everything that could still be had.
+/// Asks the parties that were claimed to have dropped out for everything that they might still give.
 fn afterwards(room: &mut Room, receiver: &mut Receiver, round: u64, scheduled: &[usize]) {
     let ids: Vec<Id> = receiver.ids().iter().filter(|id| id.round == round).cloned().collect();
     for attempt in 0..3 {
@@ -111,7 +113,7 @@ fn pairs(parties: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..parties).flat_map(move |party| (0..parties).map(move |holder| (party, holder)))
 }
 
-/// One round with these drop-outs, true or claimed: whether there was a sum.
+/// Runs one round with these dropouts, real or claimed. Returns true if there was a sum.
 fn check(room: &mut Room, round: u64, scheduled: &[usize], moments: &[Moment]) -> bool {
     let mut receiver = Receiver::default();
     let agreed = as_agreed(room, &mut receiver, round, scheduled, moments);
@@ -125,7 +127,8 @@ fn check(room: &mut Room, round: u64, scheduled: &[usize], moments: &[Moment]) -
     agreed.is_some()
 }
 
-/// With up to five parties every party has every moment; with up to eight every subset shares one.
+/// With up to five parties, every party has every moment. With up to eight, all parties of a subset share one
+/// moment.
 #[test]
 fn whoever_is_dropped_at_whatever_moment_one_exact_sum_is_known_or_none() {
     let (mut sums, mut none) = (0, 0);
@@ -156,7 +159,7 @@ fn whoever_is_dropped_at_whatever_moment_one_exact_sum_is_known_or_none() {
     assert!(sums > 3_000 && none > 3_000, "{sums} sums, {none} rounds without");
 }
 
-/// The same with many parties, of which some are dropped at random, up to as many as may be and beyond.
+/// Repeats the test with many parties, some of which drop out at random, up to the allowed number and beyond.
 #[test]
 fn with_up_to_128_parties_one_exact_sum_is_known_or_none() {
     let mut sums = 0;
@@ -184,8 +187,9 @@ fn with_up_to_128_parties_one_exact_sum_is_known_or_none() {
     assert!(sums >= 30, "{sums}");
 }
 
-/// The honest parties are divided in every way, with the colluders on both sides: each side is told that it is all there is, or that
-/// the other has vanished, and opens and helps to open what it was told.
+/// Divides the honest parties in every way, with the colluders on both sides. The receiver claims to each
+/// side that this side is complete, or that the other side has dropped out. Each side opens, and helps to
+/// open, the attempt that it knows.
 #[test]
 fn however_parties_are_divided_one_side_at_most_gives_its_sum() {
     let (mut sums, mut none) = (0, 0);
@@ -208,7 +212,8 @@ fn however_parties_are_divided_one_side_at_most_gives_its_sum() {
             };
             let (one, other, number) = (side(1), side(0), round as u64);
             let told = match round % 3 {
-                // Two sets of their own; all and the rest; all and the rest, where the first side first helps with all.
+                // Two separate sets; all parties and the rest; all parties and the rest, where the first side
+                // helps only with the sum of all.
                 0 => [id(number, 0, &one), id(number, 0, &other)],
                 _ => [id(number, 0, &all), id(number, 1, &other)],
             };
@@ -236,8 +241,8 @@ fn however_parties_are_divided_one_side_at_most_gives_its_sum() {
     assert!(sums > 1_000 && none > 100, "{sums} sums, {none} without");
 }
 
-/// Each party is told something else at random: other sets, attempts, rows, openings, helpers, again and again, over rounds that
-/// leave other parties out.
+/// Sends each party different random requests: sets, attempts, rows, openings and helpers, repeatedly, over
+/// rounds that leave out different parties.
 #[test]
 fn a_receiver_that_asks_at_random_knows_one_sum_of_a_round_at_most() {
     let (mut known, mut largest) = (0, 0);
@@ -252,7 +257,7 @@ fn a_receiver_that_asks_at_random_knows_one_sum_of_a_round_at_most() {
             let mut receiver = Receiver::default();
             for round in 0..games {
                 let scheduled = chosen(&mut rng, &(0..parties).collect::<Vec<_>>(), 0.1);
-                // A few sets, nested or not, as a receiver would choose that divides the parties.
+                // A few sets, nested or not, that a receiver might choose in order to divide the parties.
                 let first = chosen(&mut rng, &scheduled, 0.05);
                 let sets = [
                     &scheduled[..],
@@ -295,7 +300,7 @@ fn a_receiver_that_asks_at_random_knows_one_sum_of_a_round_at_most() {
     assert!(known > 100 && largest > 2, "{known} sums, of up to {largest} parties");
 }
 
-/// Those of some parties that are not left out, at random.
+/// Returns the parties that remain after leaving some out at random.
 fn chosen(rng: &mut ChaCha8Rng, of: &[usize], left_out: f64) -> Vec<usize> {
     of.iter().copied().filter(|_| !rng.random_bool(left_out)).collect()
 }

@@ -1,15 +1,16 @@
-//! The proof of the module's documentation, enumerated: no coalition, no two sets, no division of the honest parties opens two
-//! sums of a round; and with a quorum of one less some division does.
+//! Enumerates the proof of the module's documentation: no coalition, no two sets and no division of the
+//! honest parties open two sums of a round. With a quorum smaller by one, some division does.
 
 use fet_privacy::secure_sum::{MaskGraph, quorum};
 
-/// Whether two sums of one round can be opened, if so many parties make a sum and so many holders open a mask, the last `t` of
-/// `parties` collude and the round has the parties `round`.
+/// Returns true if two sums of one round can be opened. `sum` parties make a sum, `threshold` holders open a
+/// mask, the last `t` of `parties` collude, and `round` holds the parties of the round.
 fn two_can_be_opened(parties: u32, t: u32, round: u32, sum: u32, threshold: u32) -> bool {
     let honest = (1u32 << (parties - t)) - 1;
     let large = |set: &u32| set.count_ones() >= sum && set & !round == 0;
     let sets: Vec<u32> = (0..1 << parties).filter(large).collect();
-    // An honest party opens one of the two; the others that took part are replaced, or the sum stays closed. Colluders help.
+    // An honest party opens one of the two sums. The other parties that took part are replaced, or the sum
+    // stays closed. Colluders help.
     let opened = |set: u32, openers: u32| {
         let missing = set & honest & !openers;
         missing == 0 || openers.count_ones() + t >= threshold
@@ -18,7 +19,7 @@ fn two_can_be_opened(parties: u32, t: u32, round: u32, sum: u32, threshold: u32)
         sets.iter().filter(|&&other| other != one).any(|&other| {
             let either = one & other & honest;
             let (only_one, only_other) = (one & honest & !other, other & honest & !one);
-            // All subsets of those that are in both.
+            // All subsets of the parties that are in both sets.
             let mut of_one = either;
             loop {
                 if opened(one, only_one | of_one) && opened(other, only_other | (either & !of_one)) {
@@ -41,7 +42,7 @@ fn no_coalition_has_openers_for_two_sums_of_a_round_and_a_smaller_quorum_would()
             for round in 1u32..1 << parties {
                 let sum = quorum(round.count_ones() as usize, t as usize) as u32;
                 assert!(!two_can_be_opened(parties, t, round, sum, threshold), "{parties}, {t}, {round:b}");
-                // Fewer colluders than are provided for are no stronger.
+                // Fewer colluders than assumed are not stronger.
                 if t > 0 {
                     assert!(
                         !two_can_be_opened(parties, t - 1, round, sum, threshold),
@@ -54,7 +55,7 @@ fn no_coalition_has_openers_for_two_sums_of_a_round_and_a_smaller_quorum_would()
                 two_can_be_opened(parties, t, all, threshold - 1, threshold),
                 "{parties}, {t}: fewer in a sum"
             );
-            // Where parties and colluders are an odd number, one colluder more than is provided for is too many.
+            // If the number of parties and colluders is odd, one colluder more than assumed is too many.
             if (parties + t) % 2 == 1 && t + 2 < parties {
                 assert!(two_can_be_opened(parties, t + 1, all, threshold, threshold), "{parties}, {t}");
             }
@@ -66,8 +67,9 @@ fn no_coalition_has_openers_for_two_sums_of_a_round_and_a_smaller_quorum_would()
     );
 }
 
-/// What an attempt shows that is not opened by all: with every coalition taken out of every mask graph, those that are left are
-/// joined, so that no combination of their messages but the sum is free of their pairs' masks.
+/// An attempt that not all parties open reveals nothing. If any coalition is removed from any mask graph,
+/// masks still connect the remaining parties. The sum is then the only combination of their messages without
+/// the masks of their pairs.
 #[test]
 fn every_coalition_leaves_the_others_joined_by_masks() {
     for parties in 2..=7usize {

@@ -1,9 +1,10 @@
-//! A receiver that keeps whatever it gets, and what it can compute of it.
+//! A receiver that keeps everything it gets, and the sums that it can compute from it.
 //!
-//! Which combinations of messages are free of masks is linear algebra over the integers modulo 2^32. A message is its party's values
-//! plus or minus the masks of its pairs plus its own mask; masks of different attempts, sets, rows and rounds are different unknowns. The
-//! receiver knows the masks of its colluders' pairs, the openings that it was sent, and those that [`recover`] gives it from all
-//! shares that it has. Unknowns are eliminated by pivots ±1, which are units: what is left over generates *all* mask-free
+//! Linear algebra over the integers modulo 2^32 finds the combinations of messages that are free of masks. A
+//! message is its party's values, plus or minus the masks of its pairs, plus its private mask. Masks of
+//! different attempts, sets, rows and rounds are different unknowns. The receiver knows the masks of its
+//! colluders' pairs, the openings that it was sent, and those that [`recover`] gives it from all its shares.
+//! Unknowns are eliminated by pivots ±1, which are units, so that the remaining rows generate *all* mask-free
 //! combinations.
 
 use std::collections::BTreeMap;
@@ -12,17 +13,17 @@ use fet_privacy::secure_sum::{Evaluation, MaskGraph, Message, Opening, quorum, r
 
 use crate::room::{Id, Room};
 
-/// A linear combination: unknowns and values, and their factors modulo 2^32.
+/// Linear combination: unknowns and values with their factors modulo 2^32.
 type Row = BTreeMap<Unknown, u32>;
 
-/// Masks come first, so that they are eliminated first.
+/// Unknown of a linear combination. Masks come first, so that they are eliminated first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Unknown {
-    /// A party's own mask in a sum.
+    /// Private mask of a party in a sum.
     Own(usize, usize),
-    /// The mask of a pair in a sum.
+    /// Mask of a pair in a sum.
     Pair(usize, usize, usize),
-    /// A party's values.
+    /// Values of a party.
     Value(usize),
 }
 
@@ -32,12 +33,12 @@ pub(crate) struct Receiver {
     messages: BTreeMap<(usize, usize), Message<u32>>,
     openings: BTreeMap<(usize, usize), Opening>,
     shares: BTreeMap<(usize, usize), Vec<(usize, Evaluation)>>,
-    /// The sum that each party has sent a message for last.
+    /// Sum for which each party sent its last message.
     last: BTreeMap<usize, usize>,
 }
 
 impl Receiver {
-    /// Asks a party for its message; whether it answered.
+    /// Asks a party for its message. Returns true if the party answered.
     pub(crate) fn ask(&mut self, room: &mut Room, party: usize, id: &Id, scheduled: &[usize]) -> bool {
         let Ok(message) = room.mask(party, id, scheduled) else { return false };
         let place = self.ids.iter().position(|known| known == id).unwrap_or_else(|| {
@@ -50,7 +51,7 @@ impl Receiver {
         true
     }
 
-    /// Asks a party to open an attempt; whether it did.
+    /// Asks a party to open an attempt. Returns true if the party did.
     pub(crate) fn open(&mut self, room: &mut Room, party: usize, round: u64, attempt: u32) -> bool {
         let Some(&place) = self.last.get(&party) else { return false };
         let opening = match room.member(party) {
@@ -65,7 +66,7 @@ impl Receiver {
         true
     }
 
-    /// Asks a holder for what its share of a party makes of the attempt that it has opened.
+    /// Asks a holder for the value of its key share of a party, for the attempt that the holder has opened.
     pub(crate) fn reveal(&mut self, room: &Room, holder: usize, round: u64, attempt: u32, party: usize) {
         let Some(&place) = self.last.get(&holder).filter(|_| !room.is_corrupt(holder)) else { return };
         let known =
@@ -79,7 +80,7 @@ impl Receiver {
         }
     }
 
-    /// The own masks of a sum that it knows or can have.
+    /// Returns the opening of a party in a sum if the receiver knows it or can reconstruct it.
     fn opening(&self, room: &Room, place: usize, party: usize) -> Option<Opening> {
         let commitment = self.messages.get(&(place, party))?.commitment;
         let id = &self.ids[place];
@@ -94,7 +95,7 @@ impl Receiver {
         })
     }
 
-    /// The honest parties' values in each mask-free combination of the messages of a round.
+    /// Returns the honest parties' values in each mask-free combination of the messages of a round.
     fn computable(&self, room: &Room, round: u64) -> Vec<Row> {
         let mut pivots: BTreeMap<Unknown, Row> = BTreeMap::new();
         let mut free: Vec<Row> = Vec::new();
@@ -121,7 +122,7 @@ impl Receiver {
                 free.push(row);
             }
         }
-        // The values are unknowns too: how many combinations of them are independent?
+        // The values are unknowns too: keep the independent combinations.
         let (mut values, mut independent) = (BTreeMap::new(), Vec::new());
         for mut row in free {
             if let Some(pivot) = eliminate(&mut row, &values) {
@@ -132,7 +133,8 @@ impl Receiver {
         independent
     }
 
-    /// Asserts that it can compute one sum of the round at most, over the honest parties of one set that was large enough; which.
+    /// Asserts that the receiver can compute at most one sum of the round, over the honest parties of one set
+    /// that was large enough. Returns these parties.
     pub(crate) fn one_sum(&self, room: &Room, round: u64) -> Option<Vec<usize>> {
         let computable = self.computable(room, round);
         assert!(computable.len() <= 1, "round {round}: {} sums, {computable:?}", computable.len());
@@ -156,7 +158,7 @@ impl Receiver {
         Some(of)
     }
 
-    /// The sum of an attempt, if it has all messages and openings.
+    /// Returns the sum of an attempt, if the receiver has all messages and openings.
     pub(crate) fn sum(&self, room: &Room, id: &Id) -> Option<Vec<u32>> {
         let place = self.ids.iter().position(|known| known == id)?;
         let messages = id.active.iter().map(|&party| self.messages.get(&(place, party)));
@@ -172,7 +174,7 @@ impl Receiver {
     }
 }
 
-/// Takes the masks that pivots stand for out of a row; the first mask that is left, whose factor is a unit.
+/// Eliminates the masks of the pivots from a row. Returns the first remaining mask, whose factor is a unit.
 fn reduce(row: &mut Row, pivots: &BTreeMap<Unknown, Row>) -> Option<Unknown> {
     loop {
         let (&first, &factor) = row.first_key_value()?;
@@ -187,7 +189,7 @@ fn reduce(row: &mut Row, pivots: &BTreeMap<Unknown, Row>) -> Option<Unknown> {
     }
 }
 
-/// The same for values.
+/// Eliminates the values of the pivots from a row. Returns the first remaining value.
 fn eliminate(row: &mut Row, pivots: &BTreeMap<Unknown, Row>) -> Option<Unknown> {
     while let Some((&first, _)) = row.first_key_value() {
         let Some(pivot) = pivots.get(&first) else { return Some(first) };

@@ -1,4 +1,5 @@
-//! Parties in a room, some of which collude with the receiver: the honest ones are the real [`Participant`]s.
+//! A group of parties. Some collude with the receiver; the honest ones are the real
+//! [`Participant`]s.
 
 use std::sync::Arc;
 
@@ -8,10 +9,10 @@ use fet_privacy::secure_sum::{
 };
 
 pub(crate) const CONTEXT: [u8; 32] = [4; 32];
-/// The words of a vector; its content is random enough to tell sums apart.
+/// Number of words in a vector; the words are random enough to distinguish sums.
 const LENGTH: usize = 3;
 
-/// Which sum: what a [`SumId`] borrows.
+/// Identifier of a sum: the owned form of a [`SumId`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id {
     pub(crate) round: u64,
@@ -42,7 +43,7 @@ pub(crate) fn terms(parties: usize, colluding: usize) -> Terms {
     Terms { context: CONTEXT, roster, least: 2, colluding }
 }
 
-/// Parties that have not agreed yet.
+/// Returns parties that have not agreed on keys yet.
 pub(crate) fn strangers(parties: usize, colluding: usize, session: u8) -> Vec<Participant> {
     let terms = terms(parties, colluding);
     (0..parties).map(|party| Participant::new(party, secret(party, session), terms.clone())).collect()
@@ -56,7 +57,7 @@ pub(crate) fn keys(participants: &[Participant]) -> Vec<(usize, SignedKey)> {
         .collect()
 }
 
-/// Has all agree and confirm; what each sealed for whom.
+/// Lets all parties agree and confirm. Returns the shares that each party sealed for the others.
 pub(crate) fn introduce(participants: &mut [Participant]) -> Vec<Vec<(usize, Vec<u8>)>> {
     let keys = keys(participants);
     let agree = |(party, one): (usize, &mut Participant)| one.agree(&keys, &identity(party)).expect("sound");
@@ -64,12 +65,12 @@ pub(crate) fn introduce(participants: &mut [Participant]) -> Vec<Vec<(usize, Vec
     let signatures: Vec<_> = agreed.iter().map(|agreed| agreed.signature).enumerate().collect();
     let sealed: Vec<_> = agreed.into_iter().map(|agreed| agreed.sealed).collect();
     for (party, one) in participants.iter_mut().enumerate() {
-        one.confirm(&for_party(&sealed, party), &signatures).expect("all were told the same");
+        one.confirm(&for_party(&sealed, party), &signatures).expect("all received the same keys");
     }
     sealed
 }
 
-/// What the others sealed for `party`.
+/// Returns the shares that the others sealed for `party`.
 pub(crate) fn for_party(sealed: &[Vec<(usize, Vec<u8>)>], party: usize) -> Vec<(usize, &[u8])> {
     let mut all = Vec::new();
     for (from, sealed) in sealed.iter().enumerate() {
@@ -78,7 +79,8 @@ pub(crate) fn for_party(sealed: &[Vec<(usize, Vec<u8>)>], party: usize) -> Vec<(
     all
 }
 
-/// Parties that have agreed. The last `corrupt` collude with the receiver: it has all that they have.
+/// Parties that have agreed on keys. The last `corrupt` parties collude with the receiver and give it
+/// everything that they have.
 pub(crate) struct Room {
     pub(crate) parties: usize,
     pub(crate) colluding: usize,
@@ -112,7 +114,7 @@ impl Room {
         0..self.parties - self.corrupt.len()
     }
 
-    /// A party's values in a round.
+    /// Returns a party's values in a round.
     pub(crate) fn values(party: usize, round: u64) -> Vec<u32> {
         let of = (party as u32 + 1).wrapping_mul(0x9e37_79b9).wrapping_add(round as u32);
         (1..=LENGTH as u32).map(|place| of.wrapping_mul(place.wrapping_mul(0x85eb_ca6b) | 1)).collect()
@@ -124,7 +126,7 @@ impl Room {
         })
     }
 
-    /// The message of a party; a corrupt one masks whatever it is asked for.
+    /// Returns the message of a party. A corrupt party masks any request.
     pub(crate) fn mask(
         &mut self,
         party: usize,
@@ -141,7 +143,7 @@ impl Room {
         Ok(Message { words, commitment })
     }
 
-    /// What an honest party answers; the opening is of its last message, if that is of this attempt.
+    /// Returns an honest party's answer: the opening of its last message, if that message is of this attempt.
     pub(crate) fn open(&mut self, party: usize, round: u64, attempt: u32) -> Result<Opening, SumError> {
         self.participants[party].open(round, attempt)
     }
@@ -156,13 +158,13 @@ impl Room {
         self.participants[holder].reveal(round, attempt, party)
     }
 
-    /// A colluder, which answers anything.
+    /// Returns a colluder, which answers every request.
     pub(crate) fn member(&self, party: usize) -> Option<&Member> {
         let first = self.parties - self.corrupt.len();
         party.checked_sub(first).map(|place| &self.corrupt[place])
     }
 
-    /// What the colluders' shares make of the opening of `party`.
+    /// Returns the values of the colluders' shares for the opening of `party`.
     pub(crate) fn colluders_shares(&self, party: usize, id: &Id) -> Vec<(usize, Evaluation)> {
         let first = self.parties - self.corrupt.len();
         let sum = id.sum(self.degree);

@@ -1,4 +1,5 @@
-//! Secure sums: the sum is right, whoever takes part and whoever vanishes, and a message by itself says nothing.
+//! Secure sums: the sum is right for any active parties and any dropouts, and a single message reveals
+//! nothing.
 
 mod vanishing;
 
@@ -74,7 +75,7 @@ fn whichever_parties_are_left_out_the_sum_is_theirs_that_stay() {
     }
 }
 
-/// Vectors longer than the portions that threads take, whose masks must not depend on the division.
+/// Tests vectors longer than the chunks of a thread; the masks must not depend on the division into chunks.
 #[test]
 fn long_vectors_are_summed_too() {
     let (members, values) = (members(3), values(3, 70_001));
@@ -82,7 +83,8 @@ fn long_vectors_are_summed_too() {
     check::<u64>(&members, &values, 64, &[0, 1, 2], 2);
 }
 
-/// χ² over the values of each byte of a word: 255 degrees of freedom, as standard deviations (Wilson-Hilferty).
+/// Returns χ² over the values of each byte of a word with 255 degrees of freedom, as standard deviations
+/// (Wilson-Hilferty).
 fn misfit(bytes: impl Iterator<Item = u8>) -> f64 {
     let mut counts = [0u64; 256];
     bytes.for_each(|byte| counts[byte as usize] += 1);
@@ -91,13 +93,13 @@ fn misfit(bytes: impl Iterator<Item = u8>) -> f64 {
     ((statistic / 255.0).cbrt() - 1.0 + 2.0 / (9.0 * 255.0)) / (2.0f64 / (9.0 * 255.0)).sqrt()
 }
 
-/// α = 1e-6 for each of the tests: 4.75 standard deviations.
+/// 4.75 standard deviations: α = 1e-6 for each of the tests.
 const LIMIT: f64 = 4.75;
 
 #[test]
 fn one_partys_messages_are_uniform_and_differ_from_round_to_round() {
     let members = members(5);
-    // The plainest of values: without a mask every byte would be 0.
+    // The simplest values: without a mask, every byte would be 0.
     let zeros = vec![0i64; 50_000];
     let active: Vec<usize> = (0..5).collect();
     for degree in [2, 4] {
@@ -107,7 +109,8 @@ fn one_partys_messages_are_uniform_and_differ_from_round_to_round() {
             let misfit = misfit(first.iter().map(|word| word.to_le_bytes()[byte]));
             assert!(misfit < LIMIT, "byte {byte}: {misfit}");
         }
-        // Whatever a request differs in, its masks are others: also the parties, the rows and the form of the sum.
+        // A request that differs in any field gets other masks, including its parties, its rows and the form
+        // of its sum.
         for other in [
             SumId { round: 2, ..base },
             SumId { name: 1, ..base },
@@ -125,11 +128,11 @@ fn one_partys_messages_are_uniform_and_differ_from_round_to_round() {
             }
         }
     }
-    // What the statistic sees where nothing is masked.
+    // The statistic detects values without a mask.
     assert!(misfit(zeros.iter().map(|_| 0)) > LIMIT);
 }
 
-/// A message of fewer bits has no more than them.
+/// A message modulo 2^bits has no higher bits.
 #[test]
 fn masks_are_modulo_the_bits() {
     let members = members(2);
@@ -138,8 +141,8 @@ fn masks_are_modulo_the_bits() {
     assert!(misfit(words.iter().map(|word| (word >> 4) as u8)) < LIMIT);
 }
 
-/// Nothing is learned from less than all messages with all openings: partial sums are uniform, also of two neighbours,
-/// and so is the sum of all messages where one opening is missing.
+/// Fewer than all messages with all openings reveal nothing: partial sums are uniform, including those of two
+/// neighbours. The sum of all messages is also uniform if one opening is missing.
 #[test]
 fn partial_sums_are_uniform() {
     let members = members(6);
@@ -166,8 +169,8 @@ fn partial_sums_are_uniform() {
     assert_eq!(all, vec![0; 50_000]);
 }
 
-/// A relay that shows two parties different keys of a third, or different contexts, leaves them without a common key: their
-/// masks do not cancel, and what it sums is noise.
+/// A relay that shows two parties different keys of a third party, or different contexts, leaves them without
+/// a common key. Their masks do not cancel, and the relay's sum is noise.
 #[test]
 fn parties_that_were_told_different_things_share_no_masks() {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
@@ -185,7 +188,7 @@ fn parties_that_were_told_different_things_share_no_masks() {
         unmask(&mut sum, &active.map(|party| members[party].opening(&id)), 32);
         misfit(sum.iter().map(|word| word.to_le_bytes()[0]))
     };
-    assert!(sum((&honest, b"a run"), (&honest, b"a run")) > LIMIT, "the zeros that were summed");
+    assert!(sum((&honest, b"a run"), (&honest, b"a run")) > LIMIT, "the sum is zero");
     assert!(sum((&honest, b"a run"), (&other, b"a run")) < LIMIT);
     assert!(sum((&honest, b"a run"), (&honest, b"another")) < LIMIT);
 }

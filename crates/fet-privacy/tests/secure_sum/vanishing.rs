@@ -1,4 +1,4 @@
-//! Parties that vanish at any moment, and those that send what is wrong.
+//! Parties that drop out at any moment, and parties that send wrong data.
 
 use fet_privacy::secure_sum::{
     Attempt, BackupError, CollectError, Commitment, Evaluation, Member, Message, Opening, Parties, Recovered,
@@ -7,19 +7,19 @@ use fet_privacy::secure_sum::{
 
 use super::{id, masked, members, values};
 
-/// When a party answers nothing any more.
+/// Moment at which a party stops answering.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Vanishes {
     Never,
     /// Before it sends its message of an attempt.
     Before(u32),
-    /// After its message of an attempt, before it opens it.
+    /// After its message of an attempt, before it opens the message.
     Within(u32),
-    /// Never, but it opens its message of an attempt wrongly.
+    /// Never; the party opens its message of an attempt wrongly instead.
     Lies,
 }
 
-/// Parties as a receiver reaches them. Each opens one attempt at most, as honest parties do.
+/// Parties in the view of a receiver. Each party opens at most one attempt, as honest parties do.
 struct Room<'a> {
     members: &'a [Member],
     values: &'a [Vec<i64>],
@@ -125,7 +125,7 @@ fn a_party_that_vanishes_is_left_out_of_a_round_done_again() {
     let collected = collect(&[0, 1, 2, 3, 4, 5], 4, 32, &mut room).expect("four are left");
     assert_eq!(collected.attempt, Attempt { number: 2, active: vec![1, 2, 4, 5] });
     expect_sum(&collected.sum, &values, &[1, 2, 4, 5]);
-    // What a party sent in one attempt tells nothing about what it sent in the next: no mask is used twice.
+    // A party's message of one attempt reveals nothing about its message of the next: no mask is used twice.
     let seen = room.messages;
     assert_eq!(seen.len(), 3);
     let sent = |attempt: usize, party: usize| {
@@ -136,8 +136,8 @@ fn a_party_that_vanishes_is_left_out_of_a_round_done_again() {
     assert_ne!(sent(1, 1), sent(2, 1));
 }
 
-/// Every subset of five parties vanishes, before its message or within the opening: there is the exact sum of those whose
-/// messages came, or a reason why there is none.
+/// Every subset of five parties drops out, before their messages or during the opening. The result is the
+/// exact sum of the parties whose messages arrived, or an error that says why there is none.
 #[test]
 fn whoever_vanishes_at_whatever_moment_the_sum_is_exact_or_there_is_none() {
     let (members, values) = (members(5), values(5, 3));
@@ -179,7 +179,7 @@ fn whoever_vanishes_at_whatever_moment_the_sum_is_exact_or_there_is_none() {
     assert!(sums > 50 && few > 20 && unopened > 30, "{sums} sums, {few} with too few, {unopened} unopened");
 }
 
-/// Whether some party vanishes before its message, so that there is a second attempt.
+/// Returns true if some party drops out before its message, which causes a second attempt.
 fn code_has_before(code: usize) -> bool {
     (0..5).any(|party| code / 3usize.pow(party) % 3 == 1)
 }
@@ -200,9 +200,10 @@ fn backups_are_for_their_holders_and_open_one_attempt() {
     assert_eq!(open(&sound[2..]), whole, "any four");
     let few = |found| Err(BackupError::TooFew { party: 7, found, needed: 4 });
     assert_eq!(open(&sound[..3]), few(3));
-    // One holder twice is one, its own party none, and bytes that are no point of the group nothing.
+    // A repeated holder counts once; the party's own value and bytes that are not a point of the group do not
+    // count.
     assert_eq!(open(&[&sound[..3], &sound[..3], &[(6, sound[3].1), (5, [0xff; 32])]].concat()), few(3));
-    // Shares for another attempt open another.
+    // Shares for another attempt do not open this one.
     let other = open(&shares(&members, &all, 6, &again));
     assert_eq!(other, Err(BackupError::Wrong { party: 7, found: 6, needed: 4, withstood: 2 }));
     let mixed = [&sound[..3], &shares(&members, &all[3..], 6, &again)[..]].concat();
@@ -210,7 +211,7 @@ fn backups_are_for_their_holders_and_open_one_attempt() {
         matches!(open(&mixed), Err(BackupError::Wrong { .. })),
         "three of four and three of another attempt"
     );
-    // A share that was sealed for another party, by another, or for another threshold is none for this one.
+    // A share is invalid for another holder, sender or threshold.
     let mut third = self::members(7).swap_remove(3);
     let sealed = members[6].backups(&all, 4);
     let place = |holder: usize| holders(&all, 6).iter().position(|&other| other == holder).expect("a holder");
@@ -225,7 +226,8 @@ fn backups_are_for_their_holders_and_open_one_attempt() {
     }
 }
 
-/// Every set of holders lies: where no more do than are withstood there is the right opening, and the liars are named.
+/// Every set of holders lies. If the number of liars is within the withstood limit, the result is the right
+/// opening and names the liars.
 #[test]
 fn wrong_shares_are_left_out_and_their_holders_named() {
     let (mut right, mut none) = (0, 0);
@@ -240,7 +242,7 @@ fn wrong_shares_are_left_out_and_their_holders_named() {
             let mut shares = sound.clone();
             let liars: Vec<usize> = (0..shares.len()).filter(|share| lying >> share & 1 == 1).collect();
             for &liar in &liars {
-                // A sound point, but of another party: only the commitment tells.
+                // A valid point, but of another party: only the commitment reveals the lie.
                 shares[liar].1 = members[shares[liar].0]
                     .evaluation((shares[liar].0 % (count - 1)) + 1, &id)
                     .unwrap_or_else(|| members[0].evaluation(1, &id).expect("it holds it"));
@@ -263,7 +265,7 @@ fn wrong_shares_are_left_out_and_their_holders_named() {
         }
     }
     assert!(right > 20 && none > 50, "{right} opened, {none} not");
-    // Of a hundred parties, wherever five lie.
+    // Five of a hundred parties lie, at any position.
     let members = members(100);
     let all: Vec<usize> = (0..100).collect();
     let id = id(2, &all, 32, 8);
@@ -278,8 +280,8 @@ fn wrong_shares_are_left_out_and_their_holders_named() {
     assert_eq!(recovered, Recovered { opening, wrong: vec![1, 18, 41, 42, 99] });
 }
 
-/// A party that opens its message wrongly is replaced like one that vanished, and named; if nobody can replace it, it is named
-/// too.
+/// A party that opens its message wrongly is replaced like a party that dropped out, and the result names it.
+/// If the others cannot replace it, the error names it.
 #[test]
 fn a_wrong_opening_is_noticed_and_its_party_named() {
     let (members, values) = (members(5), values(5, 3));

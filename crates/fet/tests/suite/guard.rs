@@ -186,13 +186,13 @@ fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
         let key = SignedKey { key: [9; 32], age: Default::default(), signature: vec![0; 64] };
         Request::AgreeOnKeys(PublicKeys { parties: parties.to_vec(), keys: vec![key; count] })
     };
-    check(&[], &[keys(&[0, 1], 2)], &["before keys were agreed on"]);
+    check(&[], &[keys(&[0, 1], 2)], &["before the parties agreed on keys"]);
     check(&[], &[Request::MakeKey, keys(&[0, 1], 2)], &["party 1", "not signed"]);
     check(&[SECURE], &[keys(&[0, 1], 3)], &["keys", "2 parties"]);
     check(&[SECURE], &[keys(&[0, 7], 2)], &["parties", "below 2"]);
     check(&[SECURE], &[keys(&[1], 1)], &["parties", "party 0"]);
-    check(&[SECURE], &[keys(&[0, 1], 2)], &["agreed on already"]);
-    check(&[SECURE], &[Request::MakeKey], &["agreed on already"]);
+    check(&[SECURE], &[keys(&[0, 1], 2)], &["already agreed on keys"]);
+    check(&[SECURE], &[Request::MakeKey], &["already agreed on keys"]);
     let far = Round::Validation { epoch: u32::MAX, batch: u32::MAX };
     let request = Request::Forward(Forward { round: far, rows: vec![1], active: vec![0, 1], attempt: None });
     check(&[], &[request], &["round", "4294967296"]);

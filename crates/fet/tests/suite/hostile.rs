@@ -259,14 +259,14 @@ fn keys_of_an_earlier_session_or_other_sets_end_in_no_sum() {
             backups.parties = others.map(|party| party as u32).to_vec();
             let signatures = [&agreed[0].signature[..], &agreed[1].signature, &last].concat();
             let party = &mut now[place].0;
-            refused(party.ask(forward.clone()), "before keys were agreed on and confirmed");
+            refused(party.ask(forward.clone()), "before the parties agreed on keys and confirmed them");
             let short = Confirmed { backups: backups.clone(), signatures: signatures[64..].to_vec() };
             refused(party.ask(Request::KeepBackups(short)), "`signatures` must be 64 bytes");
             let confirmed = Request::KeepBackups(Confirmed { backups, signatures });
             refused(party.ask(confirmed), "party 3 did not sign the keys");
-            refused(party.ask(forward.clone()), "before keys were agreed on and confirmed");
-            refused(agree(party, &keys, &[0, 1, 2]), "agreed on already");
-            refused(party.ask(Request::MakeKey), "agreed on already");
+            refused(party.ask(forward.clone()), "before the parties agreed on keys and confirmed them");
+            refused(agree(party, &keys, &[0, 1, 2]), "already agreed on keys");
+            refused(party.ask(Request::MakeKey), "already agreed on keys");
         }
     }
 }
@@ -356,7 +356,7 @@ fn as_long_as_enough_answer_soundly_an_opening_goes_on_and_names_who_does_not() 
     }
     let few = run(5, &[(1, vanishes), (3, vanishes), (4, refuses)]).3.expect_err("two of three holders");
     assert!(
-        few.contains("2 sound shares of the opening of party 2") && few.contains("3 are needed"),
+        few.contains("2 valid shares of the opening of party 2") && few.contains("3 are needed"),
         "{few}"
     );
     let lied = run(2, &[(1, lies)]).3.expect_err("nobody can replace it");

@@ -1,32 +1,34 @@
-//! The distribution of the composed loss, tilted and scaled to a sum of 1, by doubling.
+//! Distribution of the composed loss, tilted and scaled to a sum of 1, by doubling.
 //!
-//! T releases are composed along the bits of T. A few releases have little spread and need a fine grid; each time
-//! that they grow fourfold the grid's step doubles, again by connecting the dots, so that the number of grid points
-//! stays the same throughout. What rounding and what lies outside of the windows may have changed is added up.
+//! T releases are composed along the bits of T. A few releases have little spread and need a fine grid.
+//! Whenever the number of releases has grown fourfold, the step of the grid doubles, again by connecting the
+//! dots, so that the number of grid points stays constant. The module adds up the possible effects of
+//! rounding and of mass outside the windows.
 
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
 use super::plan::{MOST_POINTS, Plan, WINDOW};
 
-/// A tilted distribution on multiples of a step.
+/// Tilted distribution on multiples of a step.
 #[derive(Debug, Clone)]
 pub(super) struct Composed {
-    /// The masses; they add up to 1.
+    /// Masses, which add up to 1.
     pub(super) masses: Vec<f64>,
-    /// The first grid point as a multiple of the step.
+    /// First grid point as a multiple of the step.
     pub(super) first: i64,
     pub(super) step: f64,
-    /// The tilted masses times e^log_scale are those that belong to the losses.
+    /// Logarithm of the scale: the tilted masses before scaling are `masses` times e^log_scale.
     pub(super) log_scale: f64,
-    /// Tilted mass that may be missing or misplaced.
+    /// Upper bound on the tilted mass that is missing or misplaced.
     pub(super) error: f64,
 }
 
-/// An FFT of N points errs by (log2 N)·6.7·2⁻⁵³ in the Euclidean norm (Higham 2002, theorem 24.2), four times in a
-/// convolution of three factors.
+/// Rounding error of a convolution per doubling of its size. An FFT of N points has an error of (log2
+/// N)·6.7·2⁻⁵³ in the Euclidean norm (Higham 2002, theorem 24.2), and a convolution of three factors has four
+/// times this error.
 const ROUNDING: f64 = 3e-15;
-/// Blocks of grid points that moments are taken over.
+/// Number of blocks of grid points for computing moments.
 const BLOCKS: usize = 512;
 
 pub(super) fn compose(plan: &Plan) -> Composed {
@@ -67,18 +69,19 @@ fn of_kind(plan: &Plan, place: usize, transforms: &mut FftPlanner<f64>) -> Compo
     all.at_step(plan.step, plan.tilt)
 }
 
-/// One release.
+/// Returns the distribution of one release.
 fn single(plan: &Plan, place: usize, step: f64) -> Composed {
     let (kind, window) = (&plan.kinds[place], plan.windows[place]);
     let guess = kind.log_moment(plan.tilt);
     let (first, masses) = kind.pair.on_grid(step, plan.tilt, guess, window.low, window.high);
-    // Each mass is known to a few roundings; the window is that of all releases.
+    // Each mass is exact up to a few roundings. The margin of the window is that of all releases together.
     let error = ROUNDING + 4.0 * (-WINDOW).exp() / plan.steps;
     Composed { masses, first, step, log_scale: guess, error }.scaled()
 }
 
-/// The sum of `times` of the first independent losses and one of the second. What lies outside of the window that leaves
-/// e^-`margin` on each side wraps into it. Where the window is too wide for the grid, both are put on a coarser one.
+/// Returns the sum of `times` independent losses of the first distribution and one of the second. Mass
+/// outside the window, at most e^-`margin` on each side, wraps into the window. If the window is too wide for
+/// the grid, both distributions move to a coarser grid.
 fn convolve(
     one: &mut Composed,
     other: &mut Composed,
@@ -104,7 +107,7 @@ fn convolve(
     }
     let points = size_for((last - first + 1) as usize);
     let size = points as i64;
-    // Two real vectors are one complex one.
+    // One complex vector holds both real vectors.
     let mut values = vec![Complex::new(0.0, 0.0); points];
     for (grid, mass) in (one.first..).zip(&one.masses) {
         values[grid.rem_euclid(size) as usize].re += mass;
@@ -125,9 +128,10 @@ fn convolve(
     }
     transforms.plan_fft_inverse(points).process(&mut values);
     let norm = |line: &Composed| line.masses.iter().map(|mass| mass * mass).sum::<f64>().sqrt();
-    // From the Euclidean norm to a sum by Cauchy and Schwarz.
+    // From the Euclidean norm to a sum by the Cauchy-Schwarz inequality.
     let rounding = ROUNDING * (points as f64).log2() * (points as f64).sqrt() * norm(one).max(norm(other));
-    // What may be noise alone would seem to be a tail in the next window: it is left out, and counted once more.
+    // Values that may be rounding noise only would look like a tail in the next window. They are dropped, and
+    // counted a second time in the error.
     let (scale, noise) = (1.0 / points as f64, rounding / points as f64);
     let mass = |grid: i64| {
         let mass = values[grid.rem_euclid(size) as usize].re * scale;
@@ -144,15 +148,15 @@ fn convolve(
     Composed { masses: (first..=last).map(mass).collect(), first, step, log_scale, error }.scaled()
 }
 
-/// The first and the last grid point of a window outside of which the sum has e^-`margin` on each side at most, by
-/// Chernoff's bound from the masses themselves.
+/// Returns the first and last grid points of a window that leaves at most e^-`margin` of the sum on each
+/// side. Uses Chernoff's bound from the masses themselves.
 fn window(one: &Composed, other: &Composed, times: i32, margin: f64) -> (i64, i64) {
     let times = f64::from(times);
     let reach = |up: bool| {
         let (one, other) = (one.blocks(up), other.blocks(up));
         let farthest = times * one[one.len() - 1].0 + other[other.len() - 1].0;
         let bound = |turn: f64| (times * log_growth(&one, turn) + log_growth(&other, turn) + margin) / turn;
-        // In logarithms of t; the bound has one dip.
+        // Search over log t: the bound has a single minimum.
         let inner = |low: f64, high: f64| (low + 0.381_966 * (high - low), low + 0.618_034 * (high - low));
         let nearest = times * one[0].0 + other[0].0;
         let least = (0.01 * margin / (farthest - nearest).max(1.0)).ln();
@@ -176,13 +180,13 @@ fn window(one: &Composed, other: &Composed, times: i32, margin: f64) -> (i64, i6
     (-reach(false), reach(true))
 }
 
-/// log Σ m e^{tx} over blocks (x, m).
+/// Returns log Σ m e^{tx} over blocks (x, m).
 fn log_growth(blocks: &[(f64, f64)], turn: f64) -> f64 {
     let most = blocks.iter().map(|(place, _)| turn * place).fold(f64::NEG_INFINITY, f64::max);
     most + blocks.iter().map(|(place, mass)| mass * (turn * place - most).exp()).sum::<f64>().ln()
 }
 
-/// The least size of a quick transform that holds `needed` points: 2^k or 3·2^k.
+/// Returns the smallest size of a fast transform for `needed` points: 2^k or 3·2^k.
 fn size_for(needed: usize) -> usize {
     let whole = needed.next_power_of_two().max(4);
     if 3 * whole / 4 >= needed { 3 * whole / 4 } else { whole }
@@ -195,14 +199,14 @@ impl Composed {
         self.masses.iter_mut().for_each(|mass| *mass /= total);
         self.log_scale += total.ln();
         if !(total > 0.0 && self.log_scale.is_finite()) {
-            // No number from here on: the error says so.
+            // The figures are invalid from here on, and an infinite error marks them.
             self.error = f64::INFINITY;
         }
         self
     }
 
-    /// (grid point, mass) of a few hundred blocks, each of them as if it lay at its upper end; or, with grid points
-    /// negated, at its lower.
+    /// Returns (grid point, mass) of a few hundred blocks, each represented by its upper end. If `up` is
+    /// false, the grid points are negated and the lower end represents each block.
     fn blocks(&self, up: bool) -> Vec<(f64, f64)> {
         let size = self.masses.len().div_ceil(BLOCKS);
         let block = |(index, masses): (usize, &[f64])| {
@@ -217,7 +221,7 @@ impl Composed {
         blocks
     }
 
-    /// On a grid of at least this step.
+    /// Coarsens the grid until its step is at least `step`.
     fn at_step(mut self, step: f64, tilt: f64) -> Self {
         while self.step < 0.75 * step {
             self = self.coarser(tilt);
@@ -225,7 +229,8 @@ impl Composed {
         self
     }
 
-    /// The same on a grid of twice the step: what lies between two points is divided so that Σ m and Σ m e^{−l} stay.
+    /// Returns the distribution on a grid of twice the step. The mass between two grid points is divided so
+    /// that Σ m and Σ m e^{−l} stay the same.
     fn coarser(&self, tilt: f64) -> Self {
         let first = self.first.div_euclid(2);
         let count = (self.first + self.masses.len() as i64).div_euclid(2) - first + 1;
@@ -242,7 +247,7 @@ impl Composed {
             }
         }
         let (first, step, log_scale) = (first, 2.0 * self.step, self.log_scale);
-        // A mass that is misplaced by an error may grow as much as any.
+        // Misplaced mass may grow by the same factor as any other mass.
         let error = self.error * up.max(1.0).max(down + up);
         Self { masses, first, step, log_scale, error }.scaled()
     }

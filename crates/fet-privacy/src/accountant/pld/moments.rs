@@ -1,30 +1,30 @@
-//! The cumulants of one kind of release, on nodes coarse enough to be evaluated often. They say where to look; what
-//! is found there is computed anew by `compose`.
+//! Cumulants of one kind of release, on nodes coarse enough for frequent evaluation. They only guide the
+//! search; `compose` recomputes the result.
 
 use super::pair::{Direction, Pair};
 use crate::accountant::Event;
 
-/// Releases of one event, seen in one direction.
+/// Releases of one event, in one direction.
 pub(super) struct Kind {
     pub(super) pair: Pair,
     pub(super) steps: u64,
-    /// (loss, probability); the probabilities add up to 1.
+    /// Pairs of (loss, probability); the probabilities add up to 1.
     nodes: Vec<(f64, f64)>,
 }
 
-/// Nodes at most.
+/// Maximum number of nodes.
 const MOST_NODES: usize = 40_000;
-/// Below e^-this the weight of a loss does not count, since E[L] >= 0 and so E[e^{θL}] >= 1.
+/// Negative logarithm of the smallest weight of a loss that counts. E[L] >= 0 and therefore E[e^{θL}] >= 1.
 const NEGLIGIBLE: f64 = 80.0;
 
 impl Kind {
-    /// Nothing where no number of nodes would do.
+    /// Returns `None` if the allowed number of nodes does not suffice.
     pub(super) fn new(event: &Event, direction: Direction, reach: f64) -> Option<Self> {
         let pair = Pair::new(event, direction, reach);
         Self { pair, steps: event.steps, nodes: Vec::new() }.with_nodes(f64::INFINITY, 0.0)
     }
 
-    /// With nodes on which the tilted mass e^{θl} m is smooth.
+    /// Replaces the nodes by ones on which the tilted mass e^{θl} m is smooth.
     pub(super) fn for_tilt(self, tilt: f64) -> Option<Self> {
         self.with_nodes(0.5 / tilt, -NEGLIGIBLE / tilt)
     }
@@ -38,11 +38,11 @@ impl Kind {
         Some(self)
     }
 
-    /// log E[e^{θL}] of one release.
+    /// Returns log E[e^{θL}] of one release.
     pub(super) fn log_moment(&self, tilt: f64) -> f64 {
         let most = self.nodes.iter().map(|(loss, _)| tilt * loss).fold(f64::NEG_INFINITY, f64::max);
         if most < 30.0 {
-            // Next to 1 the difference from it is what counts.
+            // Near 1, computing the difference from 1 keeps the precision.
             let excess: f64 = self.nodes.iter().map(|(loss, mass)| mass * (tilt * loss).exp_m1()).sum();
             if excess > -0.5 {
                 return excess.ln_1p();
@@ -51,11 +51,12 @@ impl Kind {
         most + self.nodes.iter().map(|(loss, mass)| mass * (tilt * loss - most).exp()).sum::<f64>().ln()
     }
 
-    /// The same, or infinity where the nodes are too far apart for this tilt and that may matter.
+    /// Returns the log moment, or infinity if the nodes are too far apart for this tilt and the error may
+    /// matter.
     pub(super) fn resolved_log_moment(&self, tilt: f64) -> f64 {
         let log = self.log_moment(tilt);
         let rough = |pair: &[(f64, f64)]| {
-            // From the nodes of a cell to its width, and from the larger node to its end.
+            // The distance of a cell's two nodes gives its width; the larger node and the width give its end.
             let width = 1.7321 * (tilt * (pair[1].0 - pair[0].0)).abs();
             let most = (tilt * pair[0].0).max(tilt * pair[1].0) + 0.2114 * width;
             if width > 1.0 { (pair[0].1 + pair[1].1) * (most - log).exp() } else { 0.0 }
@@ -64,7 +65,7 @@ impl Kind {
         if share < 1e-12 { log } else { f64::INFINITY }
     }
 
-    /// The variance of the loss of one release, tilted.
+    /// Returns the variance of the tilted loss of one release.
     pub(super) fn variance(&self, tilt: f64) -> f64 {
         let log = self.log_moment(tilt);
         let weights = || self.nodes.iter().map(|&(loss, mass)| (loss, mass * (tilt * loss - log).exp()));

@@ -1,26 +1,26 @@
-//! Where and how finely the composition is computed.
+//! Range and resolution of the composition.
 
 use super::moments::Kind;
 
-/// Grid points at most: where they do not suffice the step grows, and ε with it.
+/// Maximum number of grid points. If they do not suffice, the step grows, and ε with it.
 pub(super) const MOST_POINTS: f64 = (1 << 18) as f64;
-/// -log of the tilted mass left outside of a window on each side, counted for the whole composition.
+/// Negative logarithm of the tilted mass that the window leaves out on each side, for the whole composition.
 pub(super) const WINDOW: f64 = 22.0;
 
-/// The plan of a composition of several kinds of releases.
+/// Plan for the composition of several kinds of releases.
 pub(super) struct Plan {
     pub(super) kinds: Vec<Kind>,
-    /// Releases in all.
+    /// Total number of releases.
     pub(super) steps: f64,
-    /// θ.
+    /// Tilt θ.
     pub(super) tilt: f64,
-    /// The step of the last grid.
+    /// Step of the last grid.
     pub(super) step: f64,
-    /// For each kind the losses of one release that are kept.
+    /// For each kind, the range of losses of one release.
     pub(super) windows: Vec<Window>,
 }
 
-/// The losses that are kept.
+/// Range of losses.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     pub(super) low: f64,
@@ -34,7 +34,7 @@ impl Window {
 }
 
 impl Plan {
-    /// Nothing where the losses are too small or too large for their moments to be numbers.
+    /// Returns `None` if the losses are too small or too large for finite moments.
     pub(super) fn new(kinds: Vec<Kind>, log_delta: f64) -> Option<Self> {
         let steps: f64 = kinds.iter().map(|kind| kind.steps as f64).sum();
         let (tilt, _) = chernoff(&kinds, log_delta)?;
@@ -42,8 +42,9 @@ impl Plan {
         let (tilt, guess) = chernoff(&kinds, log_delta)?;
         let turns = Turns::new(&kinds, tilt, usable(spread(&kinds, tilt))?)?;
         let window = turns.window(kinds.iter().map(|kind| kind.steps).enumerate(), WINDOW);
-        // Masses are regrouped once at each end and at every other doubling. Each time adds θ(θ+1) h²/12 for each release
-        // at most to the log moment, if h is the last grid's step over √T for one release, and so a θth of it to ε.
+        // Masses are regrouped once at each end and at every second doubling. Each regrouping adds at most
+        // θ(θ+1) h²/12 per release to the log moment, where h is the step of the last grid divided by √T for
+        // one release. It adds 1/θ of that to ε.
         let levels: f64 = kinds.iter().map(|kind| 1.0 + 0.5 * (kind.steps as f64).log2()).sum();
         let step = (12.0 * tolerance(guess) / ((tilt + 1.0) * levels)).sqrt();
         let step = usable(step.min(window.width() / 64.0).max(window.width() / MOST_POINTS))?;
@@ -54,20 +55,20 @@ impl Plan {
         Some(Self { kinds, steps, tilt, step, windows })
     }
 
-    /// By how many powers of 2 the grid for `count` releases is finer than the last: a grid of step h for n of T releases
-    /// adds as much to ε as one of h√(T/n) for all.
+    /// Returns the number of halvings from the step of the last grid to that of the grid for `count` releases.
+    /// A grid of step h for n of T releases adds as much to ε as a grid of step h√(T/n) for all.
     pub(super) fn fineness(&self, count: u64) -> i32 {
         (0.5 * (self.steps / count as f64).log2()).ceil() as i32
     }
 
-    /// The same for one release, whose losses must have room on the grid.
+    /// Returns the fineness for one release, limited so that its losses fit on the grid.
     pub(super) fn first_fineness(&self, place: usize) -> i32 {
         let allowed = (MOST_POINTS * self.step / self.windows[place].width()).log2().floor().max(-1e3);
         self.fineness(1).min(allowed as i32)
     }
 }
 
-/// The θ at which Chernoff's bound on ε is least, and that bound.
+/// Returns the θ that minimises Chernoff's bound on ε, and that bound.
 fn chernoff(kinds: &[Kind], log_delta: f64) -> Option<(f64, f64)> {
     let log = |tilt: f64| kinds.iter().map(|kind| kind.steps as f64 * kind.log_moment(tilt)).sum::<f64>();
     let bound = |log_tilt: f64| (log(log_tilt.exp()) - log_delta) / log_tilt.exp();
@@ -76,23 +77,23 @@ fn chernoff(kinds: &[Kind], log_delta: f64) -> Option<(f64, f64)> {
     Some((tilt.exp(), usable(bound(tilt))?))
 }
 
-/// The standard deviation of the composed loss, tilted.
+/// Returns the standard deviation of the tilted composed loss.
 fn spread(kinds: &[Kind], tilt: f64) -> f64 {
     kinds.iter().map(|kind| kind.steps as f64 * kind.variance(tilt)).sum::<f64>().sqrt()
 }
 
-/// A positive number.
+/// Returns the value if it is positive and finite.
 fn usable(value: f64) -> Option<f64> {
     (value > 0.0 && value.is_finite()).then_some(value)
 }
 
-/// What discretisation may add to an ε of about this size: 7e-5 or a hundred-thousandth, but no more than a share of a
-/// small ε.
+/// Returns the amount that discretisation may add to an ε of about this size: 7e-5 or 1e-5 of ε, whichever is
+/// larger, but at most 2e-4 of ε.
 fn tolerance(epsilon: f64) -> f64 {
     (2e-4 * epsilon).min((1e-5 * epsilon).max(7e-5))
 }
 
-/// Where a function with one dip has it, by golden section.
+/// Returns the position of the minimum of a function with a single minimum, by golden-section search.
 fn least(mut low: f64, mut high: f64, value: impl Fn(f64) -> f64) -> f64 {
     let inner = |low: f64, high: f64| (low + 0.381_966 * (high - low), low + 0.618_034 * (high - low));
     let (mut left, mut right) = inner(low, high);
@@ -111,9 +112,9 @@ fn least(mut low: f64, mut high: f64, value: impl Fn(f64) -> f64) -> f64 {
     if at_left < at_right { left } else { right }
 }
 
-/// For several t: how much the log moment of each kind grows from θ to θ + t, and to θ − t.
+/// Growth of the log moment of each kind from θ to θ + t and to θ − t, for several t.
 struct Turns {
-    /// The least and the largest loss of each kind.
+    /// Smallest and largest loss of each kind.
     ends: Vec<(f64, f64)>,
     turns: Vec<(f64, Vec<(f64, f64)>)>,
 }
@@ -134,7 +135,8 @@ impl Turns {
         Some(Self { ends: kinds.iter().map(|kind| kind.pair.ends()).collect(), turns })
     }
 
-    /// The losses of `counts` releases of kinds outside of which lies e^-`margin` of the tilted mass on each side.
+    /// Returns a range of losses for `counts` releases of each kind that leaves at most e^-`margin` of the
+    /// tilted mass on each side.
     fn window(&self, counts: impl Iterator<Item = (usize, u64)> + Clone, margin: f64) -> Window {
         let mut window = Window { low: 0.0, high: 0.0 };
         for (place, count) in counts.clone() {
@@ -147,7 +149,7 @@ impl Turns {
                 up += count as f64 * growth[place].0;
                 down += count as f64 * growth[place].1;
             }
-            // No number leaves the window as it is.
+            // `max` and `min` ignore NaN, so NaN leaves the window unchanged.
             window = Window { low: window.low.max(-down / turn), high: window.high.min(up / turn) };
         }
         window
