@@ -4,6 +4,7 @@
 
 mod atomic;
 mod checksum;
+mod excerpt;
 pub mod exit;
 pub mod input;
 mod journal;
@@ -16,6 +17,7 @@ mod whole;
 
 pub use atomic::{check_writable, leave, sweep, write, write_private, write_with};
 pub use checksum::{hex, sha256, sha256_of_file};
+pub use excerpt::{Mark, excerpt, holds_key};
 pub use journal::{Journal, JournalError, PAYLOAD};
 pub use lines::{Lines, LinesError};
 pub use names::{did_you_mean, experiment, similar_experiment};

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use fet_io::Mark;
 use serde::Deserialize;
 
 use super::tune::space::Tune;
@@ -125,7 +126,18 @@ impl File {
             let hint = if path.exists() { String::new() } else { fet_io::similar_experiment(path) };
             format!("cannot read {}{hint}", path.display())
         })?;
-        Self::parse(&text).with_context(|| path.display().to_string())
+        let name = path.display().to_string();
+        Self::parse(&text).map_err(|error| {
+            // A message begins with the name of the setting.
+            let message = error.to_string();
+            let field =
+                message.strip_prefix('`').and_then(|rest| rest.split_once('`')).map(|(field, _)| field);
+            let shown = field.and_then(|field| fet_io::excerpt(&name, &text, field, Mark::Value));
+            match shown {
+                Some(shown) => anyhow::anyhow!("{name}: {message}\n{}", shown.trim_end()),
+                None => error.context(name),
+            }
+        })
     }
 
     fn parse(text: &str) -> Result<Self> {

@@ -47,12 +47,14 @@ pub enum FileError {
         source: Box<toml::de::Error>,
     },
     /// A setting is unknown or impossible.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{excerpt}", path.display())]
     Settings {
         /// The file.
         path: PathBuf,
         /// Which and why.
         source: SettingsError,
+        /// The line of the setting on lines of its own, or nothing if no file has the setting.
+        excerpt: String,
     },
     /// No device has the name that it gives.
     #[error("{}: {source}", path.display())]
@@ -75,8 +77,11 @@ pub(crate) fn load_changed(
     change: impl FnOnce(&mut toml::Table) -> Result<(), String>,
 ) -> Result<Experiment, FileError> {
     let path = fet_io::experiment(&arguments.file);
-    let mut table = read(&path)?;
-    let refused = |source| FileError::Settings { path: path.clone(), source };
+    let (mut table, texts) = read(&path)?;
+    let refused = |source: SettingsError| {
+        let excerpt = place(&source, &texts, arguments);
+        FileError::Settings { path: path.clone(), source, excerpt }
+    };
     for assignment in &arguments.sets {
         set(&mut table, assignment).map_err(refused)?;
     }
@@ -104,13 +109,30 @@ pub(crate) fn load_changed(
     Ok(experiment)
 }
 
-/// The settings of a file, merged into those of the file that it extends.
-fn read(path: &Path) -> Result<toml::Table, FileError> {
-    let mut table = parse(path)?;
-    let Some(base) = table.remove("extends") else { return Ok(table) };
-    let refused = |message: String| FileError::Settings {
-        path: path.to_path_buf(),
-        source: SettingsError::Field { field: "extends".into(), message },
+/// Returns the line of the setting that an error is about: nothing if an argument of the command set it.
+fn place(error: &SettingsError, texts: &[(PathBuf, String)], arguments: &ExperimentArguments) -> String {
+    let message = error.to_string();
+    let of_argument = |name: &str| !name.is_empty() && message.starts_with(&format!("`{name}"));
+    let set = arguments.sets.iter().filter_map(|set| set.split_once('='));
+    let by_argument = set.map(|(name, _)| name.trim()).any(of_argument)
+        || arguments.seed.is_some() && of_argument("seed")
+        || arguments.device.is_some() && of_argument("device");
+    if by_argument {
+        return String::new();
+    }
+    let shown = texts.iter().find_map(|(path, text)| error.excerpt(&path.display().to_string(), text));
+    shown.map_or_else(String::new, |shown| format!("\n{}", shown.trim_end()))
+}
+
+/// Reads the settings of a file, merged into those of the file that it extends, and the texts of both.
+fn read(path: &Path) -> Result<(toml::Table, Vec<(PathBuf, String)>), FileError> {
+    let (mut table, text) = parse(path)?;
+    let mut texts = vec![(path.to_path_buf(), text)];
+    let Some(base) = table.remove("extends") else { return Ok((table, texts)) };
+    let refused = |message: String| {
+        let source = SettingsError::Field { field: "extends".into(), message };
+        let excerpt = place(&source, &texts, &ExperimentArguments::default());
+        FileError::Settings { path: path.to_path_buf(), source, excerpt }
     };
     let name = base.as_str().ok_or_else(|| refused(format!("must be a file name; it is {base}")))?;
     let other = path.with_file_name(name);
@@ -119,17 +141,18 @@ fn read(path: &Path) -> Result<toml::Table, FileError> {
             true => String::new(),
             false => format!("; there is no file {}", other.display()),
         };
-        return Err(refused(format!("must name a file beside this one; it is {name:?}{place}")));
+        return Err(refused(format!("must name a file in the same folder; it is {name:?}{place}")));
     }
-    let mut settings = parse(&other)?;
+    let (mut settings, text) = parse(&other)?;
     if settings.contains_key("extends") {
         return Err(refused(format!("must not extend a file that extends another; \"{name}\" does")));
     }
     overlay(&mut settings, table);
-    Ok(settings)
+    texts.push((other, text));
+    Ok((settings, texts))
 }
 
-fn parse(path: &Path) -> Result<toml::Table, FileError> {
+fn parse(path: &Path) -> Result<(toml::Table, String), FileError> {
     let path = path.to_path_buf();
     let text =
         fet_io::read_to_string(&path).map_err(|source| FileError::Io { path: path.clone(), source })?;
@@ -138,7 +161,7 @@ fn parse(path: &Path) -> Result<toml::Table, FileError> {
     table.remove("ablation");
     table.remove("profile");
     table.remove("tune");
-    Ok(table)
+    Ok((table, text))
 }
 
 /// The experiment as JSON, with every default filled in.

@@ -72,11 +72,8 @@ pub fn syntax(error: &toml::de::Error) -> String {
         Some((place, _)) => format!("{place}a whole number must lie between -2^63 and 2^63 - 1"),
         None => text.trim_end().to_string(),
     };
-    // The message quotes the line only if it has a readable length and does not contain a key that was passed
-    // by mistake.
-    let key = text.split_whitespace().any(|word| {
-        word.len() >= 40 && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
-    });
+    // The message quotes the line only if it has a readable length and does not contain a key that was passed by mistake.
+    let key = fet_io::holds_key(&text);
     match (text.lines().next(), text.lines().last()) {
         (Some(place), Some(reason)) if text.len() > 600 || key => format!("{place}: {reason}"),
         _ => text,

@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use fet_io::Mark;
+
 /// A value that breaks a rule: the field, the rule and the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {rule}; it is {value}")]
@@ -83,4 +85,18 @@ pub enum SettingsError {
     /// A value breaks a rule.
     #[error(transparent)]
     Violation(#[from] Violation),
+}
+
+impl SettingsError {
+    /// Returns the line of the TOML `text` that the error is about, as [`fet_io::excerpt`] does.
+    pub fn excerpt(&self, file: &str, text: &str) -> Option<String> {
+        let (field, mark) = match self {
+            Self::UnknownKind { slot, .. } => (&format!("{slot}.kind"), Mark::Value),
+            Self::MissingKind { slot, .. } => (&(*slot).to_string(), Mark::Name),
+            Self::Unknown { field, .. } | Self::Missing { field, .. } => (field, Mark::Name),
+            Self::Field { field, .. } => (field, Mark::Value),
+            Self::Violation(violation) => (&violation.field, Mark::Value),
+        };
+        fet_io::excerpt(file, text, field, mark)
+    }
 }
