@@ -1,11 +1,11 @@
-//! Reading values that may be `null` but must not be missing.
+//! Deserialization of fields that can be `null` but must be present.
 //!
-//! It repeats a function of `fet-records`, which depends on this crate.
+//! This module repeats a function of `fet-records`, which depends on this crate.
 
 use serde::{Deserialize, Deserializer};
 
-/// A value or `null`. Serde takes a missing field for `null` where the type is an `Option`; with this function it does
-/// not.
+/// Reads a value or `null`. By default, serde accepts a missing field of type `Option`; this function refuses
+/// it.
 pub(crate) fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
