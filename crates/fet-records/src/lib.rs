@@ -1,9 +1,9 @@
-//! The records that `fet` writes and other programs read: the report of a run, the progress events of a run, and the
-//! questions and answers of `fet show --batch`.
+//! Records that `fet` writes for other programs: the report of a run, its progress events, and the questions
+//! and answers of `fet show --batch`.
 //!
-//! Writer and readers use these types, so that a renamed field is a compile error on both sides. When a record is read,
-//! every field must be there and no other may be: nothing is filled in. Nothing is computed here, and no file is opened.
-//! What a model reached is in the words of `fet-scores`, whose types that stand in a report are re-exported.
+//! The writer and all readers share these types, so that a renamed field is a compile error on both sides. A
+//! record must have every field and no other field; deserialization fills in no defaults. The crate computes
+//! nothing and opens no files. It re-exports the types of `fet-scores` that appear in a report.
 
 mod attack;
 mod event;
@@ -24,7 +24,7 @@ pub use report::{
 };
 pub use show::{Answer, Identity, Question};
 
-/// The version of the program's results: the same settings, seed, data and device give the same figures, but for
-/// rounding, in every program with this number. If results change, increase it and say so under "Changed results" in
-/// CHANGELOG.md; `cargo xtask ablate` then computes every cell again.
+/// Version of the program's results. Programs with the same number give the same figures, up to rounding, for
+/// the same settings, seed, data and device. If results change, increase the number and list the change under
+/// "Changed results" in CHANGELOG.md; `cargo xtask ablate` then computes every cell again.
 pub const RESULTS_VERSION: u32 = 7;
