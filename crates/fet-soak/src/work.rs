@@ -62,7 +62,7 @@ pub fn work(arguments: &Arguments, say: &mut dyn FnMut(String)) -> anyhow::Resul
     let mut cases = areas::all();
     cases.retain(|case| arguments.only.as_ref().is_none_or(|only| case.title().contains(only.as_str())));
     cases.retain(|case| case.short || !arguments.short);
-    ensure!(!cases.is_empty(), "no case has such a name");
+    ensure!(!cases.is_empty(), "no case matches --only");
     let mut tally = Tally::new(End::ALL.map(End::name).into_iter().chain(Kind::ALL.map(Kind::name)));
     'seeds: for seed in arguments.seed.. {
         for case in cases.iter().filter(|case| seed == arguments.seed || case.seeded) {
