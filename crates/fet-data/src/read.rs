@@ -28,7 +28,7 @@ pub(crate) fn locate(folders: &Folders, file: &str, setting: &str) -> Result<Pat
         _ if Path::new(file).is_absolute() => format!("cannot be opened ({error})"),
         [] => format!("cannot be opened ({error})"),
         places => format!(
-            "cannot be opened ({error}); relative names are looked for in {}: the folder of the experiment, then that of the \
+            "cannot be opened ({error}); `fet` searches relative names in {}: the folder of the experiment, then the folder of the \
              environment variable FET_DATA, or `data`",
             places.join(" and ")
         ),

@@ -73,17 +73,17 @@ impl Recipe<dyn Dataset> for LinkedSettings {
         let others =
             self.secondaries.iter().enumerate().map(|(i, table)| (format!("secondaries[{i}]"), table));
         if let Some((field, value)) = self.primary.declares() {
-            let rule =
-                "must be left out: the primary scales by its training rows, and nothing of it is protected";
+            let rule = "must be left out: the primary scales by its training rows, and no mechanism protects its table";
             return Err(Violation::new(format!("primary.{field}"), rule, value));
         }
         if self.primary.keys.contains(&self.label) {
-            let rule = "must not be a key of the primary: the keys are what the other parties are asked by";
+            let rule =
+                "must not be a key of the primary: the primary links the other parties' records by its keys";
             return Err(Violation::new("label", rule, format!("{:?}", self.label)));
         }
         for (field, names) in [("drop", &self.primary.drop), ("clip", &self.primary.clip)] {
             if names.contains(&self.label) {
-                let rule = "must not name the label, which is no feature";
+                let rule = "must not name the label, because the label is not a feature";
                 return Err(Violation::new(format!("primary.{field}"), rule, format!("{:?}", self.label)));
             }
         }
@@ -163,7 +163,7 @@ impl Dataset for Linked {
 
     fn secondary(&self, index: usize) -> Result<PartyTable, DataError> {
         let Some(table) = self.settings.secondaries.get(index) else {
-            let problem = format!("must be {} tables or more; it is fewer", index + 1);
+            let problem = format!("must have at least {} tables", index + 1);
             return Err(DataError::new("`data.secondaries`", problem));
         };
         self.party(self.read(table, &format!("secondaries[{index}].file"), &[])?, table)

@@ -196,7 +196,7 @@ impl Probes {
         let pairs = usable.len() * usable.len().saturating_sub(1) / 2;
         let short = |found: usize| {
             let problem = format!(
-                "must leave enough columns: {real} are to be kept ones and products of two, but {} are kept, and {found} can be had",
+                "must leave enough columns: {real} kept columns and products are needed, but {} kept columns give only {found}",
                 usable.len()
             );
             DataError::new("`data.source.kept`", problem)

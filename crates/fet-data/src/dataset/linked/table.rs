@@ -101,11 +101,11 @@ impl TableSettings {
             }
         }
         if let Some(key) = self.keys.iter().find(|key| self.columns.contains_key(*key)) {
-            let rule = "must not name a key: `key_kind` says what keys are";
+            let rule = "must not name a key: `key_kind` sets the kind of keys";
             return Err(Violation::new("columns", rule, format!("{key:?}")));
         }
         if let Some(key) = self.drop.iter().find(|name| self.keys.contains(name)) {
-            let rule = "must not name a key: keys are no features anyway";
+            let rule = "must not name a key: keys are not features";
             return Err(Violation::new("drop", rule, format!("{key:?}")));
         }
         if let Some(key) = self.clip.iter().find(|name| self.keys.contains(name)) {
@@ -179,7 +179,7 @@ impl TableSettings {
         let place = |column: &str| format!("{} column `{column}`", self.file);
         let keys: &[String] = if number_keys { &self.keys } else { &[] };
         let of = |column: &String| {
-            let problem = "must have a range in `bounds`, which names some columns of this table";
+            let problem = "must have a range in `bounds`, since this table declares some of its columns";
             let range = self.bounds.get(column).copied();
             range.ok_or_else(|| DataError::new(place(column), problem))
         };
@@ -201,7 +201,7 @@ impl TableSettings {
         let mut declared = declared.chain(self.dates.keys()).chain(self.categories.keys());
         if let Some(column) = declared.find(|column| !names.contains(&column.as_str())) {
             let problem =
-                format!("has no column `{column}` to declare; `bounds`, `dates` or `categories` names it");
+                format!("has no column `{column}`, but `bounds`, `dates` or `categories` declares it");
             return Err(DataError::new(&self.file, problem));
         }
         Ok(Some(Bounds { keys, features: Vec::new() }))
