@@ -192,9 +192,9 @@ pub struct Phases {
     pub aggregate: f64,
     /// Training: forward and backward pass of the primary's decoder.
     pub decode: f64,
-    /// Training: backward pass and optimizer step of the secondaries.
+    /// Training: backward pass and optimiser step of the secondaries.
     pub learn: f64,
-    /// Training: optimizer step of the primary.
+    /// Training: optimiser step of the primary.
     pub step: f64,
     /// Validation and test, all phases together.
     pub evaluate: f64,

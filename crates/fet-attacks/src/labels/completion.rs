@@ -3,7 +3,7 @@
 //! 4.2).
 //!
 //! In the active attack the secondary learns faster than agreed, so that the primary's half relies on it. The
-//! paper multiplies gradients. Our optimizers are invariant to the scale of gradients, so that the attack
+//! paper multiplies gradients. Our optimisers are invariant to the scale of gradients, so that the attack
 //! multiplies the learning rate.
 
 use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Run, Setting};
