@@ -1,6 +1,6 @@
-//! `ablate` and `tune`: the harness `fet-study`, with a `fet` that cargo builds.
+//! `ablate` and `tune`: commands of `fet-study`, with a `fet` that cargo builds.
 //!
-//! What a study is and how it is run is for the harness; here is only what it takes to build `fet`.
+//! `fet-study` defines and runs studies. This module only builds `fet`.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
@@ -30,7 +30,7 @@ fn located() -> Result<Fet> {
     }
 }
 
-/// Builds `fet`, with LibTorch where that is set up.
+/// Builds `fet`, with LibTorch if it is set up.
 fn build_fet() -> Result<Fet> {
     let workspace = Workspace::find()?;
     let environment = libtorch::environment(&workspace.target)?;
@@ -41,7 +41,7 @@ fn build_fet() -> Result<Fet> {
     Ok(Fet::new(build(&mut cargo)?, environment.unwrap_or_default()))
 }
 
-/// Builds `fet`; returns where cargo put it. What cargo has to say goes to the terminal.
+/// Builds `fet` and returns its path. Cargo's messages go to the terminal.
 fn build(cargo: &mut Command) -> Result<PathBuf> {
     let output = cargo
         .arg("--message-format=json-render-diagnostics")

@@ -1,6 +1,7 @@
-//! `bench`: the benchmarks, or the benchmark in turns with the authors' program, in an environment that it makes.
+//! `bench`: the benchmarks, or the comparison with the authors' program in a Python environment that the
+//! command creates.
 //!
-//! What is measured, and how, is in `benches/against_authors.py` and in the package `fet-bench`.
+//! `benches/against_authors.py` and the package `fet-bench` define the measurements.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -12,14 +13,15 @@ use crate::check::cargo_with_devices;
 use crate::libtorch;
 use crate::workspace::{Workspace, exit_code};
 
-/// The arguments of `bench`.
+/// Arguments of `bench`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
-    /// Take turns with the authors' program: a checkout of github.com/Xtra-Computing/FeT.
+    /// Alternate with the authors' program: a checkout of github.com/Xtra-Computing/FeT.
     #[arg(long, value_name = "CHECKOUT")]
     against: Option<PathBuf>,
-    /// Passed on: to cargo, as in `-- --bench summary`, or with --against to the comparison, as in `-- --case hdb`.
+    /// Arguments for cargo, as in `-- --bench summary`, or with --against for the comparison, as in `--
+    /// --case hdb`.
     #[arg(last = true, value_name = "ARGUMENTS")]
     arguments: Vec<String>,
 }
@@ -33,7 +35,7 @@ Examples:
 With --against it makes a Python environment with PyTorch in the build folder (2 GB, once), builds the benchmark, and writes
 one table; nothing else should run meanwhile.";
 
-/// What the authors' program imports.
+/// Packages that the authors' program imports.
 const PACKAGES: [&str; 5] = ["torch==2.9.0", "torch_optimizer", "numpy", "scikit-learn", "matplotlib"];
 
 /// `cargo xtask bench`.
@@ -48,11 +50,11 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
     against(&workspace, checkout, &passed)
 }
 
-/// Takes turns with the authors' program, in a checkout of it.
+/// Runs the comparison with the authors' program in a checkout.
 pub(crate) fn against(workspace: &Workspace, checkout: &Path, arguments: &[&str]) -> Result<ExitCode> {
     if !checkout.join("src/model/FeT.py").is_file() {
         bail!(
-            "--against: {} is no checkout of the authors' program: it has no src/model/FeT.py",
+            "--against: {} is not a checkout of the authors' program: src/model/FeT.py is missing",
             checkout.display()
         );
     }
@@ -67,14 +69,14 @@ pub(crate) fn against(workspace: &Workspace, checkout: &Path, arguments: &[&str]
     Ok(exit_code(status))
 }
 
-/// A Python with the authors' packages. What an interrupted set-up left is made anew.
+/// Creates a Python environment with the authors' packages. Replaces the rest of an interrupted set-up.
 fn environment(folder: &Path) -> Result<PathBuf> {
     let (python, done) = (folder.join("bin/python"), folder.join("complete"));
     let packages = PACKAGES.join("\n");
     if std::fs::read_to_string(&done).is_ok_and(|made| made == packages) {
         return Ok(python);
     }
-    eprintln!("making a Python environment with PyTorch in {}", folder.display());
+    eprintln!("creating a Python environment with PyTorch in {}", folder.display());
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
     run(Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(PACKAGES))?;
     std::fs::write(&done, packages).with_context(|| format!("cannot write {}", done.display()))?;
@@ -90,7 +92,7 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Builds the benchmark and gives its path, of which cargo tells in its messages.
+/// Builds the benchmark and returns its path, which cargo reports in its messages.
 fn summary(workspace: &Workspace) -> Result<PathBuf> {
     let arguments = ["bench", "--package", "fet-bench", "--bench", "summary", "--no-run"];
     let mut cargo = cargo_with_devices(workspace, &arguments)?;

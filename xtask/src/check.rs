@@ -1,7 +1,8 @@
-//! `test` and `check`, and what `bench` shares with them: one way to call cargo for people and for CI.
+//! `test` and `check`, and their shared cargo calls, which `bench` also uses: the same commands for people
+//! and for CI.
 //!
-//! What needs LibTorch is included exactly where LibTorch is set up, and the commands say which it is.
-//! Nothing here installs anything; `cargo xtask libtorch` does.
+//! Parts that need LibTorch are included if LibTorch is set up, and the commands print if it is. The commands
+//! install nothing; `cargo xtask libtorch` does.
 
 use std::env;
 use std::process::{Command, ExitCode};
@@ -12,18 +13,18 @@ use anyhow::{Context, Result};
 use crate::libtorch;
 use crate::workspace::{Workspace, exit_code};
 
-/// What stands after `--` is passed on to cargo.
+/// Arguments after `--` for cargo.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Passed {
-    /// Passed on to cargo, as in `-- linker` or `-- --test suite -- --nocapture`.
+    /// Arguments for cargo, as in `-- linker` or `-- --test suite -- --nocapture`.
     #[arg(last = true, value_name = "CARGO ARGUMENTS")]
     arguments: Vec<String>,
 }
 
-/// The arguments of `check`.
+/// Arguments of `check`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Leave the tests out.
+    /// Skip the tests.
     #[arg(long)]
     fast: bool,
 }
@@ -54,11 +55,12 @@ pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
         }
         eprintln!("check: ok, {seconds:.1} s");
     }
-    eprintln!("\ncheck: all is well{}", if arguments.fast { "; the tests were left out" } else { "" });
+    eprintln!("\ncheck: all steps passed{}", if arguments.fast { "; the tests were skipped" } else { "" });
     Ok(ExitCode::SUCCESS)
 }
 
-/// The steps of `check`, the cheap ones first. All share the release profile, so that little is built twice.
+/// Returns the steps of `check`, the fast steps first. All steps share the release profile, so that little is
+/// built twice.
 fn steps(has_libtorch: bool, fast: bool) -> Vec<Vec<String>> {
     let feature: &[&str] = if has_libtorch { &["--features", FEATURE] } else { &[] };
     let mut steps = vec![
@@ -69,7 +71,7 @@ fn steps(has_libtorch: bool, fast: bool) -> Vec<Vec<String>> {
             &["--", "-D", "warnings"],
         ]),
         words(&[&["check", "--release", "-p", "fet", "--no-default-features"]]),
-        // Linkers alone, with what of the contracts needs no tensors.
+        // Linkers alone: the part of the contracts without tensors.
         words(&[&["check", "--release", "-p", "fet-linkers"]]),
     ];
     if has_libtorch {
@@ -82,17 +84,18 @@ fn steps(has_libtorch: bool, fast: bool) -> Vec<Vec<String>> {
     steps
 }
 
-/// The tests. The benchmarks are not built with them: criterion's features would have Burn compiled once more.
+/// Arguments that run the tests. They exclude the benchmarks, because criterion's features would compile Burn
+/// a second time.
 const TEST: &[&str] = &["test", "--release", "--workspace", "--exclude", "fet-bench", "--no-fail-fast"];
 
-/// The feature as the whole workspace names it.
+/// Name of the LibTorch feature in the workspace.
 const FEATURE: &str = "fet/libtorch";
 
 fn words(parts: &[&[&str]]) -> Vec<String> {
     parts.concat().iter().map(ToString::to_string).collect()
 }
 
-/// A call of cargo that includes LibTorch where it is set up, and says so.
+/// Returns a cargo command that includes LibTorch if it is set up, and prints the devices.
 pub(crate) fn cargo_with_devices(workspace: &Workspace, arguments: &[&str]) -> Result<Command> {
     let mut cargo = libtorch::cargo(workspace, arguments)?;
     if announce(workspace)? {
@@ -107,7 +110,7 @@ fn pass_on(arguments: &[&str], passed: &Passed) -> Result<ExitCode> {
     Ok(exit_code(status))
 }
 
-/// Says which devices are covered; returns whether LibTorch is among them.
+/// Prints the covered devices. Returns true if LibTorch is one of them.
 fn announce(workspace: &Workspace) -> Result<bool> {
     match libtorch::folder(&workspace.target)? {
         Some(folder) => {
@@ -116,7 +119,7 @@ fn announce(workspace: &Workspace) -> Result<bool> {
         }
         None => {
             eprintln!(
-                "devices: flex, ndarray (LibTorch is not set up: its part is left out; \
+                "devices: flex, ndarray (LibTorch is not set up: its part is skipped; \
                  `cargo xtask libtorch` fetches it)"
             );
             Ok(false)

@@ -1,4 +1,4 @@
-//! `gpu`: the tests that hold devices against one another, with a GPU among them, and its benchmarks.
+//! `gpu`: the tests that compare devices, including a GPU, and the benchmarks on the GPU.
 
 use std::env;
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use crate::check::cargo_with_devices;
 use crate::libtorch;
 use crate::workspace::{Workspace, exit_code};
 
-/// The arguments of `gpu`.
+/// Arguments of `gpu`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
-    /// Take turns with the authors' program on the GPU too: a checkout of github.com/Xtra-Computing/FeT.
+    /// Alternate with the authors' program on the GPU too: a checkout of github.com/Xtra-Computing/FeT.
     #[arg(long, value_name = "CHECKOUT")]
     against: Option<PathBuf>,
 }
@@ -25,7 +25,7 @@ It runs the golden figures, the equivalence of devices, the contracts of plug-in
 the device `libtorch-cuda`, then the benchmarks. Without a GPU it fails. FET_GOLDEN names the folder of golden figures; without
 it, theirs are left out.";
 
-/// The tests that try every device, by parts of their names.
+/// Parts of the names of the tests that run on every device.
 const TESTS: [&str; 5] = ["golden", "equivalence", "contract", "transformations", "evaluated"];
 const DEVICE: &str = "libtorch-cuda";
 
@@ -35,7 +35,7 @@ pub(crate) fn gpu(arguments: &Arguments) -> Result<ExitCode> {
     match libtorch::folder(&workspace.target)? {
         Some(folder) if libtorch::has_cuda(&folder) => {}
         Some(folder) => bail!(
-            "the LibTorch in {} has no CUDA; `cargo xtask libtorch --cuda` fetches one that has",
+            "the LibTorch in {} has no CUDA; `cargo xtask libtorch --cuda` fetches LibTorch with CUDA",
             folder.display()
         ),
         None => bail!("LibTorch is not set up; `cargo xtask libtorch --cuda` fetches it"),
@@ -58,7 +58,7 @@ pub(crate) fn gpu(arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
-/// What the tests may not leave out.
+/// Returns the list of test requirements that must be met.
 fn required(before: Option<&str>) -> String {
     before
         .into_iter()

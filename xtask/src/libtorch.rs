@@ -1,8 +1,8 @@
-//! `libtorch`: sets LibTorch up in `<target>/libtorch`, and tells the other commands where it is.
+//! `libtorch`: sets LibTorch up in `<target>/libtorch`, and gives its location to the other commands.
 //!
-//! LibTorch is PyTorch's C++ library; the feature `libtorch` of `fet` links it. The set-up takes what a CPU, or
-//! with `--cuda` an NVIDIA GPU, needs out of the wheels on PyPI; it compiles nothing and touches nothing outside
-//! the build folder.
+//! LibTorch is PyTorch's C++ library; the feature `libtorch` of `fet` links it. The set-up takes the files
+//! for a CPU, or with `--cuda` for an NVIDIA GPU, from the wheels on PyPI. It compiles nothing and changes
+//! only the build folder.
 
 mod unpack;
 mod wheels;
@@ -18,14 +18,14 @@ use self::wheels::Build;
 use crate::output::{answer, shell_quoted};
 use crate::workspace::Workspace;
 
-/// The arguments of `libtorch`.
+/// Arguments of `libtorch`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
-    /// For an NVIDIA GPU: with CUDA (a download of 3.7 GB, of which 6 GB are unpacked), for the device `libtorch-cuda`.
+    /// Include CUDA for an NVIDIA GPU, the device `libtorch-cuda` (downloads 3.7 GB and unpacks 6 GB).
     #[arg(long)]
     cuda: bool,
-    /// Set it up anew even where it is set up.
+    /// Repeat a complete set-up.
     #[arg(long)]
     force: bool,
     /// Keep the downloaded wheels.
@@ -37,12 +37,13 @@ pub(crate) struct Arguments {
 }
 
 const AFTER_HELP: &str = "\
-It downloads 900 MB with pip, for Linux on x86-64, and keeps 500 MB of it in the build folder; with --cuda 3.7 GB and 6 GB. An interrupted
-set-up is continued by the same command. The one with CUDA, if it is there, is used in the place of the other. Where the environment variable LIBTORCH names an installed LibTorch
-(2.9.0, with its `lib` and `include`), that one is used as it is and nothing is fetched.";
+It downloads 900 MB with pip, for Linux on x86-64, and keeps 500 MB in the build folder (with --cuda: 3.7 GB and 6 GB).
+The same command continues an interrupted set-up. A LibTorch with CUDA takes precedence over one for a CPU.
+If the environment variable LIBTORCH names an installed LibTorch (2.9.0, with its `lib` and `include`), the commands
+use that LibTorch unchanged and fetch nothing.";
 
 const HOW_TO_USE_ANOTHER: &str = "to use an installed LibTorch 2.9.0 instead, set the environment variable \
-                                  LIBTORCH to its folder (the one with `lib` and `include`)";
+                                  LIBTORCH to its folder (the folder with `lib` and `include`)";
 
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
@@ -57,7 +58,7 @@ pub(crate) fn libtorch(arguments: &Arguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(folder) = given()? {
-        answer(format!("LIBTORCH is set: {} is used as it is.", folder.display()));
+        answer(format!("LIBTORCH is set: using {} unchanged.", folder.display()));
         return Ok(ExitCode::SUCCESS);
     }
     let build = if arguments.cuda { Build::Cuda } else { Build::Cpu };
@@ -70,7 +71,7 @@ pub(crate) fn libtorch(arguments: &Arguments) -> Result<ExitCode> {
     let cuda = target.join(Build::Cuda.folder());
     if !arguments.cuda && unpack::is_complete(Build::Cuda, &cuda) {
         answer(format!(
-            "The one with CUDA in {} is used in its place, until that folder is removed.",
+            "The LibTorch with CUDA in {} is used instead, until that folder is removed.",
             cuda.display()
         ));
         return Ok(ExitCode::SUCCESS);
@@ -88,7 +89,8 @@ const NEXT_WITH_CUDA: &str = "\
 Next: `cargo xtask gpu` checks and times the GPU, and `cargo xtask ablate --device libtorch-cuda` trains on it.
       All commands of the workspace use this LibTorch from now on.";
 
-/// The folder of the LibTorch in use: what LIBTORCH names, else what `cargo xtask libtorch` set up, with CUDA if that is there, else none.
+/// Returns the folder of the LibTorch in use, if any: the folder in LIBTORCH, otherwise the set-up of `cargo
+/// xtask libtorch`, preferably with CUDA.
 pub(crate) fn folder(target: &Path) -> Result<Option<PathBuf>> {
     if let Some(given) = given()? {
         return Ok(Some(given));
@@ -100,19 +102,19 @@ pub(crate) fn folder(target: &Path) -> Result<Option<PathBuf>> {
     Ok(own(Build::Cuda).or_else(|| own(Build::Cpu)))
 }
 
-/// Whether a LibTorch has CUDA.
+/// Returns true if a LibTorch has CUDA.
 pub(crate) fn has_cuda(folder: &Path) -> bool {
     folder.join("lib/libtorch_cuda.so").exists()
 }
 
-/// What cargo and `fet` need in their environment to build with LibTorch and to find it; none where there is
-/// no LibTorch.
+/// Returns the environment with which cargo and `fet` find LibTorch, or `None` without LibTorch.
 pub(crate) fn environment(target: &Path) -> Result<Option<Vec<(String, String)>>> {
     let library_path = env::var(LIBRARY_PATH).ok();
     Ok(folder(target)?.map(|folder| environment_of(&folder, library_path.as_deref())))
 }
 
-/// A call of cargo in the workspace's root. If LibTorch is set up, cargo and what it runs find it.
+/// Returns a cargo command in the workspace's root. If LibTorch is set up, cargo and its child processes find
+/// it.
 pub(crate) fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<Command> {
     let mut cargo = workspace.cargo(arguments);
     cargo.envs(environment(&workspace.target)?.unwrap_or_default());
@@ -126,7 +128,7 @@ fn environment_of(folder: &Path, library_path: Option<&str>) -> Vec<(String, Str
         Some(path) => format!("{lib}:{path}"),
         None => lib,
     };
-    // Threads that wait must not spin: the parties' threads want the cores.
+    // Waiting threads must not spin, because the parties' threads need the cores.
     let variables = [
         ("LIBTORCH", folder.display().to_string()),
         (LIBRARY_PATH, library_path),
@@ -135,16 +137,16 @@ fn environment_of(folder: &Path, library_path: Option<&str>) -> Vec<(String, Str
     variables.map(|(name, value)| (name.to_string(), value)).to_vec()
 }
 
-/// The folder that LIBTORCH names, if it is set.
+/// Returns the folder in LIBTORCH, if set.
 fn given() -> Result<Option<PathBuf>> {
     let Some(folder) = env::var_os("LIBTORCH").filter(|folder| !folder.is_empty()) else { return Ok(None) };
     let folder = PathBuf::from(folder);
     for needed in ["lib", "include"] {
         if !folder.join(needed).is_dir() {
-            bail!("LIBTORCH must name a LibTorch folder, but {} holds no `{needed}`", folder.display());
+            bail!("LIBTORCH must name a LibTorch folder, but {} contains no `{needed}`", folder.display());
         }
     }
-    // Cargo works in the workspace's root, not where LIBTORCH was written.
+    // LIBTORCH is relative to the current folder, but cargo runs in the workspace's root.
     folder.canonicalize().map(Some).context("cannot resolve LIBTORCH")
 }
 
@@ -164,13 +166,13 @@ fn set_up(build: Build, target: &Path, folder: &Path, keep_downloads: bool) -> R
 fn check_platform(os: &str, arch: &str) -> Result<()> {
     if (os, arch) != ("linux", "x86_64") {
         bail!(
-            "LibTorch can be fetched for Linux on x86-64 only, and this is {os} on {arch}; {HOW_TO_USE_ANOTHER}"
+            "LibTorch can be fetched only for Linux on x86-64, but this is {os} on {arch}; {HOW_TO_USE_ANOTHER}"
         );
     }
     Ok(())
 }
 
-/// The environment for a shell; the library path that the shell already has stays behind ours.
+/// Formats the environment for a shell. An existing library path of the shell follows ours.
 fn exports(environment: &[(String, String)]) -> String {
     let export = |(name, value): &(String, String)| {
         let rest = if name == LIBRARY_PATH { "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" } else { "" };

@@ -1,7 +1,7 @@
-//! The workspace's own commands, as `cargo xtask <command>`: what they are given and the exit codes.
+//! Commands of the workspace, as `cargo xtask <command>`: arguments and exit codes.
 //!
-//! It links no tensor library, so that it is built in seconds, and computes nothing itself: it drives `cargo`
-//! and the `fet` command.
+//! The program links no tensor library, so that it builds in seconds. It computes nothing itself but drives
+//! `cargo` and the `fet` command.
 
 mod ablate;
 mod bench;
@@ -18,7 +18,7 @@ use clap::{Parser, Subcommand};
 
 use output::Failed;
 
-/// The commands of the Federated Transformer's workspace.
+/// Development commands of the Federated Transformer's workspace.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", after_help = AFTER_HELP)]
 struct Arguments {
@@ -29,20 +29,20 @@ struct Arguments {
 const AFTER_HELP: &str = "\
 Examples:
   cargo xtask ablate                                  the quickstart study, from the build to the table
-  cargo xtask ablate --dry-run                        which cells that is, and which are done
-  cargo xtask tune hdb --variant FeT                  better settings for one of its variants, by the validation rows
+  cargo xtask ablate --dry-run                        list the cells of the study, done and missing
+  cargo xtask tune hdb --variant FeT                  better settings for one variant, by the validation rows
   cargo xtask libtorch                                fetch LibTorch, the fastest device on a CPU
-  cargo xtask libtorch --cuda && cargo xtask gpu      the same for a GPU: fetched, checked and timed
+  cargo xtask libtorch --cuda && cargo xtask gpu      fetch LibTorch for a GPU, check and time it
   cargo xtask check                                   everything CI checks
 
-Exit codes: 0 done; 1 a cell, a test or a build failed; 2 the input is at fault; 130 interrupted.
-`cargo xtask <command> --help` says more.";
+Exit codes: 0 done; 1 a cell, a test or a build failed; 2 invalid input; 130 interrupted.
+`cargo xtask <command> --help` describes a command.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run an ablation study: every variant with every seed; resumes where it was left.
+    /// Run an ablation study: every variant with every seed; resumes an interrupted study.
     Ablate(fet_study::Arguments),
-    /// Search for better settings on the validation rows; the test rows stay unseen.
+    /// Search for better settings on the validation rows; the search never reads the test rows.
     Tune(fet_study::TuneArguments),
     /// Set LibTorch up, for the device `libtorch`.
     Libtorch(libtorch::Arguments),
@@ -50,11 +50,11 @@ enum Command {
     Test(check::Passed),
     /// Check format, lints, feature sets, documentation and tests; stops at the first failure.
     Check(check::Arguments),
-    /// Run the benchmarks, or take turns with the authors' program.
+    /// Run the benchmarks, or alternate with the authors' program.
     Bench(bench::Arguments),
     /// Run the tests that compare devices, and the benchmarks, on a GPU.
     Gpu(gpu::Arguments),
-    /// Make a site of the guides, with mdBook, which is compiled for it.
+    /// Build the site of the guides, and mdBook for it.
     Site,
 }
 

@@ -1,3 +1,3 @@
-//! What every command does with its output; the harness of studies has the same needs and defines it.
+//! Output of the commands, defined in `fet-study`, which has the same needs.
 
 pub(crate) use fet_study::output::{Failed, answer, shell_quoted, write};

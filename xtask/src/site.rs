@@ -1,5 +1,5 @@
-//! `site`: the guides as a site. The crate `fet-site` makes it; its feature `book` has mdBook compiled, which takes minutes, and
-//! nothing else in the workspace needs it.
+//! `site`: builds the guides as a site. The crate `fet-site` implements it. Its feature `book` compiles
+//! mdBook, which takes minutes and which only this command needs.
 
 use std::process::ExitCode;
 

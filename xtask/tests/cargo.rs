@@ -1,5 +1,5 @@
-//! How the commands call cargo, with a stand-in for it: arguments, environment and exit codes, with LibTorch
-//! and without. Nothing is compiled here.
+//! Calls of cargo by the commands: arguments, environment and exit codes, with and without LibTorch. A
+//! stand-in replaces cargo, so that the tests compile nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -95,7 +95,7 @@ fn check_stops_at_the_first_failure() {
 
 #[test]
 fn ablate_builds_fet_once_with_libtorch_where_it_is() {
-    // What is built is asked for the cells; its answer shows that it was.
+    // The stand-in is the built `fet` that runs the cells; its answer shows that the study called it.
     let fake_fet = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake-fet.sh").display().to_string();
     let check = |libtorch: bool, expected: &str| {
         let workspace = Workspace::new(libtorch);
@@ -119,7 +119,7 @@ fn ablate_builds_fet_once_with_libtorch_where_it_is() {
     assert!(stderr.contains("`fet` could not be built"), "{stderr}");
 }
 
-/// A folder that the stand-in takes for the workspace.
+/// Folder that the stand-in reports as the workspace.
 struct Workspace {
     folder: TempDir,
     libtorch: bool,
@@ -136,7 +136,7 @@ impl Workspace {
         workspace
     }
 
-    /// The exit code and what is said on standard error.
+    /// Runs xtask and returns its exit code and standard error.
     fn xtask(&self, arguments: &[&str], environment: &[(&str, &str)]) -> (i32, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
         command.current_dir(self.folder.path()).args(arguments);

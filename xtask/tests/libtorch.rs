@@ -1,6 +1,6 @@
-//! What `cargo xtask libtorch` says when something goes wrong, with stand-ins for cargo and Python.
+//! Error messages of `cargo xtask libtorch`, with stand-ins for cargo and Python.
 //!
-//! The set-up itself fetches 900 MB and is no test: it is tried by hand.
+//! The actual set-up downloads 900 MB and is tested by hand.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -27,9 +27,9 @@ fn each_failure_has_its_message_and_code() {
         assert!(!workspace.path().join("target/libtorch").exists(), "{python}: nothing half-made is left");
     };
     let another = "set the environment variable LIBTORCH";
-    check("none", 2, &["there is no python3", another]);
+    check("none", 2, &["cannot find python3", another]);
     check("no-pip", 2, &["has no pip", another]);
-    check("no-network", 1, &["pip could not fetch", "the same command tries again", another]);
-    check("nothing", 1, &["pip left no torch==2.9.0"]);
-    check("other-wheel", 1, &["is not the wheel that is pinned", "SHA-256", another]);
+    check("no-network", 1, &["pip could not fetch", "run the same command to try again", another]);
+    check("nothing", 1, &["pip stored no torch==2.9.0"]);
+    check("other-wheel", 1, &["is not the pinned wheel", "SHA-256", another]);
 }

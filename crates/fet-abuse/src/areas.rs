@@ -1,4 +1,4 @@
-//! The areas, each a table of cases. A case that found a fault stays.
+//! Areas of abuse, each a table of cases. A case that found a fault remains in its table.
 
 mod argument;
 mod cache;
@@ -19,7 +19,7 @@ use std::path::Path;
 use crate::base::Bases;
 use crate::case::Case;
 
-/// Every case, area by area.
+/// Returns all cases, area by area.
 pub(crate) fn all(fet: &Path, bases: &Bases, logs: &Path, seed: u64) -> anyhow::Result<Vec<Case>> {
     Ok([
         experiment::cases(seed),

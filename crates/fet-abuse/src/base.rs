@@ -1,4 +1,4 @@
-//! The folders that cases begin with: small tables, experiments on them, and finished runs of these.
+//! Base folders of the cases: small tables, experiments on them, and finished runs.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use fet_testing::folder::copy;
 use crate::case::{Base, Expect, Step};
 use crate::child::Place;
 
-/// The experiment on three tables.
+/// Experiment on three tables.
 pub(crate) const SHOPS: &str = r#"name = "shops"
 
 [train]
@@ -44,7 +44,7 @@ heads = 2
 dropout = 0.0
 "#;
 
-/// An experiment on images, or another source of one table.
+/// Experiment on images, or on another source of one table.
 pub(crate) const IMAGES: &str = r#"name = "images"
 train = { epochs = 1, batch_size = 32 }
 linker = { kind = "nearest", neighbours = 3 }
@@ -57,10 +57,10 @@ key_dims = 2
 source = { kind = "idx", images = ["images.idx"], labels = ["labels.idx"] }
 "#;
 
-/// Rows of each table.
+/// Number of rows of each table.
 const ROWS: usize = 60;
 
-/// The primary's table.
+/// Returns the primary's table.
 pub(crate) fn shops() -> String {
     let mut text = "lon,lat,kind,opened,size,busy\n".to_string();
     for row in 0..ROWS {
@@ -74,7 +74,7 @@ pub(crate) fn shops() -> String {
     text
 }
 
-/// The first secondary's table.
+/// Returns the first secondary's table.
 pub(crate) fn streets() -> String {
     let mut text = "lon,lat,lanes,surface\n".to_string();
     for row in 0..ROWS {
@@ -94,12 +94,12 @@ fn buses() -> String {
     text
 }
 
-/// Places without a pattern, all different.
+/// Returns distinct locations without a pattern.
 fn place(row: usize) -> (f64, f64) {
     ((row * 6181 % 10_007) as f64 / 10_007.0, (row * 3571 % 9973) as f64 / 9973.0)
 }
 
-/// Names for a link that takes a while.
+/// Returns names for a link that takes a while.
 fn names() -> String {
     let syllable =
         |number: usize| ["ba", "ke", "lo", "mi", "nu", "ra", "so", "ti", "vu", "xe", "ya"][number % 11];
@@ -110,21 +110,21 @@ fn names() -> String {
     (0..6000).fold("name\n".to_string(), |text, row| text + &name(row) + "\n")
 }
 
-/// Images of 4 x 4 pixels.
+/// Returns images of 4 x 4 pixels.
 pub(crate) fn images() -> Vec<u8> {
     let mut bytes = vec![0, 0, 8, 3, 0, 0, 0, 40, 0, 0, 0, 4, 0, 0, 0, 4];
     bytes.extend((0..40 * 16usize).map(|at| (at * 7919 % 251) as u8));
     bytes
 }
 
-/// Their labels.
+/// Returns the labels of the images.
 pub(crate) fn labels() -> Vec<u8> {
     let mut bytes = vec![0, 0, 8, 1, 0, 0, 0, 40];
     bytes.extend((0..40usize).map(|row| (row % 3) as u8));
     bytes
 }
 
-/// Rows of label and index:value.
+/// Returns rows of label and index:value.
 pub(crate) fn sparse() -> String {
     (0..40usize).fold(String::new(), |mut text, row| {
         let sign = if row % 2 == 0 { "+1" } else { "-1" };
@@ -133,14 +133,14 @@ pub(crate) fn sparse() -> String {
     })
 }
 
-/// The base folders.
+/// Base folders of the cases.
 #[derive(Debug)]
 pub(crate) struct Bases {
     root: PathBuf,
 }
 
 impl Bases {
-    /// Writes them below `root`; the runs among them must succeed.
+    /// Writes the base folders below `root`. Fails if one of their runs fails.
     pub(crate) fn new(fet: &Path, root: &Path, logs: &Path) -> anyhow::Result<Self> {
         let bases = Self { root: root.to_path_buf() };
         let long = SHOPS.replace("epochs = 1", "epochs = 40").replace("\"shops\"\n", "\"long\"\n");
@@ -159,7 +159,7 @@ impl Bases {
             ("names.csv", names()),
             ("sparse.svm", sparse()),
         ];
-        // A run's folder tells where its data were: there, and not beside the copy.
+        // A run's folder stores the path of its data: this folder, not the folder of the copy.
         let folder = root.join("case");
         for base in [Base::Tables, Base::Finished, Base::Reference] {
             std::fs::create_dir_all(folder.join("tmp"))?;
@@ -185,7 +185,7 @@ impl Bases {
         self.root.join(format!("{base:?}").to_lowercase())
     }
 
-    /// Makes `folder` a copy of a base.
+    /// Copies a base to `folder`.
     pub(crate) fn copy(&self, base: Base, folder: &Path) -> std::io::Result<()> {
         copy(&self.folder(base), folder)
     }

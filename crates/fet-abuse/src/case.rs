@@ -1,84 +1,85 @@
-//! A case: the files that it begins with, the commands that are run one after another, and what is right for each.
+//! Case: its initial files, its commands in order, and the expected result of each command.
 //!
-//! Commands are lines of the shell, so that a failing one can be repeated as it is printed. Nothing runs here.
+//! Commands are lines of the shell, so that a failing command can be repeated as printed. This module runs no
+//! commands.
 
 use std::time::Duration;
 
-/// The folder that a case begins with.
+/// Base folder of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Base {
     /// Small tables and experiments.
     Tables,
-    /// The same with a finished run of `shops.toml` in `result`.
+    /// Tables with a finished run of `shops.toml` in `result`.
     Finished,
-    /// The same with a finished run of `long.toml` in `reference`.
+    /// Tables with a finished run of `long.toml` in `reference`.
     Reference,
 }
 
-/// How a command must end.
+/// Expected end of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expect {
-    /// With exit code 2 and a clear message, and with every file as it was.
+    /// Exit code 2, a clear message, and no changed file.
     Refused,
-    /// With exit code 0.
+    /// Exit code 0.
     Accepted,
-    /// With exit code 0, or as `Refused`.
+    /// Exit code 0, or as `Refused`.
     Either,
-    /// With exit code 1 or 2 (75 if the disk is full) and a clear message.
+    /// Exit code 1 or 2 (75 if the disk is full) and a clear message.
     Stopped,
-    /// With exit code 0, 1 or 2 (75 if the disk is full), and a clear message if not with 0.
+    /// Exit code 0, 1 or 2 (75 if the disk is full), and a clear message unless the code is 0.
     Any,
-    /// With this exit code.
+    /// This exit code.
     Code(i32),
-    /// By the signal that was sent, or with an exit code that stands for it.
+    /// End by the sent signal, or with an exit code for the signal.
     Signalled,
-    /// With exit code 0, or by SIGPIPE.
+    /// Exit code 0, or end by SIGPIPE.
     Quiet,
 }
 
-/// What becomes of standard output.
+/// Treatment of standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stdout {
-    /// It is kept.
+    /// Stored for the checks.
     Kept,
-    /// It is closed after the first line.
+    /// Closed after the first line.
     OneLine,
 }
 
-/// A signal to send.
+/// Signal to send during a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Send {
     pub(crate) signal: rustix::process::Signal,
-    /// Once standard error contains this.
+    /// Text in standard error that triggers the signal.
     pub(crate) shown: &'static str,
-    /// This long after that.
+    /// Delay after the trigger.
     pub(crate) after: Duration,
-    /// How often; once each ten milliseconds.
+    /// Number of signals, one every ten milliseconds.
     pub(crate) times: u32,
 }
 
-/// One command.
+/// Command with its preparation and its expected result.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
-    /// Lines of the shell that prepare the folder.
+    /// Shell lines that prepare the folder.
     pub(crate) prepare: String,
-    /// Lines of the shell in the process of the command: limits, variables.
+    /// Shell lines in the process of the command, for limits and variables.
     pub(crate) before: String,
-    /// What stands behind `fet`.
+    /// Arguments of `fet`.
     pub(crate) command: String,
     pub(crate) input: Option<Vec<u8>>,
     pub(crate) stdout: Stdout,
     pub(crate) send: Option<Send>,
     pub(crate) expect: Expect,
-    /// A refusal contains one of these, separated by `|`.
+    /// Alternatives, separated by `|`. A refusal must contain one of them.
     pub(crate) names: String,
-    /// If it is accepted, this is printed.
+    /// Text that an accepted command must print.
     pub(crate) says: &'static str,
-    /// If it is accepted, this line of the shell succeeds.
+    /// Shell line that must succeed after an accepted command.
     pub(crate) check: String,
-    /// After this long it hangs.
+    /// Time limit in seconds. A longer command hangs.
     pub(crate) seconds: u64,
-    /// A place that it may write, where the words of the command do not tell.
+    /// Path that the command may write but that its arguments do not contain.
     pub(crate) place: String,
 }
 
@@ -150,7 +151,7 @@ impl Step {
         self
     }
 
-    /// The files and folders that the command may write.
+    /// Returns the files and folders that the command may write.
     pub(crate) fn writes(&self) -> Vec<String> {
         let words: Vec<&str> = self.command.split_whitespace().map(|word| word.trim_matches('\'')).collect();
         let after = |name: &str| {
@@ -183,20 +184,20 @@ impl Step {
     }
 }
 
-/// A case.
+/// Case of an area.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
     pub(crate) area: &'static str,
     pub(crate) name: String,
     pub(crate) base: Base,
-    /// Files that differ from the base.
+    /// Files that replace or extend those of the base.
     pub(crate) files: Vec<(String, Vec<u8>)>,
     pub(crate) steps: Vec<Step>,
     /// Two files that must be equal at the end, if the last command was accepted.
     pub(crate) same: Option<(&'static str, &'static str)>,
-    /// Lines of the shell at the end.
+    /// Shell lines that run at the end.
     pub(crate) cleanup: String,
-    /// Left out of the short form.
+    /// True if the short form skips the case.
     pub(crate) slow: bool,
 }
 
@@ -214,7 +215,7 @@ impl Case {
         }
     }
 
-    /// A case of one command on the tables.
+    /// Creates a case of one command on the tables.
     pub(crate) fn of(area: &'static str, name: impl Into<String>, step: Step) -> Self {
         Self::new(area, name, Base::Tables).step(step)
     }
@@ -249,7 +250,7 @@ impl Case {
     }
 }
 
-/// A word of the shell.
+/// Quotes a word for the shell.
 pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }

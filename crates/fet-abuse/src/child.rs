@@ -1,4 +1,4 @@
-//! Runs one command in a folder, with limits, and says how it ended. What is right is not decided here.
+//! Runs one command in a folder, with limits, and returns how it ended. Another module judges the result.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -12,12 +12,13 @@ use rustix::process::{Pid, kill_process};
 
 use crate::case::{Expect, Stdout, Step};
 
-/// What no command of these sizes needs, in KiB: a fault must not take the whole machine's memory.
+/// Memory limit in KiB, more than any command of these sizes needs. It keeps a fault from taking the memory
+/// of the whole machine.
 const MOST_MEMORY: u64 = 8 << 20;
-/// Of what a command prints, so much is looked at.
+/// Maximum number of bytes of a command's output to check.
 const MOST_OUTPUT: u64 = 4 << 20;
 
-/// How a command ended.
+/// End of a command: its status and output.
 #[derive(Debug, Clone)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -27,21 +28,21 @@ pub(crate) struct Ended {
     pub(crate) stderr: String,
 }
 
-/// Where commands run.
+/// Environment of commands.
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
-    /// The program `fet`.
+    /// Path of the program `fet`.
     pub(crate) fet: &'a Path,
-    /// The folder of the case.
+    /// Folder of the case.
     pub(crate) folder: &'a Path,
-    /// A folder for what commands print.
+    /// Folder for the output of commands.
     pub(crate) logs: &'a Path,
-    /// How many times longer than on an idle machine a command may take.
+    /// Factor on the time limits, which assume an idle machine.
     pub(crate) patience: u64,
 }
 
 impl Place<'_> {
-    /// Lines of the shell; whether they succeeded.
+    /// Runs shell lines. Returns true if they succeeded.
     pub(crate) fn shell(&self, lines: &str) -> anyhow::Result<bool> {
         if lines.is_empty() {
             return Ok(true);
@@ -51,7 +52,7 @@ impl Place<'_> {
         Ok(status.success())
     }
 
-    /// A command of `fet`, with what it was prepared by.
+    /// Runs a command of `fet` with its preparation.
     pub(crate) fn run(&self, step: &Step) -> anyhow::Result<Ended> {
         let [out, err] = ["stdout", "stderr"].map(|name| self.logs.join(name));
         let lines = format!(
@@ -76,7 +77,7 @@ impl Place<'_> {
         let reader = child.stdout.take().map(|pipe| {
             std::thread::spawn(move || {
                 let mut line = String::new();
-                // The rest of the pipe is closed when it goes out of scope.
+                // The pipe closes when the reader goes out of scope, so that the rest is never read.
                 let _ = BufReader::with_capacity(1, pipe).read_line(&mut line);
                 line
             })
@@ -119,7 +120,7 @@ impl Place<'_> {
                 let wait = send.after + Duration::from_millis(10) * sent;
                 if shown.is_some_and(|shown| shown.elapsed() >= wait) {
                     let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-                    // The process may have ended by itself since.
+                    // The process may have ended in the meantime.
                     let _ = id.map(|id| kill_process(id, send.signal));
                     sent += 1;
                 }
@@ -139,7 +140,7 @@ fn printed(path: &Path) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The output of a sound command, for cases that are made from it.
+/// Returns the output of a valid command, from which cases are generated.
 pub(crate) fn asked(fet: &Path, folder: &Path, logs: &Path, command: &str) -> anyhow::Result<String> {
     let place = Place { fet, folder, logs, patience: 1 };
     let ended = place.run(&Step::new(command, Expect::Accepted))?;

@@ -1,4 +1,4 @@
-//! Holds how a command ended against what is right.
+//! Compares the end of a command with the expected result.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::child::Ended;
 use crate::message;
 use crate::snapshot::{Change, Snapshot};
 
-/// A kind of fault; a column of the table.
+/// Kind of fault; a column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Panic,
@@ -48,7 +48,7 @@ impl Kind {
     }
 }
 
-/// Something that is not as it should be.
+/// Fault of a command.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(crate) kind: Kind,
@@ -60,15 +60,15 @@ fn fault(kind: Kind, what: impl Into<String>) -> Fault {
 }
 
 const BROKEN_PIPE: i32 = 13;
-/// The exit code of a command that may succeed later: another process works on its folder, or a disk is full.
+/// Exit code of a command that can succeed later: another process works in its folder, or a disk is full.
 pub(crate) const TRY_AGAIN: i32 = 75;
 const DISK_FULL: &str = "No space left on device";
 
-/// The faults of a command.
+/// Returns the faults of a command.
 pub(crate) fn judge(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec<Fault> {
     let mut faults = Vec::new();
     if ended.hung {
-        faults.push(fault(Kind::Hang, format!("not done after {} s", step.seconds)));
+        faults.push(fault(Kind::Hang, format!("not finished after {} s", step.seconds)));
     } else if ended.code == Some(101) || ended.stderr.contains("panicked at") {
         let line = ended.stderr.lines().find(|line| line.contains("panicked")).unwrap_or("exit code 101");
         faults.push(fault(Kind::Panic, line));
@@ -79,7 +79,7 @@ pub(crate) fn judge(step: &Step, ended: &Ended, before: &Snapshot, after: &Snaps
         if code == 0 {
             let all = format!("{}\n{}", ended.stdout, ended.stderr);
             if !all.contains(step.says) {
-                faults.push(fault(Kind::WrongAccept, format!("does not say `{}`", step.says)));
+                faults.push(fault(Kind::WrongAccept, format!("does not print `{}`", step.says)));
             }
             faults.extend(control(&all).map(|what| fault(Kind::Unclear, what)));
         } else if (code <= 2 || code == TRY_AGAIN) && !matches!(step.expect, Expect::Code(_)) {
@@ -106,7 +106,7 @@ fn signalled(step: &Step, signal: i32) -> Option<Fault> {
 }
 
 fn code_fault(expect: Expect, code: i32, disk_full: bool) -> Option<Fault> {
-    // A full disk passes, so a command that met one asks to be tried again.
+    // A full disk is temporary, so that a command may ask to be tried again.
     if code == TRY_AGAIN && disk_full && matches!(expect, Expect::Stopped | Expect::Any) {
         return None;
     }
@@ -116,7 +116,7 @@ fn code_fault(expect: Expect, code: i32, disk_full: bool) -> Option<Fault> {
         Expect::Either => &[0, 2],
         Expect::Stopped => &[1, 2],
         Expect::Any => &[0, 1, 2],
-        // A command that was done before the signal came.
+        // The command may have finished before the signal arrived.
         Expect::Signalled => &[0, 130, 143, 129],
         Expect::Code(code) => std::slice::from_ref(code),
     };
@@ -128,24 +128,25 @@ fn code_fault(expect: Expect, code: i32, disk_full: bool) -> Option<Fault> {
         2 if stated == [0] => Kind::WrongRefusal,
         _ => Kind::WrongCode,
     };
-    Some(fault(kind, format!("exit code {code}; right is {}", words(stated))))
+    Some(fault(kind, format!("exit code {code}; expected {}", words(stated))))
 }
 
 fn words(codes: &[i32]) -> String {
     codes.iter().map(i32::to_string).collect::<Vec<_>>().join(" or ")
 }
 
-/// A refusal changes nothing; a failure leaves what was there; and nothing is written but what the command is for.
+/// Checks the changed files. A refusal changes no file. A failed command keeps existing files. A command
+/// writes only its own results.
 fn files(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec<Fault> {
-    // Whoever has the folder writes there meanwhile.
+    // The process that holds the folder writes to it in the meantime.
     if step.expect == Expect::Code(TRY_AGAIN) {
         return Vec::new();
     }
     let writes = step.writes();
-    // A run that fails in its midst keeps what it can go on from; a process that is killed cannot tidy up.
+    // A run that fails midway keeps its files for resuming. A killed process cannot clean up.
     let keeps = match (ended.code, step.command.starts_with("run")) {
         (Some(2), _) => false,
-        // Where nothing can be said, what was asked for is written nevertheless.
+        // If only the output fails, the command still writes its files.
         (Some(1 | TRY_AGAIN), run) => run || step.before.contains("exec > /dev/full"),
         (None, _) => ended.hung || ended.signal.is_some(),
         _ => true,
@@ -156,11 +157,12 @@ fn files(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec
     let holds = |path: &Path| writes.iter().any(|place| Path::new(place).starts_with(path));
     let killed = ended.signal == Some(9);
     let ours = |path: &Path, change: Change| match change {
-        // The parents of what is written are made.
+        // The command creates the parents of its files.
         Change::New if holds(path) => true,
-        // A link or a device is not what was asked to be written; what a folder of ours holds is.
+        // A command must not replace a link or a device at the path to write. Inside a folder of its own it
+        // may.
         Change::Replaced if is(path) => false,
-        // Whoever died cannot tidy up, and the lock of a run goes with its end.
+        // A killed process leaves temporary files, and the lock of a run disappears when the run ends.
         _ if is_temporary(path) => killed && within(path) || change == Change::Lost,
         _ => {
             within(path) || killed && change == Change::New && writes.iter().any(|place| beside(path, place))
@@ -179,7 +181,7 @@ fn is_temporary(path: &Path) -> bool {
         .is_some_and(|name| [".tmp", ".part"].iter().any(|part| name.to_string_lossy().contains(part)))
 }
 
-/// Whether a file lies beside a place and has a name made from its.
+/// Returns true if a file is in the same folder as a place and its name contains the name of the place.
 fn beside(path: &Path, place: &str) -> bool {
     let place = Path::new(place);
     let (Some(name), Some(own)) = (path.file_name(), place.file_name()) else { return false };

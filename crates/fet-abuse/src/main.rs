@@ -1,8 +1,9 @@
-//! `fet-abuse`: runs the program `fet` on hostile and careless inputs, and counts what it gets wrong.
+//! `fet-abuse`: runs the program `fet` on hostile and careless inputs, and counts its faults.
 //!
-//! Each case states what is right: a refusal with exit code 2 and one clear message, success, or another stated code. The
-//! program knows `fet` from outside only, as a user does; it does not look at the results of sound experiments, which are
-//! tested elsewhere. It needs a Unix: signals, FIFOs and limits have no equal on other systems.
+//! Each case states the expected result: a refusal with exit code 2 and one clear message, success, or
+//! another exit code. The suite uses `fet` only as a user does. It does not check the results of valid
+//! experiments, which other tests do. It needs Unix, because other systems lack signals, FIFOs and resource
+//! limits.
 
 #![expect(clippy::print_stdout, reason = "the program answers on standard output")]
 
@@ -28,28 +29,28 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Runs `fet` on hostile and careless inputs. Exits with 0 if every case ended as is right.
+/// Runs `fet` on hostile and careless inputs. Exits with 0 if every case ended as expected.
 #[derive(Debug, Parser)]
 #[cfg_attr(not(unix), expect(dead_code, reason = "nothing runs here"))]
 struct Arguments {
-    /// The program `fet`.
+    /// Path of the program `fet`.
     fet: PathBuf,
-    /// Some cases of each area: about 150, in a minute at most.
+    /// Run some cases of each area: about 150, in at most a minute.
     #[arg(long)]
     short: bool,
-    /// Only the cases whose `area/name` contains this.
+    /// Run only the cases whose `area/name` contains NAME.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// The seed of the generated cases.
+    /// Seed of the generated cases.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How many times longer than on an idle machine a command may take.
+    /// Factor on the time limits, which assume an idle machine.
     #[arg(long, default_value_t = 1)]
     patience: u64,
     /// Keep the folder of each failing case.
     #[arg(long)]
     keep: bool,
-    /// Print each case and how it ended.
+    /// Print each case and its result.
     #[arg(long)]
     verbose: bool,
 }

@@ -1,8 +1,9 @@
-//! Whether a message of a refusal is clear to whoever does not know Rust. Whether it is true is not asked.
+//! Checks that a refusal's message is clear to readers who do not know Rust. It does not check that the
+//! message is true.
 
 use fet_testing::message::{control, jargon};
 
-/// Words that no user should see, besides those of all programs.
+/// Words that no user should see, in addition to the general list.
 const JARGON: &[&str] = &[
     "stack backtrace",
     "invalid value:",
@@ -14,24 +15,24 @@ const JARGON: &[&str] = &[
     "u32",
     "i32",
 ];
-/// More than this is no message but a listing.
+/// Maximum number of lines of a message.
 const LINES: usize = 3;
 const LENGTH: usize = 1200;
 
-/// Standard error of a command with `--log json`, with its errors as a command without it prints them. A line
-/// that is no JSON stays, so that it counts as one message more.
+/// Converts standard error of a command with `--log json` to the form without it. A line that is not JSON
+/// becomes another error, so that it counts as an extra message.
 pub(crate) fn of_events(stderr: &str) -> String {
     let line = |line: &str| match serde_json::from_str::<serde_json::Value>(line) {
         Ok(event) if event["event"] == "error" => {
             format!("fet: {}\n", event["message"].as_str().unwrap_or_default())
         }
         Ok(_) => String::new(),
-        Err(_) => format!("error: no JSON: {line}\n"),
+        Err(_) => format!("error: not JSON: {line}\n"),
     };
     stderr.lines().map(line).collect()
 }
 
-/// What is unclear in what stands on standard error of a command that refused or failed.
+/// Returns the problems with standard error of a command that refused or failed.
 pub(crate) fn problems(stderr: &str, names: &str) -> Vec<String> {
     let mut found = Vec::new();
     let starts: Vec<usize> = stderr
@@ -61,12 +62,13 @@ pub(crate) fn problems(stderr: &str, names: &str) -> Vec<String> {
     found.extend(control(stderr));
     let lower = own.to_lowercase();
     if !names.is_empty() && !names.split('|').any(|name| lower.contains(&name.to_lowercase())) {
-        found.push(format!("names none of `{names}`"));
+        found.push(format!("contains none of `{names}`"));
     }
     found
 }
 
-/// A line that shows a place in a file, is one of a list of arguments, or is empty.
+/// Returns true for a line that shows a place in a file, that belongs to a list of arguments, or that is
+/// empty.
 fn is_excerpt(line: &str) -> bool {
     if line.starts_with("  ") {
         return true;

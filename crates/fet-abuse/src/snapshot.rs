@@ -1,11 +1,11 @@
-//! What a folder holds, to tell what a command changed. FIFOs and devices are not opened.
+//! Snapshot of a folder, to detect the changes of a command. FIFOs and devices are not opened.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What stands at a path.
+/// Kind and content of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Entry {
     Folder,
@@ -14,7 +14,7 @@ pub(crate) enum Entry {
     Other(u32, u64),
 }
 
-/// A folder's content, by path in it.
+/// Content of a folder, by relative path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Snapshot(BTreeMap<PathBuf, Entry>);
 
@@ -25,7 +25,7 @@ impl Snapshot {
         Ok(Self(found))
     }
 
-    /// Each path that differs from `earlier`, with what happened to it.
+    /// Returns each path that differs from `earlier`, with its change.
     pub(crate) fn since(&self, earlier: &Self) -> Vec<(PathBuf, Change)> {
         let new = self.0.keys().filter(|path| !earlier.0.contains_key(*path));
         let mut changes: Vec<_> = new.map(|path| (path.clone(), Change::New)).collect();
@@ -43,12 +43,12 @@ impl Snapshot {
     }
 }
 
-/// What happened to a path.
+/// Change of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     New,
     Changed,
-    /// A device, FIFO, link or folder is something else now.
+    /// A device, FIFO, link or folder was replaced.
     Replaced,
     Lost,
 }

@@ -1,4 +1,4 @@
-//! Runs the cases one after another, prints those that fail, and counts.
+//! Runs the cases one after another, prints failing cases, and counts.
 
 use std::time::Instant;
 
@@ -13,15 +13,18 @@ use crate::child::{Ended, Place};
 use crate::judge::{Fault, Kind, judge};
 use crate::snapshot::Snapshot;
 
-/// Cases of each area in the short form.
+/// Number of cases of each area in the short form.
 const SHORT: usize = 12;
-/// Of a file or a message, so much is shown.
+/// Maximum number of printed characters of a file or a message.
 const SHOWN: usize = 400;
 
-/// Runs what is asked for.
+/// Runs the chosen cases.
 pub(crate) fn work(arguments: &Arguments) -> anyhow::Result<Tally> {
     let fet = arguments.fet.canonicalize().with_context(|| format!("{}", arguments.fet.display()))?;
-    let root = tempfile::Builder::new().prefix("fet-abuse-").tempdir().context("no temporary folder")?;
+    let root = tempfile::Builder::new()
+        .prefix("fet-abuse-")
+        .tempdir()
+        .context("cannot create a temporary folder")?;
     let logs = root.path().join("logs");
     std::fs::create_dir(&logs)?;
     let bases = Bases::new(&fet, root.path(), &logs)?;
@@ -32,7 +35,7 @@ pub(crate) fn work(arguments: &Arguments) -> anyhow::Result<Tally> {
     if arguments.short {
         cases = shortened(cases);
     }
-    ensure!(!cases.is_empty(), "no case has such a name");
+    ensure!(!cases.is_empty(), "no case matches --only");
     let start = Instant::now();
     let mut tally = Tally::new(Kind::ALL.map(Kind::name));
     let mut failing = 0;
@@ -70,7 +73,7 @@ pub(crate) fn work(arguments: &Arguments) -> anyhow::Result<Tally> {
     Ok(tally)
 }
 
-/// Some cases of each area, evenly chosen.
+/// Returns some cases of each area, evenly chosen.
 fn shortened(cases: Vec<Case>) -> Vec<Case> {
     let mut areas: Vec<Vec<Case>> = Vec::new();
     for case in cases.into_iter().filter(|case| !case.slow) {

@@ -1,4 +1,4 @@
-//! The short form of the abuse: no fault in any area.
+//! Short form of the abuse suite: no area may have a fault.
 #![cfg(unix)]
 
 use std::path::{Path, PathBuf};

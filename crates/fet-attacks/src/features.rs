@@ -1,4 +1,5 @@
-//! A party's features: a secondary's from what the primary receives, another party's from what a secondary receives.
+//! Attacks on features: the primary attacks a secondary by the messages it receives, or a secondary attacks
+//! another party.
 
 mod gradients;
 mod reconstruction;

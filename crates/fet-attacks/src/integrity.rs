@@ -1,4 +1,4 @@
-//! What a secondary can do to the model: plant a backdoor, or fail.
+//! Attacks of a secondary on the model: planting a backdoor, and failing.
 
 mod backdoor;
 mod faulty;
@@ -13,7 +13,8 @@ use fet_core::data::{Matrix, PartyTable};
 use fet_core::message::Round;
 use fet_core::registry::Violation;
 
-/// Keeps what the model makes of test rows: that of the last time they were evaluated, which is the best epoch's.
+/// Observer of the model's outputs for test rows. It keeps the outputs of the last test evaluation, which
+/// belong to the best epoch.
 #[derive(Debug, Default)]
 struct Outputs(std::collections::BTreeMap<usize, Vec<f32>>);
 
@@ -25,7 +26,7 @@ impl View for Outputs {
     }
 }
 
-/// A run, and its outputs for test rows.
+/// Trains a run and returns its outputs for test rows.
 fn outputs(arena: &mut dyn Arena, run: Run) -> Result<(Outputs, Box<dyn Trained>), AttackError> {
     let view = Arc::new(Mutex::new(Outputs::default()));
     let trained = arena.train(Run { view: Some(view.clone()), ..run })?;
@@ -33,16 +34,16 @@ fn outputs(arena: &mut dyn Arena, run: Run) -> Result<(Outputs, Box<dyn Trained>
     Ok((found, trained))
 }
 
-/// A party's features, which an attack has as numbers ([`fet_federation::data::in_numbers`]).
+/// Returns a party's features as numbers ([`fet_federation::data::in_numbers`]).
 fn numbers(table: &PartyTable) -> Result<&Matrix<f32>, AttackError> {
-    let rule = "must be one whose tables hold numbers alone for this attack";
+    let rule = "must be a kind with only numeric tables for this attack";
     table
         .features
         .numbers()
         .ok_or_else(|| AttackError::Refused(Violation::new("data", rule, "typed columns")))
 }
 
-/// Other features for some of a party's records.
+/// Returns a copy of a party's features with other values for some records.
 fn overwritten(features: &Matrix<f32>, records: &[usize], values: impl Fn(usize) -> Vec<f32>) -> Matrix<f32> {
     let columns = features.columns();
     let mut all = features.values().to_vec();

@@ -1,4 +1,5 @@
-//! Labels from gradients: a secondary receives a gradient for each row of a batch, and it points to the row's label.
+//! Attacks on labels by gradients: a secondary receives a gradient for each row of a batch, and the gradient
+//! depends on the label.
 
 mod clustering;
 mod completion;
@@ -24,7 +25,7 @@ use crate::tools::clusters::unit;
 use crate::tools::gradients::Received;
 use crate::tools::scaling;
 
-/// A secondary that is after labels.
+/// Returns the description of an attack of a secondary on labels.
 fn after_labels(party: usize) -> About {
     About { attacker: Attacker::Secondary, target: Target::Labels, party }
 }
@@ -32,19 +33,19 @@ fn after_labels(party: usize) -> About {
 /// Refuses regressions.
 fn needs_classes(setting: &Setting) -> Result<(), Violation> {
     if setting.task == Task::Regression {
-        let rule = "must be \"gradient-sign\" or one after features: labels are numbers, and this attack tells classes apart";
+        let rule = "must be \"gradient-sign\" or an attack on features: this attack needs classes, but labels are numbers";
         return Err(Violation::new("kind", rule, "another"));
     }
     Ok(())
 }
 
-/// The class of each of these rows.
+/// Returns the class of each row.
 fn classes(arena: &dyn Arena, rows: impl Iterator<Item = usize>) -> Vec<usize> {
     let labels = &arena.data().labels;
     rows.map(|row| labels[row] as usize).collect()
 }
 
-/// The first gradients of each row, up to `epochs` of them, as one direction: each of length 1, added.
+/// Returns the direction of each row's first gradients: the normalised sum of up to `epochs` unit gradients.
 fn directions(received: &[Received], epochs: usize) -> (Vec<usize>, Vec<Vec<f64>>) {
     let mut rows: Vec<usize> = received.iter().map(|one| one.row).collect();
     rows.sort_unstable();
@@ -59,8 +60,8 @@ fn directions(received: &[Received], epochs: usize) -> (Vec<usize>, Vec<Vec<f64>
     (rows, sums.into_iter().map(unit).collect())
 }
 
-/// What the attacker has of its own for each of these rows: the features of the record that is nearest, and the same with
-/// its keys, as directions of standardised columns. What it can tell of labels from these needs no gradient.
+/// Returns the attacker's own data for each row, as directions of standardised columns: the features of the
+/// nearest record, without and with its keys. They give the baseline of an attack without gradients.
 fn own(trained: &dyn Trained, party: usize, rows: &[usize]) -> Result<[Vec<Vec<f64>>; 2], AttackError> {
     let features = standardised(&trained.features(party, rows)?);
     let keys = standardised(&trained.keys(party, rows)?);
@@ -78,12 +79,13 @@ fn standardised(table: &Matrix<f32>) -> Vec<Vec<f64>> {
     (0..table.rows()).map(line).collect()
 }
 
-/// Chance of an attack: the stream of its shuffles and starts.
+/// Returns the random stream of an attack, for its shuffles and starts.
 fn chance(arena: &dyn Arena) -> ChaCha8Rng {
     stream(arena.setting().seed, 0, Purpose::Attack, 0)
 }
 
-/// So many rows of each class, as places among `labels`, and the others.
+/// Draws `each` rows of every class. Returns the places of these rows among `labels`, and the places of the
+/// other rows.
 fn known(labels: &[usize], each: usize, rng: &mut ChaCha8Rng) -> (Vec<usize>, Vec<usize>) {
     let mut order: Vec<usize> = (0..labels.len()).collect();
     order.shuffle(rng);

@@ -1,10 +1,11 @@
-//! Attacks on runs: what a party learns of what the others keep to themselves, or does to the model.
+//! Attacks on runs: a party learns private data of other parties, or manipulates the model.
 //!
-//! Each attack is a plug-in of the slot `attack`. It trains runs of an experiment in a [`Stage`], where it plays one party,
-//! and says how far it came beyond what it knew before. A low figure does not show that nothing leaks: it shows what this
-//! attack found.
+//! Each attack is a plug-in of the slot `attack`. It trains runs of an experiment in a [`Stage`], where it
+//! plays one party. It reports its success compared with a baseline of prior knowledge. A low figure does not
+//! show the absence of leakage; it shows only the success of this attack.
 //!
-//! A binary references the plug-ins by `use fet_attacks as _;`: inventory drops a crate that nothing references.
+//! A binary references the plug-ins by `use fet_attacks as _;`, because inventory drops a crate without
+//! references.
 
 mod features;
 mod integrity;

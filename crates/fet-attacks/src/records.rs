@@ -1,4 +1,4 @@
-//! What the primary learns of single records: whether a secondary has one, and whether a link is a true one.
+//! Attacks of the primary on single records: membership in a secondary's table, and correctness of a link.
 
 mod linkage;
 mod membership;

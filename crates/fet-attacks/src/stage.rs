@@ -1,4 +1,4 @@
-//! The arena: trains runs of an experiment with all parties in this process.
+//! Attack environment: trains runs of an experiment with all parties in this process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use fet_federation::secondary::SecondaryError;
 use fet_federation::simulation::{Simulation, Watched};
 use fet_federation::trainer::{Machine, RunError, Trainer};
 
-/// Refuses an attack that does not fit the experiment, before anything trains.
+/// Refuses an attack that does not fit the experiment, before any training.
 pub fn check(stage: &Stage<'_>, slot: &Slot<dyn Attack>) -> Result<(), AttackError> {
     let attack = slot.build(&())?;
     let (party, secondaries) = (attack.about().party, stage.setting.secondaries);
@@ -27,7 +27,7 @@ pub fn check(stage: &Stage<'_>, slot: &Slot<dyn Attack>) -> Result<(), AttackErr
     Ok(attack.check(&stage.setting).map_err(within)?)
 }
 
-/// Puts an experiment to an attack.
+/// Runs an attack on an experiment.
 pub fn attack(stage: &mut Stage<'_>, slot: &Slot<dyn Attack>) -> Result<AttackRecord, AttackError> {
     check(stage, slot)?;
     let attack = slot.build(&())?;
@@ -37,7 +37,7 @@ pub fn attack(stage: &mut Stage<'_>, slot: &Slot<dyn Attack>) -> Result<AttackRe
     Ok(AttackRecord { attack: slot.kind().into(), attacker, target, party, runs: stage.runs, measures })
 }
 
-/// Trains runs of one experiment.
+/// Attack environment of one experiment.
 pub struct Stage<'a> {
     experiment: Experiment,
     machine: &'a Machine,
@@ -48,7 +48,8 @@ pub struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// A stage for `experiment` on `data`, which its dataset gave. Setting `stop` ends a run after the current step.
+    /// Creates an environment for `experiment` on `data`, the data of its dataset. Setting `stop` ends a run
+    /// after the current step.
     pub fn new(
         experiment: &Experiment,
         data: VerticalData,
@@ -90,14 +91,15 @@ impl Arena for Stage<'_> {
             RunError::Settings(violation) => AttackError::Refused(violation),
             other => AttackError::Run(Box::new(other)),
         };
-        // The first is the reported run. Noise that shadow runs shared with the attacked one would cancel.
+        // Run 0 is the reported run. Shadow runs have other run numbers, because noise that they share with
+        // the attacked run would cancel.
         let mut experiment = self.experiment.clone();
-        // What an attack finds is said by the usual metric of the task.
+        // Attacks report the default metric of the task.
         experiment.scores.metric = None;
         if run.quiet {
             let refused = |error| AttackError::Run(Box::new(error));
             experiment.privacy = without_noise(&experiment.privacy).map_err(refused)?;
-            // Parts are added where they are seen.
+            // The observer adds the parts itself.
             if self.setting.summed {
                 experiment.aggregator = Slot::of("average").map_err(refused)?;
             }
@@ -131,16 +133,16 @@ impl Arena for Stage<'_> {
     }
 }
 
-/// A party whose owner may stand in its door, and may change its table between rounds.
+/// Party with an optional malicious-party hook, and with optional features for testing.
 struct Guarded {
     party: Watched,
     door: Option<Arc<Mutex<dyn Door>>>,
     features: Option<Features>,
-    /// Whether the primary sends it nothing to learn from.
+    /// True if the party receives neither gradients nor parameters.
     withheld: bool,
 }
 
-/// What a party has as features.
+/// Features of a party during training and during the test.
 #[derive(Clone)]
 struct Features {
     usual: Matrix<f32>,
@@ -153,7 +155,7 @@ impl Guarded {
         self.door.as_ref().map(|door| door.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Has the features of the round in their place.
+    /// Switches to the features of the round.
     fn show(&mut self, round: Round) -> Result<(), SecondaryError> {
         let Some(features) = &mut self.features else { return Ok(()) };
         let testing = matches!(round, Round::Test { .. } | Round::Once { .. });
@@ -190,7 +192,7 @@ impl Party for Guarded {
     }
 }
 
-/// A finished run and its parties.
+/// Finished run with its parties.
 struct Played {
     trainer: Trainer,
     parties: Vec<Watched>,
@@ -205,14 +207,14 @@ impl Played {
         number.checked_sub(1).and_then(|index| self.parties.get(index)).ok_or_else(none)
     }
 
-    /// Features and keys of the records that are shown for rows.
+    /// Returns features and keys of the nearest record of each row.
     fn records(&self, party: usize, rows: &[usize]) -> Result<(Matrix<f32>, Matrix<f32>), AttackError> {
         let [features, keys] = self.party(party)?.look().nearest_records(rows).map_err(failed)?;
         Ok((features, keys))
     }
 }
 
-/// A party refused its owner.
+/// Converts the error of a party.
 fn failed(error: SecondaryError) -> AttackError {
     AttackError::Run(Box::new(error))
 }
@@ -247,7 +249,7 @@ impl Trained for Played {
     }
 
     fn encoded(&mut self, party: usize, rows: &[usize]) -> Result<Matrix<f32>, AttackError> {
-        /// Rows that are encoded at a time.
+        /// Number of rows per encoded batch.
         const BATCH: usize = 256;
         let mut party = self.party(party)?.look();
         let mut values = Vec::new();

@@ -1,4 +1,4 @@
-//! What attacks are made of: transcripts, and statistics and models to read them with.
+//! Tools for attacks: transcripts, and statistics and models that analyse them.
 
 pub(crate) mod clusters;
 pub(crate) mod gradients;
@@ -11,13 +11,13 @@ use fet_core::data::Matrix;
 use fet_core::rng::ChaCha8Rng;
 use rand::seq::SliceRandom;
 
-/// The columns of both tables, row by row.
+/// Joins the columns of two tables, row by row.
 pub(crate) fn beside(left: &Matrix<f32>, right: &Matrix<f32>) -> Matrix<f32> {
     let rows = (0..left.rows()).flat_map(|row| [left.row(row), right.row(row)].concat());
     Matrix::new(left.columns() + right.columns(), rows.collect())
 }
 
-/// Mean and standard deviation of each column, for standardising; a column that does not vary gets a deviation of 1.
+/// Returns mean and standard deviation of each column, for standardising. A constant column gets deviation 1.
 pub(crate) fn scaling(table: &Matrix<f32>) -> Vec<(f64, f64)> {
     let rows = table.rows().max(1) as f64;
     let column = |column: usize| {
@@ -29,7 +29,7 @@ pub(crate) fn scaling(table: &Matrix<f32>) -> Vec<(f64, f64)> {
     (0..table.columns()).map(column).collect()
 }
 
-/// Places of rows, together where they show the same record, in random order; a row that shows none is by itself.
+/// Groups the places of rows by record, in random order. A row without a record is a separate group.
 pub(crate) fn by_record(records: &[Option<usize>], rng: &mut ChaCha8Rng) -> Vec<Vec<usize>> {
     let mut groups: std::collections::BTreeMap<(Option<usize>, usize), Vec<usize>> = Default::default();
     for (place, &record) in records.iter().enumerate() {

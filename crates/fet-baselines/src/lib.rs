@@ -1,6 +1,6 @@
 //! The baseline methods for the Federated Transformer.
 //!
-//! A binary references them by `use fet_baselines as _;`: inventory drops a crate that nothing references.
+//! A binary references them by `use fet_baselines as _;`, because inventory drops a crate without references.
 
 mod fedsim;
 mod fet_alone;

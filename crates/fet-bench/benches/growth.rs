@@ -1,8 +1,8 @@
-//! What a training step costs as parties, neighbours, rows and the width grow, and how much memory a run takes: a table for each, and a
-//! picture of what one more costs.
+//! Time of a training step and memory of a run, as parties, neighbours, rows and width grow: a table for
+//! each, and a chart of the cost per unit.
 //!
-//! Each case runs in a process of its own; a step is the median of [`STEPS`] after some that warm up. An argument chooses an axis. With
-//! FET_BENCH_PICTURE the picture goes to that file.
+//! Each case runs in a separate process. A step is the median of [`STEPS`] steps after some warm-up steps. An
+//! argument chooses an axis. FET_BENCH_PICTURE names the file for the chart.
 
 #![expect(clippy::print_stdout, reason = "the tables are what the program is for")]
 
@@ -18,11 +18,11 @@ use fet_federation::trainer::{RunError, StepReport};
 use fet_io::memory::peak_memory;
 use serde::{Deserialize, Serialize};
 
-/// Steps of which the median is taken.
+/// Number of measured steps, from which the median is taken.
 const STEPS: usize = 15;
-/// Steps before them.
+/// Number of warm-up steps.
 const WARM: usize = 3;
-/// Rows of a batch.
+/// Number of rows in a batch.
 const BATCH: usize = 128;
 
 const CASE: &str = "FET_BENCH_CASE";
@@ -30,23 +30,23 @@ const PICTURE: &str = "FET_BENCH_PICTURE";
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Figures {
-    /// Milliseconds of a step.
+    /// Milliseconds per step.
     step: f64,
-    /// Megabytes at the peak.
+    /// Peak memory in megabytes.
     memory: f64,
-    /// Megabytes that the tables take, as 32-bit floats.
+    /// Size of the tables in megabytes, as 32-bit floats.
     tables: f64,
     /// Seconds until the first step: links and models.
     setup: f64,
 }
 
-/// What grows, and the cases.
+/// Axis of growth with its cases.
 struct Axis {
     name: &'static str,
     about: &'static str,
     values: Vec<usize>,
     workload: fn(usize) -> Workload,
-    /// What a step's cost is divided by: what grows with the value.
+    /// Divisor of a step's cost, as a function of the value.
     per: fn(usize) -> f64,
     unit: &'static str,
 }
@@ -57,7 +57,7 @@ fn axes() -> Vec<Axis> {
     vec![
         Axis {
             name: "parties",
-            about: "mnist, H = 64, K = 20, nobody dropped",
+            about: "mnist, H = 64, K = 20, no party dropout",
             values: vec![2, 4, 8, 16, 32, 64, 128],
             workload: |parties| {
                 let sets = ["method.hidden=64", "linker.neighbours=20", "method.party_dropout=0"];
@@ -105,7 +105,7 @@ fn main() -> Result<()> {
     for axis in axes().iter().filter(|axis| chosen.is_empty() || chosen.iter().any(|name| name == axis.name))
     {
         println!("\n{}\n", axis.about);
-        println!("| {} | ms a step | ms for each {} | memory | tables | set-up |", axis.name, axis.unit);
+        println!("| {} | ms per step | ms per {} | memory | tables | set-up |", axis.name, axis.unit);
         println!("|---|---|---|---|---|---|");
         let mut marks = Vec::new();
         for (place, &value) in axis.values.iter().enumerate() {
@@ -126,7 +126,7 @@ fn main() -> Result<()> {
         panels.push(panel(axis, marks));
     }
     if let Some(path) = std::env::var_os(PICTURE).map(PathBuf::from) {
-        let title = "What one more party, neighbour, row or unit of width costs".to_string();
+        let title = "Cost of one more party, neighbour, row or unit of width".to_string();
         let picture = Picture { title, panels, columns: 2, legend: Vec::new(), caption: String::new() };
         std::fs::write(&path, picture.svg()).with_context(|| format!("cannot write {}", path.display()))?;
     }
@@ -158,7 +158,7 @@ fn one(case: &str) -> Result<()> {
     let mut trainer = Simulation::new(&experiment, &fet::run::machine(&backend)).start(tables)?;
     let setup = start.elapsed().as_secs_f64();
     let mut ends = vec![Instant::now()];
-    // Epochs of few rows are repeated.
+    // With few rows, an epoch is too short for all steps.
     while ends.len() <= WARM + STEPS {
         let mut watch = |_: StepReport| {
             ends.push(Instant::now());

@@ -1,7 +1,7 @@
-//! Criterion's view of single parts, on every device that is compiled in: training steps of the presets (rows per
-//! second, evaluation not counted), and linking.
+//! Criterion benchmarks of single parts, on every compiled device: training steps of the presets (rows per
+//! second, without evaluation), and linking.
 //!
-//! `cargo xtask bench -- NAME` chooses. The table of whole figures is `summary.rs`.
+//! `cargo xtask bench -- NAME` chooses benchmarks. `summary.rs` measures whole runs.
 
 use std::time::Duration;
 

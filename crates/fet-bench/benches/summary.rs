@@ -1,9 +1,10 @@
-//! The table of whole figures: for each preset and device, rows per second, time per phase, operations per second and
-//! their share of this machine's own product of large matrices, peak memory, and the start of a run. What grows with what is in `growth.rs`.
+//! Benchmark table of whole runs. For each preset and device: rows per second, time per phase, operations per
+//! second and their share of this machine's product of large matrices, peak memory, and set-up time.
+//! `growth.rs` measures growth with the size of the problem.
 //!
-//! Each figure is the median of five portions of one run; each case runs in a process of its own, one after another.
-//! Raw figures go to `benches/runs/DATE-MACHINE/summary.json`, or the file that `FET_BENCH_OUT` names. Arguments choose
-//! cases by a part of their name; only the whole is kept.
+//! Each figure is the median of five portions of one run. Each case runs in a separate process, one after
+//! another. Raw figures go to `benches/runs/DATE-MACHINE/summary.json`, or to the file in `FET_BENCH_OUT`.
+//! Arguments choose cases by a part of their name; only a complete run is saved.
 
 #![expect(clippy::print_stdout, reason = "the table is what the program is for")]
 
@@ -18,7 +19,7 @@ use fet_federation::trainer::{Phases, StepReport};
 use fet_io::memory::peak_memory;
 use serde::{Deserialize, Serialize};
 
-/// Portions of which the median is taken, after one that warms up.
+/// Number of measured portions, from which the median is taken, after one warm-up portion.
 const PORTIONS: usize = 5;
 
 const CASE: &str = "FET_BENCH_CASE";
@@ -29,20 +30,21 @@ struct Figures {
     device: String,
     /// Training rows per second in each portion.
     rows_per_second: Vec<f64>,
-    /// Milliseconds a step spends in each phase, evaluation per evaluated row.
+    /// Milliseconds per step in each phase; for evaluation, per evaluated row.
     phases: Phases,
-    /// Operations of a step, in 10⁹.
+    /// Operations per step, in 10⁹.
     giga_operations: f64,
     /// 10⁹ operations per second of training.
     achieved: f64,
     peak_memory_bytes: u64,
-    /// Until the first step could begin: links and models.
+    /// Seconds before the first step: links and models.
     setup_seconds: f64,
 }
 
 fn main() -> Result<()> {
     if let Ok(case) = std::env::var(CASE) {
-        // On a thread of its own, as `fet run` works: the first thread's memory goes back to the system after every step.
+        // On a separate thread, as in `fet run`: the allocator returns the main thread's memory to the system
+        // after every step.
         return std::thread::scope(|scope| scope.spawn(|| one(&case)).join())
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     }
@@ -81,7 +83,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Where the raw figures of this day and machine go.
+/// Returns the file for the raw figures of this day and machine.
 fn place() -> PathBuf {
     let output = Command::new("date").arg("+%F").output();
     let date = output
@@ -96,7 +98,7 @@ fn place() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/runs")).join(name).join("summary.json")
 }
 
-/// Every case, with the devices it is run on.
+/// Returns every case with its devices.
 fn cases() -> Vec<(Workload, Vec<&'static str>)> {
     let both = vec!["flex", "libtorch", "libtorch-cuda"];
     let every = vec!["flex", "ndarray", "libtorch", "libtorch-cuda"];
@@ -143,7 +145,7 @@ fn one(case: &str) -> Result<()> {
     }
     let split = trainer.split();
     let steps = (split.train.len() as f64 / 128.0).ceil() * PORTIONS as f64;
-    // Each epoch evaluates the validation rows, and the test rows where these are better than before.
+    // Each epoch evaluates the validation rows, and also the test rows if the validation metric improved.
     let tested = trainer.progress().epochs.iter().skip(1).filter(|epoch| epoch.test.is_some()).count();
     let evaluated = (split.validation.len() * PORTIONS + split.test.len() * tested) as f64;
     let after = trainer.phases();

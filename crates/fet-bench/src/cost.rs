@@ -1,7 +1,8 @@
-//! How many floating-point operations a training step of FeT needs, those of its matrix products alone.
+//! Number of floating-point operations of a FeT training step, counting only matrix products.
 //!
-//! Counted is what is still needed after the exact transformations: distinct records once, no projection of the
-//! memory, one position of the decoder. Backward counts twice forward. Element by element work is not counted.
+//! The count follows the exact transformations: distinct records once, no projection of the memory, one
+//! position of the decoder. The backward pass counts twice the forward pass. Element-wise operations are not
+//! counted.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +12,10 @@ use fet_core::linker::{Linker, link};
 
 use crate::Workload;
 
-/// How many distinct records stand in a batch of `batch` rows, on average over the first batches.
+/// Returns the mean number of distinct records in a batch of `batch` rows, over the first batches.
 ///
 /// # Panics
-/// If the tables cannot be linked.
+/// Panics if the tables cannot be linked.
 pub fn distinct_neighbours(experiment: &Experiment, tables: &VerticalData, batch: usize) -> f64 {
     let linker: Box<dyn Linker> = experiment.linker.build(&()).expect("a sound preset");
     let rows: Vec<usize> = (0..tables.primary.rows().min(4 * batch)).collect();
@@ -28,7 +29,8 @@ pub fn distinct_neighbours(experiment: &Experiment, tables: &VerticalData, batch
     batches.iter().sum::<usize>() as f64 / batches.len() as f64
 }
 
-/// The operations of a step of `batch` rows, with so many active secondaries and distinct records in each.
+/// Returns the operations of a step of `batch` rows, given the active secondaries and the distinct records of
+/// each.
 pub fn operations(
     workload: &Workload,
     experiment: &Experiment,

@@ -1,7 +1,7 @@
-//! What the benchmarks run: the presets' models on tables of the presets' shapes, with random numbers in them, so
-//! that no file is needed; a step costs the same whatever the numbers are.
+//! Workloads of the benchmarks: the presets' models on random tables with the presets' shapes. They need no
+//! files, and the cost of a step does not depend on the values.
 //!
-//! Nothing is timed here.
+//! The benchmarks themselves measure the time.
 
 mod cost;
 
@@ -15,31 +15,31 @@ use rand::RngExt;
 
 pub use cost::{distinct_neighbours, operations};
 
-/// Tables of a shape, and the settings of the preset that goes with them.
+/// Shape of the tables, with the settings of a preset.
 #[derive(Debug, Clone)]
 pub struct Workload {
-    /// What it is called in tables.
+    /// Name in tables of results.
     pub name: String,
-    /// The experiment file, under `experiments/`.
+    /// Name of the experiment file in `experiments/`.
     pub preset: &'static str,
-    /// What is changed in it.
+    /// Changes to the settings, as `path=value`.
     pub sets: Vec<String>,
-    /// The primary's rows.
+    /// Number of the primary's rows.
     pub rows: usize,
-    /// The primary's features.
+    /// Number of the primary's features.
     pub primary_features: usize,
-    /// How many secondaries there are.
+    /// Number of secondaries.
     pub secondaries: usize,
-    /// Records of each secondary.
+    /// Number of records of each secondary.
     pub records: usize,
-    /// Features of each secondary.
+    /// Number of features of each secondary.
     pub features: usize,
-    /// m.
+    /// Number of key columns, m.
     pub key_columns: usize,
 }
 
 impl Workload {
-    /// `hdb`: 92,240 flats of 68 features and 165 schools of 8, of which `rows` flats are used.
+    /// `hdb`: 92,240 flats of 68 features and 165 schools of 8. The workload uses `rows` flats.
     pub fn hdb(rows: usize) -> Self {
         Self {
             name: "hdb".into(),
@@ -66,7 +66,7 @@ impl Workload {
         }
     }
 
-    /// `mnist`: 60,000 images of 784 pixels, cut between `parties` parties, of which the primary uses `rows` rows.
+    /// `mnist`: 60,000 images of 784 pixels, split among `parties` parties. The primary uses `rows` rows.
     pub fn mnist(parties: usize, rows: usize) -> Self {
         Self {
             name: format!("mnist, {parties} parties"),
@@ -80,7 +80,7 @@ impl Workload {
         }
     }
 
-    /// The same with settings changed, each as `path=value`, under another name.
+    /// Returns the workload with another name and changed settings, each as `path=value`.
     #[must_use]
     pub fn with(mut self, name: &str, sets: &[&str]) -> Self {
         self.name = name.to_string();
@@ -88,10 +88,10 @@ impl Workload {
         self
     }
 
-    /// The preset as this workload has it.
+    /// Returns the preset with this workload's changes.
     ///
     /// # Panics
-    /// If the preset is not sound; a test of the program holds that it is.
+    /// Panics if the preset is invalid; a test of the program checks the presets.
     pub fn experiment(&self) -> Experiment {
         let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments"));
         let file = folder.join(format!("{}.toml", self.preset));
@@ -99,7 +99,7 @@ impl Workload {
             .expect("the preset is sound")
     }
 
-    /// The tables.
+    /// Generates the tables.
     pub fn tables(&self) -> VerticalData {
         let mut rng = stream(0, 0, Purpose::Parties, 0);
         let mut party = |name: &str, rows: usize, features: usize| PartyTable {

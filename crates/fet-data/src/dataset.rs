@@ -1,4 +1,4 @@
-//! The data of several parties: the plug-ins of the `data` slot, whose contract is `fet_core::data::Dataset`.
+//! Plug-ins of the `data` slot: the data of several parties. Their contract is `fet_core::data::Dataset`.
 
 pub(crate) mod linked;
 mod pca;

@@ -1,4 +1,4 @@
-//! Opening files: search folder, decompression, and the error for missing files.
+//! Opening of files: search folders, decompression, and the error for missing files.
 
 pub(crate) mod table;
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use fet_core::data::{DataError, Folders, Task};
 use flate2::read::MultiGzDecoder;
 
-/// Where `file` is: in one of `folders`, or as it is, where absolute.
+/// Returns the path of `file` in one of `folders`. Absolute paths are returned unchanged.
 pub(crate) fn locate(folders: &Folders, file: &str, setting: &str) -> Result<PathBuf, DataError> {
     if file.is_empty() {
         return Err(DataError::new(format!("`data.{setting}`"), "must name a file; it is \"\""));
@@ -28,7 +28,7 @@ pub(crate) fn locate(folders: &Folders, file: &str, setting: &str) -> Result<Pat
         _ if Path::new(file).is_absolute() => format!("cannot be opened ({error})"),
         [] => format!("cannot be opened ({error})"),
         places => format!(
-            "cannot be opened ({error}); relative names are looked for in {}: the folder of the experiment, then that of the \
+            "cannot be opened ({error}); `fet` searches relative names in {}: the folder of the experiment, then the folder of the \
              environment variable FET_DATA, or `data`",
             places.join(" and ")
         ),
@@ -36,7 +36,7 @@ pub(crate) fn locate(folders: &Folders, file: &str, setting: &str) -> Result<Pat
     Err(DataError::new(path.display(), advice))
 }
 
-/// Opens `file` in one of `folders` (or as it is, where absolute); a name ending in `.gz` is decompressed.
+/// Opens `file` in one of `folders`, or at its absolute path. Decompresses files with names ending in `.gz`.
 pub(crate) fn open(
     folders: &Folders,
     file: &str,
@@ -53,7 +53,7 @@ pub(crate) fn open(
     Ok((path, reader))
 }
 
-/// The whole of a file.
+/// Returns the path and contents of a file.
 pub(crate) fn bytes(folders: &Folders, file: &str, setting: &str) -> Result<(PathBuf, Vec<u8>), DataError> {
     let (path, mut reader) = open(folders, file, setting)?;
     let mut bytes = Vec::new();
@@ -63,9 +63,9 @@ pub(crate) fn bytes(folders: &Folders, file: &str, setting: &str) -> Result<(Pat
     Ok((path, bytes))
 }
 
-/// The number of classes of a task's labels, after checking that each label is a class.
+/// Checks that each label is a class of the task, and returns the number of classes.
 ///
-/// `place` names a label's row for a message.
+/// `place` names a label's row in an error message.
 pub(crate) fn classes(
     task: Task,
     labels: &[f64],

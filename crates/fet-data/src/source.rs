@@ -1,5 +1,5 @@
-//! One labelled table, before it is split among parties: the plug-ins of the `data.source` slot, whose contract is
-//! `fet_core::data::Source`.
+//! Plug-ins of the `data.source` slot: one labelled table, before it is split among parties. Their contract
+//! is `fet_core::data::Source`.
 
 mod csv;
 mod digits;

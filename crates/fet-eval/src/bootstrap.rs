@@ -1,8 +1,9 @@
-//! How far a metric may be off because the test rows are few: bootstrap intervals.
+//! Bootstrap confidence intervals of metrics on few test rows.
 //!
-//! B times n rows are drawn with replacement; a row that is drawn k times counts k times. The interval speaks of other
-//! test rows from the same source, the model held fixed: not of another seed, another split or another training. Rows
-//! that depend on each other (several of one person) make it too narrow.
+//! Each resample draws n of the n rows with replacement; a row that is drawn k times counts k times. The
+//! interval covers the sampling of test rows from the same source for a fixed model. It does not cover
+//! another seed, another split or another training run. It is too narrow if rows depend on each other, for
+//! example if a person has several rows.
 
 use std::borrow::Cow;
 
@@ -17,17 +18,18 @@ use crate::predictions::Predictions;
 use crate::reweighted::Reweighted;
 use crate::undefined::Undefined;
 
-/// Up to so many rows [`Method::Auto`] is BCa, whose jackknife computes the metric once for each row.
+/// Maximum number of rows for which [`Method::Auto`] chooses BCa. The BCa jackknife computes the metric once
+/// per row.
 pub const BCA_ROWS: usize = 3_000;
 
-/// More undefined resamples than this share are no basis for an interval.
+/// Maximum share of undefined resamples. Above this share the bootstrap returns an error.
 const UNDEFINED_SHARE: f64 = 0.05;
 
-/// How an interval follows from the resamples.
+/// Method that derives an interval from the resamples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
-    /// BCa up to [`BCA_ROWS`] rows, else percentile.
+    /// BCa up to [`BCA_ROWS`] rows, percentile for more rows.
     Auto,
     /// From the α/2-quantile of the resampled values to their (1 − α/2)-quantile (Efron 1979).
     Percentile,
@@ -36,35 +38,38 @@ pub enum Method {
     Bca,
 }
 
-/// The settings of an interval.
+/// Settings of a bootstrap interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// B, how many resamples are drawn.
+    /// Number of resamples, B.
     pub resamples: usize,
-    /// The interval is meant to miss with this probability, half of it on either side.
+    /// Miscoverage rate α; half of it on either side of the interval.
     pub alpha: f64,
-    /// How the interval follows from them.
+    /// Method that derives the interval from the resamples.
     pub method: Method,
 }
 
 impl Default for Settings {
-    /// 95 per cent from 2,000 resamples.
+    /// 95 per cent interval from 2,000 resamples.
     fn default() -> Self {
         Self { resamples: 2_000, alpha: 0.05, method: Method::Auto }
     }
 }
 
-/// The time that [`Settings::bounded`] allows, in nanoseconds.
+/// Time limit of [`Settings::bounded`] in nanoseconds.
 const BOUND: f64 = 1.6e9;
 
-/// The fewest resamples of [`Settings::bounded`].
+/// Minimum number of resamples of [`Settings::bounded`].
 const FEWEST: usize = 100;
 
 impl Settings {
-    /// The default, or fewer resamples where these would take longer than about two seconds on one core: as many as fit,
-    /// but at least 100. The number follows from rows, classes and metric alone. What a row costs was measured: 40 ns, and
-    /// for each of several classes 2.5 ns, for areas under curves 6.5 ns. Every metric of one or two outputs has its 2,000
-    /// resamples up to 20,000 rows; 20,000 rows of 50 classes have 219 for an area and 484 for other metrics.
+    /// Returns the default settings, with fewer resamples if the bootstrap would take longer than about two
+    /// seconds on one core. The minimum is 100 resamples. The number depends only on rows, classes and
+    /// metric.
+    ///
+    /// The time per row was measured: 40 ns, plus 2.5 ns per class for several classes (6.5 ns for areas
+    /// under curves). Every metric with one or two outputs has 2,000 resamples up to 20,000 rows. 20,000 rows
+    /// of 50 classes have 219 resamples for an area and 484 for other metrics.
     pub fn bounded(rows: &Predictions<'_>, metric: Metric) -> Self {
         let each = match rows.task() {
             Task::Regression | Task::Binary => 0.0,
@@ -82,28 +87,30 @@ impl Settings {
     }
 }
 
-/// An interval around a metric.
+/// Bootstrap interval of a metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interval {
-    /// The metric of all rows.
+    /// Metric of all rows.
     pub estimate: f64,
-    /// Its lower end.
+    /// Lower end of the interval.
     pub lower: f64,
-    /// Its upper end.
+    /// Upper end of the interval.
     pub upper: f64,
-    /// The probability with which it is meant to miss.
+    /// Miscoverage rate α.
     pub alpha: f64,
-    /// How it was made: percentile or BCa. BCa falls back to percentile where its corrections are undefined: every
-    /// resample on one side of the estimate, or a metric that needs the row that the jackknife leaves out.
+    /// Method of this interval: percentile or BCa. BCa falls back to percentile if its corrections are
+    /// undefined: if all resamples are on one side of the estimate, or if the metric needs the row that the
+    /// jackknife leaves out.
     pub method: Method,
-    /// The resamples that were drawn.
+    /// Number of resamples that were drawn.
     pub resamples: usize,
-    /// Those that left the metric undefined (say, without a row of some class); the interval is of the others.
+    /// Number of resamples with an undefined metric, for example without a row of some class. The interval
+    /// uses the other resamples.
     pub undefined: usize,
 }
 
-/// The interval of a metric over its rows. Weights of rows are kept: a row drawn k times weighs k times as much.
+/// Computes the bootstrap interval of a metric. A row that is drawn k times counts with k times its weight.
 pub fn bootstrap(
     rows: &Predictions<'_>,
     metric: Metric,
@@ -122,8 +129,8 @@ pub fn bootstrap(
     bootstrap_of(rows.rows(), value, settings, rng)
 }
 
-/// The interval of any statistic of `rows` rows: `statistic` is given how often each row counts, and returns nothing if
-/// these rows do not define it; a value that is not finite counts as nothing.
+/// Computes the bootstrap interval of any statistic of `rows` rows. `statistic` receives the count of each
+/// row and returns `None` if the statistic is undefined. Values that are not finite count as undefined.
 pub fn bootstrap_of(
     rows: usize,
     statistic: impl Fn(&[f64]) -> Option<f64>,
@@ -160,7 +167,7 @@ pub fn bootstrap_of(
     Ok(Interval { estimate, lower, upper, alpha, method, resamples, undefined })
 }
 
-/// The two shares of the sorted resamples between which BCa's interval lies.
+/// Returns the two quantile levels of the sorted resamples that bound the BCa interval.
 fn bca(
     values: &[f64],
     estimate: f64,
@@ -168,7 +175,7 @@ fn bca(
     statistic: &impl Fn(&[f64]) -> Option<f64>,
     alpha: f64,
 ) -> Option<[f64; 2]> {
-    // A tie counts half: metrics of classes take few values.
+    // Ties count half: classification metrics take few distinct values.
     let below = values.partition_point(|value| *value < estimate);
     let not_above = values.partition_point(|value| *value <= estimate);
     let share = (below + not_above) as f64 / 2.0 / values.len() as f64;
@@ -192,43 +199,43 @@ fn bca(
         let z = bias + normal.inverse_cdf(share);
         normal.cdf(bias + z / (1.0 - acceleration * z))
     });
-    // Not so where a correction is not finite, or so large that it turns the interval around.
+    // A correction can be infinite or NaN, or so large that it reverses the interval.
     let sound = bias.is_finite() && acceleration.is_finite() && corrected[0] < corrected[1];
     sound.then_some(corrected)
 }
 
-/// Why there is no interval.
+/// Error of a bootstrap.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BootstrapError {
-    /// Settings that make no interval.
+    /// Invalid settings.
     #[error(
-        "an interval needs at least 2 resamples and 0 < alpha < 1, not {resamples} and {alpha}; take 2000 and 0.05"
+        "an interval needs at least 2 resamples and 0 < alpha < 1, not {resamples} and {alpha}; use 2000 and 0.05"
     )]
     Settings {
-        /// The number of resamples.
+        /// Number of resamples.
         resamples: usize,
-        /// The probability to miss.
+        /// Miscoverage rate α.
         alpha: f64,
     },
     /// Too few rows.
-    #[error("an interval needs at least 2 rows, not {0}; test on more")]
+    #[error("an interval needs at least 2 rows, not {0}; add test rows")]
     Rows(usize),
-    /// No metric.
+    /// The metric is undefined for the rows.
     #[error(transparent)]
     Undefined(#[from] Undefined),
-    /// No statistic.
-    #[error("the statistic is undefined for the rows themselves")]
+    /// The statistic is undefined for the rows.
+    #[error("the statistic is undefined for the original rows")]
     NoEstimate,
-    /// Hardly a metric.
+    /// Too many resamples leave the metric undefined.
     #[error(
-        "{undefined} of {resamples} resamples do not define the metric, more than {UNDEFINED_SHARE} of them; a class has \
-         too few rows"
+        "the metric is undefined for {undefined} of {resamples} resamples, above the limit of {UNDEFINED_SHARE}; a class \
+         has too few rows"
     )]
     OftenUndefined {
-        /// Resamples without the metric.
+        /// Number of resamples with an undefined metric.
         undefined: usize,
-        /// All of them.
+        /// Number of resamples.
         resamples: usize,
     },
 }

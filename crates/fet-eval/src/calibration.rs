@@ -1,8 +1,9 @@
-//! Whether of the rows with predicted probability p a share p is of the class.
+//! Calibration curves: observed frequency of a class against its predicted probability.
 //!
-//! A bin holds the rows whose probability lies in (lower edge, upper edge], the first also its lower edge. Edges are
-//! equal steps from 0 to 1, or quantiles of the probabilities (linear interpolation, as numpy's; weights do not move
-//! them). Empty bins are left out. This is scikit-learn's `calibration_curve`, with weights.
+//! A bin holds the rows whose probability lies in (lower edge, upper edge]; the first bin includes its lower
+//! edge. Edges are equal steps from 0 to 1, or quantiles of the probabilities (linear interpolation, as in
+//! numpy, without weights). Empty bins are left out. The curve is scikit-learn's `calibration_curve` with
+//! weights.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,35 +11,35 @@ use crate::metric::Task;
 use crate::predictions::Predictions;
 use crate::undefined::Undefined;
 
-/// How probabilities are put into bins.
+/// Binning of predicted probabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bins {
-    /// That many of the same width.
+    /// Given number of bins of equal width.
     Uniform(usize),
-    /// That many with about as many rows each.
+    /// Given number of bins with about the same number of rows.
     Quantile(usize),
 }
 
 impl Default for Bins {
-    /// 15 of the same width: Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.
+    /// 15 bins of equal width: Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.
     fn default() -> Self {
         Self::Uniform(15)
     }
 }
 
-/// A bin of a calibration curve that is not empty.
+/// Non-empty bin of a calibration curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bin {
     /// Mean predicted probability.
     pub predicted: f64,
-    /// Share of the rows that are of the class.
+    /// Share of the bin's rows that are of the class.
     pub observed: f64,
-    /// Weight of the rows; without weights their number.
+    /// Total weight of the bin's rows, or their number if the rows have no weights.
     pub weight: f64,
 }
 
-/// The calibration curve of `class` against the rest, from the lowest bin up.
+/// Returns the calibration curve of `class` against all other classes, from the lowest bin up.
 pub fn curve(rows: &Predictions<'_>, class: usize, bins: Bins) -> Result<Vec<Bin>, Undefined> {
     let events = rows.counted().map(|row| Event {
         probability: rows.probability(row, class),
@@ -51,8 +52,8 @@ pub fn curve(rows: &Predictions<'_>, class: usize, bins: Bins) -> Result<Vec<Bin
     binned(events.collect(), class, bins)
 }
 
-/// The calibration curve of what a classifier says first: of class 1 of two; of several classes that of the predicted
-/// class, which is right or not (Guo et al. 2017, equation 3).
+/// Returns the reliability curve of a classifier. It uses the probability of class 1 for a binary task, and
+/// the confidence of the predicted class for a multi-class task (Guo et al. 2017, equation 3).
 pub fn reliability(rows: &Predictions<'_>, bins: Bins) -> Result<Vec<Bin>, Undefined> {
     match rows.task() {
         Task::Regression | Task::Binary => curve(rows, 1, bins),
@@ -70,15 +71,15 @@ pub fn reliability(rows: &Predictions<'_>, bins: Bins) -> Result<Vec<Bin>, Undef
     }
 }
 
-/// The expected calibration error: Σ over bins of (weight / all weight) · |observed − predicted|, of the curve
-/// [`reliability`].
+/// Computes the expected calibration error of the curve [`reliability`]: Σ over bins of (weight / total
+/// weight) · |observed − predicted|.
 pub fn expected_error(rows: &Predictions<'_>, bins: Bins) -> Result<f64, Undefined> {
     let binned = reliability(rows, bins)?;
     let all: f64 = binned.iter().map(|bin| bin.weight).sum();
     Ok(binned.iter().map(|bin| bin.weight / all * (bin.observed - bin.predicted).abs()).sum())
 }
 
-/// A predicted probability and whether what it is of happened.
+/// Predicted probability of an event and its outcome.
 struct Event {
     probability: f64,
     happened: bool,
@@ -92,7 +93,7 @@ impl Bins {
         }
     }
 
-    /// The edges between bins.
+    /// Returns the edges between bins.
     fn edges(self, events: &[Event]) -> Vec<f64> {
         let step = 1.0 / self.count() as f64;
         let shares = (1..self.count()).map(|edge| edge as f64 * step);
@@ -101,7 +102,8 @@ impl Bins {
             Self::Quantile(_) => {
                 let mut sorted: Vec<f64> = events.iter().map(|event| event.probability).collect();
                 sorted.sort_by(f64::total_cmp);
-                // Through per cent and back, as scikit-learn goes: an edge on a tie is then on the same side.
+                // Converts to per cent and back as scikit-learn does, so that an edge on a tie falls on the
+                // same side.
                 shares.map(|share| quantile(&sorted, share * 100.0 / 100.0)).collect()
             }
         }
@@ -129,7 +131,7 @@ fn binned(events: Vec<Event>, class: usize, bins: Bins) -> Result<Vec<Bin>, Unde
     Ok(sums.into_iter().filter(|sums| sums.2 > 0.0).map(bin).collect())
 }
 
-/// The `share`-quantile of sorted values, by linear interpolation in numpy's order of operations.
+/// Returns the `share`-quantile of sorted values, by linear interpolation in numpy's order of operations.
 pub(crate) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = (sorted.len() - 1) as f64 * share;
     let below = place.floor();

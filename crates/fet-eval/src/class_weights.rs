@@ -1,22 +1,22 @@
-//! How much the loss of a row counts, by its class.
+//! Class weights of the training loss.
 //!
-//! They belong to training; metrics have weights of their own for each row.
+//! Metrics use separate weights, one per row.
 
 use serde::{Deserialize, Serialize};
 
-/// A checked weight for each class.
+/// Validated weights, one per class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<f64>", into = "Vec<f64>")]
 pub struct ClassWeights(Vec<f64>);
 
 impl ClassWeights {
-    /// The same for every class.
+    /// Returns equal weights for all classes.
     pub fn equal(classes: usize) -> Self {
         Self(vec![1.0; classes])
     }
 
-    /// n / (k · count) for each of k classes among n training rows, as scikit-learn's "balanced" (King and Zeng 2001):
-    /// every class then weighs the same in all, and rows weigh 1 on average.
+    /// Returns n / (k · count) for each of k classes among n training rows, as scikit-learn's "balanced"
+    /// (King and Zeng 2001). All classes then have the same total weight, and the mean weight of a row is 1.
     pub fn balanced(labels: &[usize], classes: usize) -> Result<Self, ClassWeightError> {
         let mut counts = vec![0usize; classes];
         for (row, &class) in labels.iter().enumerate() {
@@ -28,7 +28,7 @@ impl ClassWeights {
         Ok(Self(counts.iter().map(|count| labels.len() as f64 / (classes * count) as f64).collect()))
     }
 
-    /// Given weights: finite and above 0.
+    /// Checks given weights: each must be finite and above 0.
     pub fn given(weights: Vec<f64>) -> Result<Self, ClassWeightError> {
         match weights.iter().position(|weight| !weight.is_finite() || *weight <= 0.0) {
             Some(class) => Err(ClassWeightError::Weight { class, weight: weights[class] }),
@@ -36,12 +36,12 @@ impl ClassWeights {
         }
     }
 
-    /// The weight of a class.
+    /// Returns the weight of a class.
     pub fn of(&self, class: usize) -> f64 {
         self.0[class]
     }
 
-    /// The number of classes.
+    /// Returns the number of classes.
     pub fn classes(&self) -> usize {
         self.0.len()
     }
@@ -61,36 +61,37 @@ impl From<ClassWeights> for Vec<f64> {
     }
 }
 
-/// Why classes cannot be weighed.
+/// Error of class weights.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClassWeightError {
     /// A class without training rows.
     #[error(
-        "class {class} has none of {rows} training rows and so no balanced weight; give weights, or stratify the split"
+        "class {class} has none of the {rows} training rows, so its balanced weight is undefined; set weights or stratify \
+         the split"
     )]
     Absent {
-        /// The class.
+        /// Class without training rows.
         class: usize,
-        /// The number of training rows.
+        /// Number of training rows.
         rows: usize,
     },
     /// A class that does not exist.
-    #[error("row {row} (from 0) is of class {class}; there are {classes}, counted from 0")]
+    #[error("row {row} (from 0) is of class {class}, but there are {classes} classes, counted from 0")]
     Class {
-        /// The row.
+        /// Row index, from 0.
         row: usize,
-        /// Its class.
+        /// Class of the row.
         class: usize,
-        /// How many there are.
+        /// Number of classes.
         classes: usize,
     },
-    /// Not a weight.
-    #[error("the weight of class {class} is {weight}; weights are finite and above 0")]
+    /// Weight that is not finite or not above 0.
+    #[error("the weight of class {class} is {weight}; weights must be finite and above 0")]
     Weight {
-        /// The class.
+        /// Class of the weight.
         class: usize,
-        /// Its weight.
+        /// Rejected weight.
         weight: f64,
     },
 }
@@ -111,8 +112,8 @@ mod tests {
     #[test]
     fn what_is_no_weight_is_refused() {
         for (result, expect) in [
-            (ClassWeights::balanced(&[0, 2], 3), "class 1 has none of 2 training rows"),
-            (ClassWeights::balanced(&[0, 3], 3), "row 1 (from 0) is of class 3; there are 3"),
+            (ClassWeights::balanced(&[0, 2], 3), "class 1 has none of the 2 training rows"),
+            (ClassWeights::balanced(&[0, 3], 3), "row 1 (from 0) is of class 3, but there are 3"),
             (ClassWeights::given(vec![1.0, 0.0]), "weight of class 1 is 0"),
             (ClassWeights::given(vec![f64::NAN]), "weight of class 0 is NaN"),
         ] {

@@ -1,4 +1,4 @@
-//! Metrics of predicted classes. Their formulas stand at [`Metric`](crate::Metric).
+//! Metrics of predicted classes. [`Metric`](crate::Metric) states their formulas.
 
 use crate::confusion::Confusion;
 use crate::predictions::Predictions;
@@ -24,7 +24,7 @@ pub(crate) fn macro_f1(rows: &Predictions<'_>) -> f64 {
     mean(scores)
 }
 
-/// The mean of at least one value: some row has a class.
+/// Returns the mean of the values. There is at least one value, because some row has a class.
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
     sum / count

@@ -1,50 +1,52 @@
-//! Intervals and sets of classes that hold the truth with a stated probability: split-conformal prediction.
+//! Split-conformal prediction: intervals and sets of classes with a stated coverage.
 //!
-//! The scores of n calibration rows (validation rows that nothing was fitted to) bound the score of a new one: their
-//! k-th smallest, k = ⌈(n + 1)(1 − α)⌉, is not exceeded with probability at least 1 − α (Vovk, Gammerman and Shafer
-//! 2005; Lei et al. 2018, theorem 2.2). See [`COVERAGE`] for what that says, and what it does not.
+//! The scores of n calibration rows bound the score of a new row. The calibration rows are validation rows
+//! that no model was fitted to. A new score exceeds the k-th smallest calibration score, k = ⌈(n + 1)(1 −
+//! α)⌉, with probability at most α (Vovk, Gammerman and Shafer 2005; Lei et al. 2018, theorem 2.2).
+//! [`COVERAGE`] states the limits of this guarantee.
 
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Task;
 use crate::predictions::Predictions;
 
-/// What the stated probability means; reports print it beside the figure.
+/// Meaning of the stated probability. Reports print this text with the figure.
 pub const COVERAGE: &str = "at least 1 - alpha over the draw of calibration and test rows, if they are exchangeable; not \
     for each row or group by itself, not for these calibration rows in particular, and not if validation rows chose the model";
 
-/// k = ⌈(n + 1)(1 − α)⌉; nothing if it exceeds n, when no score bounds a new one.
+/// Returns k = ⌈(n + 1)(1 − α)⌉, or `None` if k exceeds n, because then no calibration score bounds a new
+/// score.
 ///
-/// It is computed as n + 1 − ⌊(n + 1) α⌋, a product within 1e-9 below a whole number taken as that: in binary 0.29 of 100
-/// is less than 29.
+/// The function computes n + 1 − ⌊(n + 1) α⌋. It rounds a product within 1e-9 below a whole number up: in
+/// binary, 0.29 · 100 is less than 29.
 pub fn rank(rows: usize, alpha: f64) -> Option<usize> {
     let allowed = ((rows + 1) as f64 * alpha + 1e-9).floor() as usize;
     (allowed >= 1).then(|| rows + 1 - allowed)
 }
 
-/// The bound of a score: the k-th smallest; nothing if there are too few.
+/// Returns the k-th smallest score, or `None` if there are too few scores.
 fn bound(mut scores: Vec<f64>, alpha: f64) -> Option<f64> {
     let rank = rank(scores.len(), alpha)?;
     scores.sort_by(f64::total_cmp);
     Some(scores[rank - 1])
 }
 
-/// A calibrated bound on what a new row may have.
+/// Calibrated bound on the score of a new row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conformal {
-    /// The probability with which it may miss.
+    /// Miscoverage rate α.
     pub alpha: f64,
-    /// n, the calibration rows.
+    /// Number n of calibration rows.
     pub rows: usize,
-    /// What bounds the score |y − p| (regression, in the label's unit) or 1 − p of the true class (else). Nothing if
-    /// n < 1/α − 1: then every interval is the whole line, and every set holds all classes.
+    /// Bound of the score: |y − p| for a regression (in the label's unit), 1 − p of the true class otherwise.
+    /// `None` if n < 1/α − 1: every interval is then the whole line, and every set holds all classes.
     pub bound: Option<f64>,
 }
 
 impl Conformal {
-    /// Calibrates on `rows`: absolute residuals of a regression (Lei et al. 2018), else 1 − the probability of the true
-    /// class (LAC, Sadinle, Lei and Wasserman 2019).
+    /// Calibrates on `rows`. The score is the absolute residual of a regression (Lei et al. 2018), otherwise
+    /// 1 − the probability of the true class (LAC, Sadinle, Lei and Wasserman 2019).
     pub fn new(rows: &Predictions<'_>, alpha: f64) -> Result<Self, ConformalError> {
         if !(alpha > 0.0 && alpha < 1.0) {
             return Err(ConformalError::Alpha(alpha));
@@ -60,23 +62,25 @@ impl Conformal {
         Ok(Self { alpha, rows: rows.rows(), bound: bound(scores, alpha) })
     }
 
-    /// The interval around a predicted number; the whole line if there were too few calibration rows.
+    /// Returns the interval around a predicted number, or the whole line if there were too few calibration
+    /// rows.
     pub fn interval(&self, predicted: f64) -> [f64; 2] {
         let radius = self.bound.unwrap_or(f64::INFINITY);
         [predicted - radius, predicted + radius]
     }
 
-    /// The classes whose probability p has 1 − p within the bound, in order; all if there were too few calibration rows.
-    /// It may be empty: no class is then as probable as the true ones usually are.
+    /// Returns the classes with 1 − p within the bound, in order, or all classes if there were too few
+    /// calibration rows. The set is empty if no class is as probable as the true classes of the calibration
+    /// rows usually are.
     ///
     /// # Shapes
-    /// - probabilities: one for each class, also of two
+    /// - probabilities: one per class, two for a binary task
     pub fn classes(&self, probabilities: &[f64]) -> Vec<usize> {
         let within = |p: f64| self.bound.is_none_or(|bound| 1.0 - p <= bound);
         (0..probabilities.len()).filter(|class| within(probabilities[*class])).collect()
     }
 
-    /// Whether the truth of a row lies in its interval or set.
+    /// Returns true if the truth of a row lies in its interval or set.
     pub fn covers(&self, rows: &Predictions<'_>, row: usize) -> bool {
         match rows.task() {
             Task::Regression => {
@@ -89,21 +93,21 @@ impl Conformal {
         }
     }
 
-    /// The fewest calibration rows that give a finite bound: the least n with (n + 1) α ≥ 1.
+    /// Returns the minimum number of calibration rows for a finite bound: the least n with (n + 1) α ≥ 1.
     pub fn least_rows(alpha: f64) -> usize {
         (1.0 / alpha - 1e-9).ceil() as usize - 1
     }
 }
 
-/// Why nothing can be calibrated.
+/// Error of a calibration.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConformalError {
-    /// Not a probability.
-    #[error("alpha is the probability to miss, between 0 and 1, not {0}; take 0.1")]
+    /// α is not between 0 and 1.
+    #[error("alpha, the miscoverage rate, must be between 0 and 1, not {0}; use 0.1")]
     Alpha(f64),
-    /// Rows that are not exchangeable.
-    #[error("the guarantee is for rows that count the same; calibrate without weights")]
+    /// The rows have weights and so are not exchangeable.
+    #[error("the coverage guarantee needs rows of equal weight; calibrate without weights")]
     Weights,
 }
 

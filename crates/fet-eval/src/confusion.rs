@@ -1,19 +1,19 @@
-//! Which class is taken for which.
+//! Confusion matrix.
 
 use serde::{Deserialize, Serialize};
 
 use crate::predictions::Predictions;
 
-/// The weight of the rows of each true class by predicted class; without weights their number.
+/// Total weight of the rows by true and predicted class, or their number if the rows have no weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Confusion {
-    /// `cells[true][predicted]`.
+    /// Weights as `cells[true][predicted]`.
     pub cells: Vec<Vec<f64>>,
 }
 
 impl Confusion {
-    /// Counts the rows; a regression has no classes and no cells.
+    /// Counts the rows. The matrix of a regression is empty.
     pub fn new(rows: &Predictions<'_>) -> Self {
         let classes = rows.task().classes();
         let mut cells = vec![vec![0.0; classes]; classes];
@@ -25,17 +25,17 @@ impl Confusion {
         Self { cells }
     }
 
-    /// The weight of the rows whose class is right.
+    /// Returns the weight of the correctly classified rows of a class.
     pub fn right(&self, class: usize) -> f64 {
         self.cells[class][class]
     }
 
-    /// The weight of the rows of a class.
+    /// Returns the weight of the rows of a class.
     pub fn of_class(&self, class: usize) -> f64 {
         self.cells[class].iter().sum()
     }
 
-    /// The weight of the rows that are taken for a class.
+    /// Returns the weight of the rows predicted as a class.
     pub fn taken_for(&self, class: usize) -> f64 {
         self.cells.iter().map(|cells| cells[class]).sum()
     }

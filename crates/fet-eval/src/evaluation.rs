@@ -1,8 +1,8 @@
-//! What is known of a model on its validation and its test rows: every metric, how far the main one may be off, and where
-//! the model is wrong.
+//! Evaluation of a model on its validation and test rows: every metric, the interval of the main metric, and
+//! the errors.
 //!
-//! Pictures of it are for others to draw. It holds no row and no prediction, but a residual may be that of one row, and a
-//! group may be one row.
+//! The evaluation holds no row and no prediction. However, a residual can come from a single row, and a group
+//! can consist of a single row. Other crates draw the charts.
 
 mod groups;
 mod residuals;
@@ -21,10 +21,11 @@ use crate::scores::Scores;
 pub use groups::{Group, Groups, LARGEST, Others};
 pub use residuals::{Quantile, Residuals};
 
-/// With more classes there is no confusion matrix.
+/// Maximum number of classes for a confusion matrix.
 pub const CONFUSION_CLASSES: usize = 50;
 
-/// What is known of a model on rows that it was not trained on. All but the first field is of the test rows.
+/// Evaluation of a model on rows outside its training rows. All fields except `validation` describe the test
+/// rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
@@ -32,41 +33,43 @@ pub struct Evaluation {
     pub validation: Scores,
     /// Every metric on the test rows.
     pub test: Scores,
-    /// The bootstrap interval of the main metric.
+    /// Bootstrap interval of the main metric.
     pub interval: Estimate,
-    /// Which class is taken for which; nothing for a regression, or with more than [`CONFUSION_CLASSES`] classes.
+    /// Confusion matrix. `None` for a regression or for more than [`CONFUSION_CLASSES`] classes.
     #[serde(deserialize_with = "nullable::given")]
     pub confusion: Option<Confusion>,
-    /// The curve of class 1 of two, or of the predicted class of several, in 15 equal bins; empty for a regression.
+    /// Reliability curve in 15 equal bins: of class 1 for a binary task, of the predicted class for several
+    /// classes. Empty for a regression.
     pub calibration: Vec<Bin>,
-    /// The errors of a regression; nothing for classes, or where an error exceeds the range of numbers.
+    /// Residuals of a regression. `None` for classes, or if a residual exceeds the range of `f64`.
     #[serde(deserialize_with = "nullable::given")]
     pub residuals: Option<Residuals>,
-    /// The scores of groups of rows; nothing where no column names groups.
+    /// Scores by group of rows. `None` if no column names groups.
     #[serde(deserialize_with = "nullable::given")]
     pub groups: Option<Groups>,
 }
 
-/// An interval of the main metric, or why there is none.
+/// Interval of the main metric, or the reason why it is undefined.
 ///
 /// As JSON: `{"interval": {..}}` or `{"undefined": ".."}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Estimate {
-    /// The interval.
+    /// Bootstrap interval.
     Interval(Interval),
-    /// Why there is none.
+    /// Reason why the interval is undefined.
     Undefined(String),
 }
 
 impl Evaluation {
     /// Evaluates predictions.
     ///
-    /// - metric: the main one, of which the interval is
-    /// - groups: the name of a column, and the group of each test row
+    /// - metric: main metric, for which the interval is computed
+    /// - groups: name of a column, and the group of each test row
     ///
-    /// The interval is of [`Settings::bounded`], so that it takes about two seconds at most for 20,000 test rows. The same
-    /// generator gives the same interval. Panics if there is not one group name for each test row.
+    /// [`Settings::bounded`] sets the interval, which takes at most about two seconds for 20,000 test rows.
+    /// The same generator gives the same interval. Panics if the number of group names differs from the
+    /// number of test rows.
     pub fn of(
         metric: Metric,
         validation: &Predictions<'_>,
@@ -86,7 +89,8 @@ impl Evaluation {
         }
     }
 
-    /// The evaluation of a model whose predictions are none, say because it diverged: nothing is defined.
+    /// Returns the evaluation of a model without usable predictions, for example after divergence: every
+    /// metric is undefined.
     pub fn undefined(task: Task, reason: &str) -> Self {
         Self {
             validation: Scores::undefined(task, reason),
@@ -111,7 +115,7 @@ impl Estimate {
         }
     }
 
-    /// Half the width of the interval.
+    /// Returns half the width of the interval.
     pub fn half_width(&self) -> Option<f64> {
         match self {
             Self::Interval(interval) => Some((interval.upper - interval.lower) / 2.0),

@@ -1,7 +1,7 @@
-//! What a column is worth to a fitted model: how much worse the metric gets when the column is shuffled (Breiman 2001).
+//! Permutation importance: loss in a fitted model's metric when a column is shuffled (Breiman 2001).
 //!
-//! Columns that say the same hide each other: each may seem worthless while the other stays. It is a statement about
-//! this model, not about the data.
+//! Columns with the same information hide each other: each appears worthless while the other column remains.
+//! The importance describes this model, not the data.
 
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -9,23 +9,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::Direction;
 
-/// The importance of a column, in the metric's unit; positive if the model is better with it.
+/// Importance of a column in the metric's unit; positive if the model is better with the column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Importance {
     /// Mean over the repeats.
     pub mean: f64,
-    /// Standard deviation over the repeats, that of the repeats themselves (divided by their number, as scikit-learn's
+    /// Population standard deviation over the repeats (division by their number, as in scikit-learn's
     /// `importances_std`).
     pub deviation: f64,
-    /// How much worse the metric got at each repeat.
+    /// Loss in the metric at each repeat.
     pub repeats: Vec<f64>,
 }
 
 /// Shuffles a column `repeats` times.
 ///
-/// `score` gives the metric when row i sees the column's value of row `order[i]`; it is asked once for the rows in their
-/// own order, then for each shuffle. Columns that belong together (a party's) are shuffled together by the same order.
+/// `score` returns the metric if row i has the column's value of row `order[i]`. The function calls `score`
+/// once with the original order and once for each shuffle. To shuffle several columns together, for example
+/// those of a party, apply the same order to all of them.
 pub fn permutation_importance<E>(
     rows: usize,
     repeats: usize,
@@ -52,23 +53,23 @@ pub fn permutation_importance<E>(
     Ok(Importance { mean, deviation: variance.sqrt(), repeats: losses })
 }
 
-/// Why there is no importance.
+/// Error of permutation importance.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportanceError<E> {
-    /// Nothing to shuffle.
-    #[error("at least 2 rows are shuffled at least once, not {rows} rows {repeats} times")]
+    /// Too few rows or repeats.
+    #[error("a permutation importance needs at least 2 rows and 1 repeat, not {rows} and {repeats}")]
     Settings {
-        /// The number of rows.
+        /// Number of rows.
         rows: usize,
-        /// The number of shuffles.
+        /// Number of shuffles.
         repeats: usize,
     },
-    /// The score failed.
-    #[error("the shuffled rows have no score")]
+    /// The score function failed.
+    #[error("the score of the shuffled rows failed")]
     Score(#[source] E),
-    /// Not a score.
-    #[error("the score of shuffled rows is {0}; scores are finite")]
+    /// The score is not finite.
+    #[error("the score of the shuffled rows is {0}; scores must be finite")]
     NotFinite(f64),
 }
 
@@ -80,7 +81,8 @@ mod tests {
     #[test]
     fn a_column_that_is_used_matters_and_one_that_is_not_does_not() {
         let column = [0.0f64, 1.0, 2.0, 3.0, 4.0, 5.0];
-        // The mean squared error of a model that repeats the column, which is the truth; or of one that ignores it.
+        // Mean squared error of a model that predicts the column, which is the truth, or of a model that
+        // ignores it.
         let error = |used: bool| {
             move |order: &[usize]| {
                 let at = |row: usize| if used { column[order[row]] } else { 2.5 };
@@ -92,7 +94,8 @@ mod tests {
             permutation_importance(6, 400, direction, error(used), &mut rng).expect("an importance")
         };
         let used = of(true, Direction::Minimise, 1);
-        // A random order costs 2 · variance = 35/6 in expectation, with standard error sd/20: five of them, α < 1e-6.
+        // A random order costs 2 · variance = 35/6 in expectation, with standard error sd/20. Tolerance: five
+        // standard errors, α < 1e-6.
         assert!((used.mean - 35.0 / 6.0).abs() < 5.0 * used.deviation / 20.0, "{}", used.mean);
         assert!(used.deviation > 1.0 && used.repeats.len() == 400);
         assert_eq!(of(true, Direction::Maximise, 1).mean, -used.mean);

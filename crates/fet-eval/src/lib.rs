@@ -1,20 +1,19 @@
-//! Evaluation of a model: metrics, intervals, splits of the rows, and the records of a run.
+//! Metrics, splits and intervals for the evaluation of models.
 //!
-//! | module | answers |
+//! | module | purpose |
 //! |---|---|
-//! | [`metric`], [`predictions`], [`scores`] | how good are these predictions, by every metric of the task |
-//! | [`calibration`], [`confusion`] | are the probabilities right; which class is taken for which |
-//! | [`evaluation`] | all of this in one value, for a report |
-//! | [`split`] | which rows are trained on, selected by and tested on |
-//! | [`bootstrap`] | how far a metric may be off, given so few test rows |
-//! | [`conformal`] | intervals and sets of classes that hold the truth with a stated probability |
-//! | [`class_weights`] | how a loss weighs rare classes |
-//! | [`shapley`], [`importance`] | what each party, or each column, contributes |
-//! | [`records`] | the report and the events of a run, as other programs read them |
+//! | [`metric`], [`predictions`], [`scores`] | every metric of the task |
+//! | [`calibration`], [`confusion`] | calibration of probabilities, confusion matrix |
+//! | [`evaluation`] | all metrics, intervals and errors in one value, for a report |
+//! | [`split`] | training, validation and test rows |
+//! | [`bootstrap`] | confidence intervals of metrics on few test rows |
+//! | [`conformal`] | intervals and sets of classes with a stated coverage |
+//! | [`class_weights`] | weights of rare classes in a loss |
+//! | [`shapley`], [`importance`] | contribution of each party or column |
 //!
-//! Everything is plain `f64` on the host: no tensors, no files, no party. Random numbers come from a `ChaCha8Rng` that
-//! the caller makes, so that this crate knows nothing of seeds and purposes. Metrics follow scikit-learn's definitions
-//! and are tested against its figures (`tests/golden`).
+//! All values are plain `f64` on the host: the crate knows no tensors, files or parties. The caller creates
+//! the `ChaCha8Rng` for random numbers, so this crate does not manage seeds. Metrics follow scikit-learn's
+//! definitions, and `tests/golden` compares them with scikit-learn's figures.
 
 pub mod bootstrap;
 pub mod calibration;

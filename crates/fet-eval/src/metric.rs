@@ -1,7 +1,7 @@
-//! The metrics by name: which way each is better, in what unit, for which task.
+//! Metrics by name, with direction, unit and task.
 //!
-//! How a metric is computed stands with its formula in the modules behind [`Predictions::score`]; how its values are shown
-//! to people, in `show`.
+//! The modules behind [`Predictions::score`] compute the metrics. The module `show` formats values for
+//! people.
 //!
 //! [`Predictions::score`]: crate::Predictions::score
 
@@ -13,23 +13,23 @@ use fet_io::did_you_mean;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is predicted.
+/// Prediction task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Task {
-    /// A number.
+    /// Prediction of a number.
     Regression,
     /// Class 0 or 1; the output is the probability of class 1.
     Binary,
-    /// One of several classes; the output is a probability of each.
+    /// One of several classes; the output is one probability per class.
     Multiclass {
-        /// How many classes there are, whether or not each occurs in the rows.
+        /// Number of classes, including classes without rows.
         classes: usize,
     },
 }
 
 impl Task {
-    /// Numbers of output per row.
+    /// Returns the number of outputs per row.
     pub fn width(self) -> usize {
         match self {
             Self::Regression | Self::Binary => 1,
@@ -37,7 +37,7 @@ impl Task {
         }
     }
 
-    /// The number of classes; 0 for a regression.
+    /// Returns the number of classes; 0 for a regression.
     pub fn classes(self) -> usize {
         match self {
             Self::Regression => 0,
@@ -47,7 +47,7 @@ impl Task {
     }
 }
 
-/// Which way a metric is better.
+/// Direction in which a metric improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -58,7 +58,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// How much better `value` is than `other`: positive if it is better.
+    /// Returns the improvement of `value` over `other`; positive if `value` is better.
     pub fn gain(self, value: f64, other: f64) -> f64 {
         match self {
             Self::Minimise => other - value,
@@ -66,7 +66,7 @@ impl Direction {
         }
     }
 
-    /// Whether `new` is better than `old`; never if one of them is NaN.
+    /// Returns true if `new` is better than `old`. Returns false if either is NaN.
     pub fn improves(self, new: f64, old: f64) -> bool {
         match self {
             Self::Minimise => new < old,
@@ -75,21 +75,21 @@ impl Direction {
     }
 }
 
-/// What a metric is measured in.
+/// Unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
-    /// The label's own unit.
+    /// Unit of the label.
     Label,
-    /// A share of one: 0.1 is 10 per cent.
+    /// Share of one: 0.1 is 10 per cent.
     Share,
-    /// Natural units of information.
+    /// Nats, the natural unit of information.
     Nats,
-    /// A number without a unit.
+    /// Number without a unit.
     One,
 }
 
-/// A metric. Its formula, `y` true, `p` predicted, stands at each.
+/// Metric. Each variant states its formula with true value `y` and prediction `p`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
@@ -97,41 +97,44 @@ pub enum Metric {
     Rmse,
     /// Mean of |p − y|.
     Mae,
-    /// 1 − Σ(p − y)² / Σ(y − ȳ)². For a constant truth 1 if every prediction is exact, else 0, as in scikit-learn.
+    /// 1 − Σ(p − y)² / Σ(y − ȳ)². For a constant truth, 1 if every prediction is exact and 0 otherwise, as in
+    /// scikit-learn.
     R2,
     /// Mean of |p − y| / |y|, a share (0.1 is 10 per cent). Undefined if some |y| is 0 or less than
-    /// [`MAPE_EPSILON`] times the mean of |y|, where one row would decide it.
+    /// [`MAPE_EPSILON`] times the mean of |y|, because this row would dominate the mean.
     Mape,
-    /// Median of |p − y|; of an even number of rows the mean of the two in the middle.
+    /// Median of |p − y|; for an even number of rows, the mean of the two middle values.
     MedianAbsoluteError,
-    /// Share of rows whose class is right. Class 1 of two is predicted from p ≥ 0.5 on, else the first most probable.
+    /// Share of correctly classified rows. The predicted class of a binary task is 1 from p ≥ 0.5. For
+    /// several classes it is the first most probable class.
     Accuracy,
-    /// Mean over the classes that occur of the share of the class's rows that are right.
+    /// Mean recall over the classes that occur.
     BalancedAccuracy,
-    /// Mean over the classes that occur or are predicted of 2·TP / (2·TP + FP + FN).
+    /// Mean of 2·TP / (2·TP + FP + FN) over the classes that occur or are predicted.
     MacroF1,
-    /// Area under the ROC curve: the probability that a row of the class scores above another row, ties counting half.
-    /// Several classes: mean over classes, each against the rest.
+    /// Area under the ROC curve: the probability that a row of the class scores higher than another row. Ties
+    /// count half. For several classes, the mean of one-against-rest areas.
     AucRoc,
-    /// Average precision: Σ (recallₖ − recallₖ₋₁) · precisionₖ over the distinct scores, not interpolated.
-    /// Several classes: mean over classes, each against the rest.
+    /// Average precision: Σ (recallₖ − recallₖ₋₁) · precisionₖ over the distinct scores, without
+    /// interpolation. For several classes, the mean of one-against-rest areas.
     AucPr,
-    /// Mean of −ln(p of the true class), p clipped to [ε, 1 − ε], ε = 2⁻⁵² (scikit-learn from 1.5 on, for doubles).
+    /// Mean of −ln(p of the true class), p clipped to [ε, 1 − ε], ε = 2⁻⁵² (as in scikit-learn since 1.5, for
+    /// doubles).
     LogLoss,
-    /// Binary: mean of (p − y)², from 0 to 1. Several classes: mean of Σ over classes of (p − y)², from 0 to 2
-    /// (scikit-learn from 1.7 on, `scale_by_half="auto"`).
+    /// Binary: mean of (p − y)², from 0 to 1. Several classes: mean of Σ over classes of (p − y)², from 0 to
+    /// 2 (as in scikit-learn since 1.7, `scale_by_half="auto"`).
     Brier,
     /// Expected calibration error in 15 equal bins (see [`calibration`](crate::calibration)).
     CalibrationError,
 }
 
-/// A true value below this share of the mean absolute true value leaves [`Metric::Mape`] undefined.
+/// Minimum |y| for [`Metric::Mape`], as a share of the mean |y|.
 pub const MAPE_EPSILON: f64 = 1e-6;
 
 use Direction::{Maximise, Minimise};
 
 impl Metric {
-    /// Every metric, in the order in which [`Scores`](crate::Scores) lists them.
+    /// Every metric, in the order of [`Scores`](crate::Scores).
     pub const ALL: [Self; 13] = [
         Self::Rmse,
         Self::Mae,
@@ -167,32 +170,32 @@ impl Metric {
         }
     }
 
-    /// Its name in settings and reports.
+    /// Returns the metric's name in settings and reports.
     pub fn name(self) -> &'static str {
         self.facts().0
     }
 
-    /// Which way it is better.
+    /// Returns the direction in which the metric improves.
     pub fn direction(self) -> Direction {
         self.facts().1
     }
 
-    /// What it is measured in.
+    /// Returns the metric's unit.
     pub fn unit(self) -> Unit {
         self.facts().2
     }
 
-    /// Whether it can be computed for `task`.
+    /// Returns true if the metric is defined for `task`.
     pub fn fits(self, task: Task) -> bool {
         (self <= Self::MedianAbsoluteError) == (task == Task::Regression)
     }
 
-    /// The metrics of `task`.
+    /// Returns the metrics of `task`.
     pub fn of(task: Task) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(move |metric| metric.fits(task))
     }
 
-    /// The metric of that name. An unknown name is told the most similar one.
+    /// Returns the metric with this name. The error for an unknown name suggests the most similar name.
     pub fn parse(name: &str) -> Result<Self, UnknownMetric> {
         Self::ALL.into_iter().find(|metric| metric.name() == name).ok_or_else(|| {
             let known = Self::ALL.map(Self::name);
@@ -211,9 +214,9 @@ impl fmt::Display for Metric {
     }
 }
 
-/// No metric has this name.
+/// Unknown metric name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no metric is called \"{name}\"{hint} (known: {known})")]
+#[error("unknown metric \"{name}\"{hint} (known: {known})")]
 pub struct UnknownMetric {
     name: String,
     hint: String,

@@ -1,27 +1,28 @@
-//! Reading numbers that JSON cannot hold, and values that may be `null` but must not be missing.
+//! Deserialization of numbers that JSON cannot represent, and of fields that can be `null` but must be
+//! present.
 //!
-//! `serde_json` writes NaN and infinities as `null`. Which of them a `null` was is known by the field.
+//! `serde_json` writes NaN and infinities as `null`. The field determines which of them a `null` stands for.
 
 use serde::{Deserialize, Deserializer};
 
-/// A number; NaN where it is `null`.
+/// Reads a number, with `null` as NaN.
 pub(crate) fn nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
-/// A number; infinite where it is `null`.
+/// Reads a number, with `null` as infinity.
 pub(crate) fn infinite<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
 }
 
-/// Numbers; infinite where they are `null`.
+/// Reads numbers, with `null` as infinity.
 pub(crate) fn all_infinite<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
     let all: Vec<Option<f64>> = Vec::deserialize(deserializer)?;
     Ok(all.into_iter().map(|number| number.unwrap_or(f64::INFINITY)).collect())
 }
 
-/// A value or `null`. Serde takes a missing field for `null` where the type is an `Option`; with this function it does
-/// not.
+/// Reads a value or `null`. By default, serde accepts a missing field of type `Option`; this function refuses
+/// it.
 pub(crate) fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

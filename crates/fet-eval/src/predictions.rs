@@ -1,18 +1,20 @@
-//! Predictions beside the truth, checked once.
+//! Validated predictions with their true values.
 //!
-//! Metrics are computed in the modules of their kind; this one only says what a row is.
+//! Other modules compute the metrics.
 
 use crate::metric::Task;
 
-/// How far a row's class probabilities may sum from one: scikit-learn's bound, wide enough for a softmax in `f32`.
+/// Maximum distance from one of the sum of a row's class probabilities. It is scikit-learn's bound and allows
+/// a softmax in `f32`.
 const SUM_TOLERANCE: f64 = 1e-5;
 
-/// What the model gave for some rows, and what is true.
+/// Predictions of a model for some rows, with the true values.
 ///
 /// # Shapes
 /// - truth: N; a number, or the index of a class
-/// - output: [N, `task.width()`], row by row; a number, the probability of class 1, or a probability of each class
-/// - weights: N, none negative. A row of weight 0 is as if it were absent.
+/// - output: [N, `task.width()`], row by row; a number, the probability of class 1, or one probability per
+///   class
+/// - weights: N, none negative. A row of weight 0 counts as absent.
 #[derive(Debug, Clone, Copy)]
 pub struct Predictions<'a> {
     task: Task,
@@ -22,7 +24,7 @@ pub struct Predictions<'a> {
 }
 
 impl<'a> Predictions<'a> {
-    /// Checks shapes and values: all finite, classes that exist, probabilities from 0 to 1 that sum to 1.
+    /// Checks shapes and values: all finite, classes in range, probabilities from 0 to 1 that sum to 1.
     pub fn new(task: Task, truth: &'a [f64], output: &'a [f64]) -> Result<Self, PredictionError> {
         if let Task::Multiclass { classes } = task
             && classes < 2
@@ -42,7 +44,7 @@ impl<'a> Predictions<'a> {
         Ok(Self { task, truth, output, weights: None })
     }
 
-    /// The same with a weight for each row.
+    /// Returns the predictions with a weight for each row.
     pub fn weighted(self, weights: &'a [f64]) -> Result<Self, PredictionError> {
         if weights.len() != self.rows() {
             let (wanted, got) = (self.rows(), weights.len());
@@ -59,42 +61,43 @@ impl<'a> Predictions<'a> {
         Ok(Self { weights: Some(weights), ..self })
     }
 
-    /// What is predicted.
+    /// Returns the prediction task.
     pub fn task(&self) -> Task {
         self.task
     }
 
-    /// The number of rows, those of weight 0 included.
+    /// Returns the number of rows, including rows of weight 0.
     pub fn rows(&self) -> usize {
         self.truth.len()
     }
 
-    /// The weight of a row; 1 if none is given.
+    /// Returns the weight of a row; 1 if the rows have no weights.
     pub fn weight(&self, row: usize) -> f64 {
         self.weights.map_or(1.0, |weights| weights[row])
     }
 
-    /// The weights that were given.
+    /// Returns the weights of the rows, if any.
     pub fn weights(&self) -> Option<&'a [f64]> {
         self.weights
     }
 
-    /// What is true of a row: a number, or the index of a class.
+    /// Returns the true value of a row: a number, or the index of a class.
     pub fn truth(&self, row: usize) -> f64 {
         self.truth[row]
     }
 
-    /// The true class of a row.
+    /// Returns the true class of a row.
     pub fn class(&self, row: usize) -> usize {
         self.truth[row] as usize
     }
 
-    /// The predicted number of a row of a regression.
+    /// Returns the predicted number of a row of a regression.
     pub fn predicted(&self, row: usize) -> f64 {
         self.output[row]
     }
 
-    /// The predicted class of a row: 1 of two from probability 0.5 on, else the first of the most probable ones.
+    /// Returns the predicted class of a row. For a binary task it is class 1 from probability 0.5. For
+    /// several classes it is the first most probable class.
     pub fn predicted_class(&self, row: usize) -> usize {
         let output = &self.output[row * self.task.width()..][..self.task.width()];
         match self.task {
@@ -105,7 +108,7 @@ impl<'a> Predictions<'a> {
         }
     }
 
-    /// The predicted probability of a class.
+    /// Returns the predicted probability of a class.
     pub fn probability(&self, row: usize, class: usize) -> f64 {
         match self.task {
             Task::Regression | Task::Binary if class == 0 => 1.0 - self.output[row],
@@ -114,12 +117,12 @@ impl<'a> Predictions<'a> {
         }
     }
 
-    /// The rows that count: those whose weight is not 0.
+    /// Returns the rows with non-zero weight.
     pub(crate) fn counted(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.rows()).filter(|row| self.weight(*row) > 0.0)
     }
 
-    /// The weighted mean of `share` over the rows.
+    /// Returns the weighted mean of `share` over the rows.
     pub(crate) fn mean(&self, share: impl Fn(usize) -> f64) -> f64 {
         let (sum, weights) = self.counted().fold((0.0, 0.0), |(sum, weights), row| {
             (sum + self.weight(row) * share(row), weights + self.weight(row))
@@ -150,68 +153,68 @@ fn check_row(task: Task, row: usize, truth: f64, output: &[f64]) -> Result<(), P
     Ok(())
 }
 
-/// What is wrong with predictions.
+/// Error of invalid predictions.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PredictionError {
-    /// Nothing to score.
-    #[error("there is no row to score, or none with a weight above 0")]
+    /// No row with a weight above 0.
+    #[error("scores need at least one row with a weight above 0")]
     NoRows,
-    /// Too few classes.
-    #[error("a multi-class task has at least 2 classes, not {0}")]
+    /// Fewer than two classes.
+    #[error("a multi-class task needs at least 2 classes, not {0}")]
     Classes(usize),
     /// Columns of different lengths.
-    #[error("{wanted} {what} are needed for these rows; there are {got}")]
+    #[error("these rows need {wanted} {what}, not {got}")]
     Length {
-        /// What there is too much or too little of.
+        /// Name of the values with the wrong number.
         what: &'static str,
-        /// How many are needed.
+        /// Required number.
         wanted: usize,
-        /// How many there are.
+        /// Number found.
         got: usize,
     },
-    /// Not a number.
+    /// Value that is not finite.
     #[error("row {row} (from 0) holds {value}; the model diverged, or the label is missing")]
     NotFinite {
-        /// The row, from 0.
+        /// Row index, from 0.
         row: usize,
-        /// The value.
+        /// Rejected value.
         value: f64,
     },
-    /// A class that does not exist.
-    #[error("the label of row {row} (from 0) is {value}; classes are whole numbers from 0 to {last}")]
+    /// Class out of range.
+    #[error("the label of row {row} (from 0) is {value}; classes must be whole numbers from 0 to {last}")]
     Class {
-        /// The row, from 0.
+        /// Row index, from 0.
         row: usize,
-        /// The label.
+        /// Label of the row.
         value: f64,
-        /// The last class.
+        /// Index of the last class.
         last: usize,
     },
-    /// Not a probability.
+    /// Probability out of range.
     #[error(
-        "row {row} (from 0) predicts {value}; a probability lies between 0 and 1 (apply sigmoid or softmax first)"
+        "row {row} (from 0) predicts {value}; probabilities must be between 0 and 1 (apply sigmoid or softmax first)"
     )]
     Probability {
-        /// The row, from 0.
+        /// Row index, from 0.
         row: usize,
-        /// The value.
+        /// Predicted value.
         value: f64,
     },
-    /// Probabilities that are none.
+    /// Class probabilities that do not sum to 1.
     #[error("the class probabilities of row {row} (from 0) sum to {sum}, not 1 (apply softmax first)")]
     Sum {
-        /// The row, from 0.
+        /// Row index, from 0.
         row: usize,
-        /// Their sum.
+        /// Sum of the probabilities.
         sum: f64,
     },
-    /// Not a weight.
-    #[error("the weight of row {row} (from 0) is {weight}; weights are finite and not negative")]
+    /// Negative weight, or weight that is not finite.
+    #[error("the weight of row {row} (from 0) is {weight}; weights must be finite and not negative")]
     Weight {
-        /// The row, from 0.
+        /// Row index, from 0.
         row: usize,
-        /// The weight.
+        /// Rejected weight.
         weight: f64,
     },
 }
@@ -225,15 +228,15 @@ mod tests {
     #[test]
     fn what_cannot_be_scored_is_refused() {
         for (task, truth, output, expect) in [
-            (Task::Regression, vec![], vec![], "no row"),
+            (Task::Regression, vec![], vec![], "at least one row"),
             (Task::Multiclass { classes: 1 }, vec![0.0], vec![1.0], "at least 2 classes"),
-            (Task::Regression, vec![1.0], vec![1.0, 2.0], "1 outputs are needed"),
+            (Task::Regression, vec![1.0], vec![1.0, 2.0], "these rows need 1 outputs"),
             (Task::Regression, vec![1.0], vec![f64::NAN], "row 0 (from 0) holds NaN"),
             (
                 Task::Binary,
                 vec![0.0, 2.0],
                 vec![0.5, 0.5],
-                "row 1 (from 0) is 2; classes are whole numbers from 0 to 1",
+                "row 1 (from 0) is 2; classes must be whole numbers from 0 to 1",
             ),
             (Task::Binary, vec![0.5], vec![0.5], "row 0 (from 0) is 0.5"),
             (Task::Binary, vec![1.0], vec![-0.1], "between 0 and 1"),
@@ -248,9 +251,9 @@ mod tests {
     fn weights_are_checked() {
         let rows = Predictions::new(Task::Regression, &[1.0, 2.0], &[1.0, 2.0]).expect("right");
         for (weights, expect) in [
-            (vec![1.0], "2 weights are needed"),
+            (vec![1.0], "these rows need 2 weights"),
             (vec![1.0, -1.0], "row 1 (from 0) is -1"),
-            (vec![0.0, 0.0], "none with a weight above 0"),
+            (vec![0.0, 0.0], "at least one row with a weight above 0"),
         ] {
             let error = rows.weighted(&weights).expect_err(expect).to_string();
             assert!(error.contains(expect), "{error}");

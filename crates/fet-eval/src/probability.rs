@@ -1,4 +1,4 @@
-//! Proper scores of predicted probabilities. Their formulas stand at [`Metric`](crate::Metric).
+//! Proper scores of predicted probabilities. [`Metric`](crate::Metric) states their formulas.
 
 use crate::metric::Task;
 use crate::predictions::Predictions;

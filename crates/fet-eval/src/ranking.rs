@@ -1,7 +1,7 @@
-//! Areas under the curves over all thresholds. Their formulas stand at [`Metric`](crate::Metric).
+//! Areas under the curves over all thresholds. [`Metric`](crate::Metric) states their formulas.
 //!
-//! The order of the rows by score does not follow from their weights: under many weights it is found once
-//! ([`Orders`]).
+//! The order of the rows by score does not depend on their weights. [`Orders`] sorts the rows once for many
+//! weightings.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub(crate) fn auc_pr(rows: &Predictions<'_>) -> Result<f64, Undefined> {
     over_classes(rows.task(), |class| Order::new(rows, class).pr(rows, class))
 }
 
-/// The order of some rows by the score of each class that has a curve. Those of weight 0 are not in it.
+/// Order of rows by score, one per class with a curve. Rows of weight 0 are left out.
 pub(crate) struct Orders(Vec<Order>);
 
 impl Orders {
@@ -25,12 +25,12 @@ impl Orders {
         Self(curves(rows.task()).map(|class| Order::new(rows, class)).collect())
     }
 
-    /// [`auc_roc`] of these rows under the weights that `rows` has now.
+    /// Computes [`auc_roc`] of the rows under the current weights of `rows`.
     pub(crate) fn auc_roc(&self, rows: &Predictions<'_>) -> Result<f64, Undefined> {
         over_classes(rows.task(), |class| self.of(rows.task(), class).roc(rows, class))
     }
 
-    /// [`auc_pr`] likewise.
+    /// Computes [`auc_pr`] of the rows under the current weights of `rows`.
     pub(crate) fn auc_pr(&self, rows: &Predictions<'_>) -> Result<f64, Undefined> {
         over_classes(rows.task(), |class| self.of(rows.task(), class).pr(rows, class))
     }
@@ -40,7 +40,7 @@ impl Orders {
     }
 }
 
-/// The classes that have a curve: class 1 of two, else each.
+/// Returns the classes that have a curve: class 1 of a binary task, every class otherwise.
 fn curves(task: Task) -> Range<usize> {
     match task {
         Task::Regression | Task::Binary => 1..2,
@@ -48,20 +48,21 @@ fn curves(task: Task) -> Range<usize> {
     }
 }
 
-/// The mean of `area` over the classes; undefined if it is for one of them.
+/// Returns the mean of `area` over the classes, or an error if any class has an undefined area.
 fn over_classes(task: Task, area: impl Fn(usize) -> Result<f64, Undefined>) -> Result<f64, Undefined> {
     let areas: Result<Vec<f64>, Undefined> = curves(task).map(area).collect();
     let areas = areas?;
     Ok(areas.iter().sum::<f64>() / areas.len() as f64)
 }
 
-/// The rows from the highest score of a class down, in runs that a curve steps over at once.
+/// Rows by descending score of a class, in runs that are single steps of the curve.
 struct Order {
     rows: Vec<u32>,
     runs: Vec<Run>,
 }
 
-/// Rows that are not of the class, then those of one score, of which some are: each part up to this place of the order.
+/// Run of the order: rows outside the class, followed by rows with one score, some of them in the class. Each
+/// field is the end position of a part.
 struct Run {
     others: usize,
     hits: usize,
@@ -74,7 +75,7 @@ impl Order {
             .counted()
             .map(|row| (rows.probability(row, class), rows.class(row) == class, row as u32))
             .collect();
-        // Of one score those of the class first.
+        // Among rows with equal scores, the rows of the class come first.
         scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
         let mut runs = vec![Run { others: 0, hits: 0, ties: 0 }];
         let mut end = 0;
@@ -110,8 +111,8 @@ impl Order {
         Ok(area / hits)
     }
 
-    /// Tells `step` the weights of true and of false positives at both ends of each straight part of the curve, from
-    /// (0, 0) on; returns the last. Rows that weigh nothing are no step.
+    /// Calls `step` with the weights of true and false positives at both ends of each straight part of the
+    /// curve, starting at (0, 0). Returns the last point. Skips rows of weight 0.
     fn walk(&self, rows: &Predictions<'_>, mut step: impl FnMut((f64, f64), (f64, f64))) -> (f64, f64) {
         let sum = |from: usize, to: usize| -> f64 {
             self.rows[from..to].iter().map(|row| rows.weight(*row as usize)).sum()

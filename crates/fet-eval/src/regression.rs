@@ -1,10 +1,10 @@
-//! Metrics of a regression. Their formulas stand at [`Metric`](crate::Metric).
+//! Metrics of a regression. [`Metric`](crate::Metric) states their formulas.
 
 use crate::metric::{MAPE_EPSILON, Metric};
 use crate::predictions::Predictions;
 use crate::undefined::Undefined;
 
-/// |p − y| of a row.
+/// Returns |p − y| of a row.
 fn error(rows: &Predictions<'_>, row: usize) -> f64 {
     (rows.predicted(row) - rows.truth(row)).abs()
 }
@@ -23,7 +23,7 @@ pub(crate) fn r2(rows: &Predictions<'_>) -> Result<f64, Undefined> {
         return Err(Undefined::Rows { metric: Metric::R2, least: 2, got: counted.len() });
     }
     let residual = rows.mean(|row| error(rows, row).powi(2));
-    // Asked of the values themselves: the rounded mean of equal values may differ from them.
+    // Compares the values themselves, because the rounded mean of equal values can differ from them.
     if counted.iter().all(|&row| rows.truth(row) == rows.truth(counted[0])) {
         return Ok(if residual == 0.0 { 1.0 } else { 0.0 });
     }
@@ -44,15 +44,16 @@ pub(crate) fn median_absolute_error(rows: &Predictions<'_>) -> f64 {
     median_of(rows, &absolute_errors(rows))
 }
 
-/// Every row that counts with its |p − y|, ascending.
+/// Returns each row of non-zero weight with its |p − y|, in ascending order.
 pub(crate) fn absolute_errors(rows: &Predictions<'_>) -> Vec<(f64, usize)> {
     let mut errors: Vec<(f64, usize)> = rows.counted().map(|row| (error(rows, row), row)).collect();
     errors.sort_by(|a, b| a.0.total_cmp(&b.0));
     errors
 }
 
-/// The weighted median as scikit-learn takes it: where the weights of the smaller errors are exactly half of all, the
-/// mean of that error and the next (Hyndman and Fan 1996, `averaged_inverted_cdf`).
+/// Returns the weighted median as scikit-learn computes it. If the weights of the smaller errors are exactly
+/// half of the total, it is the mean of that error and the next one (Hyndman and Fan 1996,
+/// `averaged_inverted_cdf`).
 pub(crate) fn median_of(rows: &Predictions<'_>, ascending: &[(f64, usize)]) -> f64 {
     let mut sum = 0.0;
     let reached: Vec<(f64, f64)> = ascending

@@ -1,25 +1,25 @@
-//! A metric of the same rows under many weights, as a bootstrap asks for it: what does not follow from the weights is
-//! computed once.
+//! Metric of the same rows under many weightings, for the bootstrap. Values that do not depend on the weights
+//! are computed once.
 
 use crate::metric::Metric;
 use crate::predictions::Predictions;
 use crate::ranking::Orders;
 use crate::regression::{absolute_errors, median_of};
 
-/// A metric of some rows, to be asked for under other weights.
+/// Metric of some rows for repeated evaluation under other weights.
 pub(crate) struct Reweighted<'a> {
     rows: Predictions<'a>,
     metric: Metric,
     kept: Kept,
 }
 
-/// What does not follow from the weights.
+/// Cached values that do not depend on the weights.
 enum Kept {
-    /// Nothing that takes long.
+    /// No cached values: the metric is cheap.
     Nothing,
-    /// The rows by score.
+    /// Rows by score.
     Orders(Orders),
-    /// The rows' errors, ascending.
+    /// Absolute errors of the rows, ascending.
     Errors(Vec<(f64, usize)>),
 }
 
@@ -34,7 +34,7 @@ impl<'a> Reweighted<'a> {
         Self { rows, metric, kept }
     }
 
-    /// The metric under these weights; nothing if they do not define it.
+    /// Returns the metric under these weights, or `None` if it is undefined.
     pub(crate) fn score(&self, weights: &[f64]) -> Option<f64> {
         let rows = self.rows.weighted(weights).ok()?;
         let value = match &self.kept {

@@ -1,6 +1,6 @@
 //! All metrics of some predictions.
 //!
-//! A metric that the rows do not define is said to be undefined, with the reason; nothing here is ever NaN.
+//! An undefined metric carries its reason. No value is ever NaN.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::undefined::Undefined;
 use crate::{calibration, classification, probability, ranking, regression};
 
 impl Predictions<'_> {
-    /// One metric of these rows, or why they do not define it.
+    /// Computes one metric of these rows, or returns the reason why it is undefined.
     pub fn score(&self, metric: Metric) -> Result<f64, Undefined> {
         if !metric.fits(self.task()) {
             return Err(Undefined::Task { metric, task: self.task() });
@@ -35,7 +35,7 @@ impl Predictions<'_> {
         if value.is_finite() { Ok(value) } else { Err(Undefined::Overflow { metric }) }
     }
 
-    /// Every metric of the task.
+    /// Computes every metric of the task.
     pub fn scores(&self) -> Scores {
         let value = |metric| match self.score(metric) {
             Ok(value) => Value::Value(value),
@@ -45,31 +45,31 @@ impl Predictions<'_> {
     }
 }
 
-/// The metrics of some predictions by name, in the order of [`Metric::ALL`].
+/// Metrics of some predictions by name, in the order of [`Metric::ALL`].
 ///
-/// As JSON: `{"accuracy": {"value": 0.9}, "auc-roc": {"undefined": "class 1 has no row"}}`. Every metric of a regression is
-/// there or every metric of classes: others are not read.
+/// As JSON: `{"accuracy": {"value": 0.9}, "auc-roc": {"undefined": "class 1 has no row"}}`. Deserialization
+/// requires either every regression metric or every classification metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<Metric, Value>", into = "BTreeMap<Metric, Value>")]
 pub struct Scores(BTreeMap<Metric, Value>);
 
-/// A metric's value.
+/// Value of a metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Value {
-    /// A finite number.
+    /// Finite value.
     Value(f64),
-    /// Why there is none.
+    /// Reason why the metric is undefined.
     Undefined(String),
 }
 
 impl Scores {
-    /// No metric of the task has a value, for the same reason.
+    /// Returns scores in which every metric of the task is undefined for the same reason.
     pub fn undefined(task: Task, reason: &str) -> Self {
         Self(Metric::of(task).map(|metric| (metric, Value::Undefined(reason.to_string()))).collect())
     }
 
-    /// The value of a metric; nothing if it is undefined, or no metric of the task.
+    /// Returns the value of a metric. `None` if the metric is undefined or belongs to another task.
     pub fn get(&self, metric: Metric) -> Option<f64> {
         match self.0.get(&metric)? {
             Value::Value(value) => Some(*value),
@@ -77,7 +77,8 @@ impl Scores {
         }
     }
 
-    /// Why a metric of the task has no value; nothing if it has one, or is no metric of the task.
+    /// Returns the reason why a metric is undefined. `None` if the metric has a value or belongs to another
+    /// task.
     pub fn reason(&self, metric: Metric) -> Option<&str> {
         match self.0.get(&metric)? {
             Value::Value(_) => None,
@@ -85,7 +86,7 @@ impl Scores {
         }
     }
 
-    /// Every metric of the task.
+    /// Returns every metric of the task with its value.
     pub fn iter(&self) -> impl Iterator<Item = (Metric, &Value)> {
         self.0.iter().map(|(metric, value)| (*metric, value))
     }
@@ -118,21 +119,21 @@ impl From<Scores> for BTreeMap<Metric, Value> {
     }
 }
 
-/// Why scores are not whole.
+/// Error of incomplete or mixed scores.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScoresError {
-    /// No metric.
+    /// No metrics.
     #[error("there are no scores")]
     Empty,
-    /// A metric of the task is not there.
+    /// Missing metric of the task.
     #[error("the scores lack {0}")]
     Missing(Metric),
     /// Metrics of two tasks.
     #[error("{0} and {1} are metrics of different tasks")]
     Mixed(Metric, Metric),
-    /// Not a number.
-    #[error("{0} is no finite number")]
+    /// Value that is not finite.
+    #[error("{0} is not finite")]
     NotFinite(Metric),
 }
 
@@ -177,8 +178,14 @@ mod tests {
     fn what_rows_do_not_define_has_a_reason() {
         let number = Task::Regression;
         for (task, truth, output, metric, expect) in [
-            (number, vec![1.0], vec![1.0], Metric::Accuracy, "accuracy is no metric of the task Regression"),
-            (number, vec![1.0], vec![1.0], Metric::R2, "at least 2 rows; there is 1"),
+            (
+                number,
+                vec![1.0],
+                vec![1.0],
+                Metric::Accuracy,
+                "accuracy is not a metric of the task Regression",
+            ),
+            (number, vec![1.0], vec![1.0], Metric::R2, "at least 2 rows, not 1"),
             (number, vec![1.0, 0.0], vec![1.0, 1.0], Metric::Mape, "row 1 (from 0) is 0"),
             (number, vec![1e9, -1.0], vec![1.0, 1.0], Metric::Mape, "row 1 (from 0) is -1, below 500"),
             (number, vec![1e200], vec![-1e200], Metric::Rmse, "exceeds the range"),

@@ -1,8 +1,8 @@
-//! What each player adds to a game: Shapley values (Shapley 1953).
+//! Shapley values of the players of a cooperative game (Shapley 1953).
 //!
-//! φᵢ = mean over all orders of the players of v(those before i, and i) − v(those before i). Players are parties, say, and
-//! v a metric of the model that a coalition trains. They sum to v(all) − v(none), exactly or sampled. What v costs is the
-//! caller's affair; no coalition is asked for twice.
+//! φᵢ = mean over all orders of the players of v(players before i, and i) − v(players before i). For example,
+//! the players are parties and v is a metric of the model that a coalition trains. Exact and sampled values
+//! both sum to v(all) − v(none). The value function is called at most once per coalition.
 
 use std::collections::BTreeMap;
 
@@ -10,31 +10,32 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-/// Up to so many players every coalition is asked for: 2⁸ = 256.
+/// Maximum number of players for exact values, which need every coalition: 2⁸ = 256.
 pub const EXACT_PLAYERS: usize = 8;
 
-/// The Shapley values of all players.
+/// Shapley values of all players.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shapley {
-    /// A value for each player, in the unit of v.
+    /// Value of each player, in the unit of v.
     pub values: Vec<f64>,
-    /// The standard error of each from sampling; nothing where they are exact.
+    /// Standard error of each sampled value. `None` for exact values.
     pub errors: Option<Vec<f64>>,
-    /// v(none).
+    /// v(none), the value of the empty coalition.
     pub none: f64,
-    /// v(all).
+    /// v(all), the value of the coalition of all players.
     pub all: f64,
-    /// How many coalitions were asked for.
+    /// Number of evaluated coalitions.
     pub coalitions: usize,
 }
 
-/// The Shapley values of `players` players under `value`, which is told who is in the coalition.
+/// Computes the Shapley values of `players` players. `value` receives the membership of each player in a
+/// coalition.
 ///
-/// Exact up to [`EXACT_PLAYERS`] players: φᵢ = Σ over S without i of |S|! (n − |S| − 1)! / n! · (v(S ∪ i) − v(S)).
-/// With more, the mean over `pairs` random orders and the reverse of each (antithetic; Mitchell et al. 2022, "Sampling
-/// Permutations for Shapley Value Estimation"); nothing is drawn for an exact one. The cost is at most
-/// 2 · pairs · (n − 1) + 2 coalitions.
+/// The values are exact up to [`EXACT_PLAYERS`] players: φᵢ = Σ over S without i of |S|! (n − |S| − 1)! / n!
+/// · (v(S ∪ i) − v(S)). For more players they are means over `pairs` random orders and their reverses
+/// (antithetic; Mitchell et al. 2022, "Sampling Permutations for Shapley Value Estimation"). Exact values use
+/// no random numbers. Sampling evaluates at most 2 · pairs · (n − 1) + 2 coalitions.
 pub fn shapley<E>(
     players: usize,
     pairs: usize,
@@ -57,7 +58,7 @@ pub fn shapley<E>(
     Ok(Shapley { values, errors, none, all, coalitions: game.known.len() })
 }
 
-/// The value function, and what it said.
+/// Value function with a cache of its results.
 struct Game<F> {
     value: F,
     known: BTreeMap<Vec<bool>, f64>,
@@ -101,7 +102,7 @@ fn exact<E, F: FnMut(&[bool]) -> Result<f64, E>>(
     Ok(values)
 }
 
-/// Means and standard errors over pairs of orders.
+/// Computes means and standard errors over pairs of orders.
 fn sampled<E, F: FnMut(&[bool]) -> Result<f64, E>>(
     players: usize,
     pairs: usize,
@@ -126,7 +127,7 @@ fn sampled<E, F: FnMut(&[bool]) -> Result<f64, E>>(
     Ok((draws.iter().map(mean).collect(), draws.iter().map(error).collect()))
 }
 
-/// What each player adds as the players come in this order.
+/// Returns the marginal contribution of each player in this order.
 fn marginals<E, F: FnMut(&[bool]) -> Result<f64, E>>(
     order: &[usize],
     game: &mut Game<F>,
@@ -143,25 +144,25 @@ fn marginals<E, F: FnMut(&[bool]) -> Result<f64, E>>(
     Ok(marginals)
 }
 
-/// Why there are no Shapley values.
+/// Error of a Shapley computation.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShapleyError<E> {
-    /// Nobody plays.
+    /// No players.
     #[error("a game needs at least one player")]
     NoPlayers,
     /// Too few orders.
-    #[error("more than {EXACT_PLAYERS} players need at least 2 pairs of orders, not {0}; take 100")]
+    #[error("more than {EXACT_PLAYERS} players need at least 2 pairs of orders, not {0}; use 100")]
     Pairs(usize),
     /// The value function failed.
-    #[error("a coalition has no value")]
+    #[error("the value of a coalition failed")]
     Value(#[source] E),
-    /// Not a value.
-    #[error("the value of the coalition of players {coalition:?} is {value}; values are finite")]
+    /// The value of a coalition is not finite.
+    #[error("the value of the coalition of players {coalition:?} is {value}; values must be finite")]
     NotFinite {
-        /// The value.
+        /// Rejected value.
         value: f64,
-        /// Who is in it.
+        /// Members of the coalition.
         coalition: Vec<usize>,
     },
 }

@@ -1,7 +1,8 @@
-//! Which rows are trained on, which select the epoch, and which the reported metrics are of.
+//! Splits of rows into training, validation and test.
 //!
-//! A split follows from the number of rows, a [`Strategy`] and a stream of random numbers alone, so that every method
-//! that is compared gets the same rows. It reads no table: the caller hands in the column that a strategy goes by.
+//! A split depends only on the number of rows, a [`Strategy`] and a stream of random numbers, so that all
+//! compared methods use the same rows. The module reads no table: the caller passes the column that a
+//! strategy needs.
 
 mod apportion;
 mod error;
@@ -21,53 +22,53 @@ use fet_io::did_you_mean;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-/// Row indices of the three parts, and of what is in none. No row is in two of them.
+/// Row indices of the three parts and of rows outside all parts. Each row appears once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Split {
-    /// Rows that are trained on.
+    /// Training rows.
     pub train: Vec<usize>,
-    /// Rows that select the epoch and drive the schedule of the learning rate.
+    /// Rows that select the epoch and drive the learning-rate schedule.
     pub validation: Vec<usize>,
-    /// Rows on which the reported metrics are computed.
+    /// Rows for the reported metrics.
     pub test: Vec<usize>,
-    /// Rows that are in no part: nothing is trained, selected or computed on them.
+    /// Rows outside all parts. Training, selection and metrics ignore them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aside: Vec<usize>,
 }
 
-/// A part of a split.
+/// Part of a split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Part {
-    /// Trained on.
+    /// Training.
     Train,
-    /// Selects the epoch.
+    /// Selection of the epoch.
     Validation,
-    /// Reported on.
+    /// Reported metrics.
     Test,
 }
 
-/// How rows are put into parts. Columns hold one value for each row.
+/// Strategy that assigns rows to parts. Columns hold one value per row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy<'a> {
-    /// By a shuffle alone.
+    /// Random shuffle.
     Random,
-    /// Each stratum in the same proportions, within one row in each part. A stratum is a class, or a bin of
+    /// Same proportions for each stratum, within one row per part. A stratum is a class, or a bin of
     /// [`quantile_strata`].
     Stratified(&'a [usize]),
-    /// By time: no training row is as late as a validation row, no validation row as late as a test row. Rows of one
-    /// time are never parted: they all go to the later part, so that validation and test have at least their share.
-    /// Nothing is drawn.
+    /// Order of time: every training row is earlier than every validation row, and every validation row is
+    /// earlier than every test row. Rows with the same time all go to the later part, so that validation and
+    /// test have at least their share. The strategy draws no random numbers.
     Time(&'a [i64]),
-    /// No group in two parts. Sizes are approximate: groups go, largest first and shuffled among equals, to the part
-    /// that lacks most rows; a part without any gets one while groups last.
+    /// Each group in one part. Sizes are approximate: groups go, largest first and shuffled among equals, to
+    /// the part that lacks most rows. An empty part receives a group while groups remain.
     Group(&'a [usize]),
-    /// As a column says. Fractions and random numbers are not used.
+    /// Parts named by a column. The strategy uses neither fractions nor random numbers.
     Labels(&'a [Part]),
 }
 
 impl Strategy<'_> {
-    /// Its name in settings.
+    /// Returns the strategy's name in settings.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Random => "random",
@@ -78,7 +79,7 @@ impl Strategy<'_> {
         }
     }
 
-    /// Refuses a column that has not a value for each row.
+    /// Refuses a column whose length differs from the number of rows.
     fn check(&self, rows: usize) -> Result<(), SplitError> {
         let got = match self {
             Self::Random => rows,
@@ -94,8 +95,9 @@ impl Strategy<'_> {
 impl Split {
     /// Splits `rows` rows.
     ///
-    /// Random: the rows are shuffled; the last `validation` of them are for validation, the last `test` of the others
-    /// for the test. The fractions' default and the stream of purpose `Split` give the rows that `fet` always had.
+    /// Random: shuffles the rows; the last `validation` rows are for validation, and the last `test` of the
+    /// remaining rows for the test. The default fractions and the stream of purpose `Split` give the same
+    /// rows as earlier versions of `fet`.
     pub fn new(
         rows: usize,
         strategy: &Strategy<'_>,
@@ -113,7 +115,7 @@ impl Split {
         split.checked(strategy.name())
     }
 
-    /// The rows of a part.
+    /// Returns the rows of a part.
     pub fn part(&self, part: Part) -> &[usize] {
         match part {
             Part::Train => &self.train,
@@ -122,7 +124,7 @@ impl Split {
         }
     }
 
-    /// The split that tells each row's part; a row without one is set aside.
+    /// Returns the split with the given part of each row. Rows without a part stay outside all parts.
     pub fn given(parts: &[Option<Part>]) -> Result<Self, SplitError> {
         let of = |wanted| (0..parts.len()).filter(|row| parts[*row] == wanted).collect();
         let split = Self {
@@ -134,8 +136,9 @@ impl Split {
         split.checked("given")
     }
 
-    /// The split of a search over settings, which must not see the test rows: they are set aside. Half of the validation rows
-    /// select the epoch and the others are tested: every other one where `alternate`, else the last ones.
+    /// Returns the split for a hyperparameter search, which must not see the test rows: they leave the split.
+    /// Half of the validation rows select the epoch and the other half becomes the test: every second row if
+    /// `alternate`, otherwise the last rows.
     pub fn for_tuning(self, alternate: bool) -> Result<Self, SplitError> {
         let half = self.validation.len().div_ceil(2);
         let selects = |place: usize| if alternate { place.is_multiple_of(2) } else { place < half };
@@ -146,7 +149,7 @@ impl Split {
         Self { train: self.train, validation: rows(validation), test: rows(test), aside }.checked("tuning")
     }
 
-    /// The number of rows, in a part or in none.
+    /// Returns the number of rows, including rows outside all parts.
     pub fn rows(&self) -> usize {
         self.train.len() + self.validation.len() + self.test.len() + self.aside.len()
     }
@@ -164,7 +167,7 @@ impl Part {
     /// Training, validation, test.
     pub const ALL: [Self; 3] = [Self::Train, Self::Validation, Self::Test];
 
-    /// Its name in a column of labels.
+    /// Returns the part's name in a column of labels.
     pub fn name(self) -> &'static str {
         match self {
             Self::Train => "train",
@@ -173,7 +176,7 @@ impl Part {
         }
     }
 
-    /// The parts that a column of names gives.
+    /// Parses a column of part names.
     pub fn parse_column<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Self>, SplitError> {
         let parse = |(row, name): (usize, &str)| {
             Self::ALL.into_iter().find(|part| part.name() == name).ok_or_else(|| SplitError::UnknownPart {
@@ -186,7 +189,7 @@ impl Part {
     }
 }
 
-/// The split that a column of parts gives, each part in the order of the rows.
+/// Returns the split that a column of parts defines. Each part keeps the order of the rows.
 fn labelled(parts: &[Part]) -> Split {
     let of = |wanted| (0..parts.len()).filter(|row| parts[*row] == wanted).collect();
     Split { train: of(Part::Train), validation: of(Part::Validation), test: of(Part::Test), aside: vec![] }

@@ -1,63 +1,63 @@
-//! Why rows do not define a metric.
+//! Reasons why a metric is undefined.
 
 use crate::metric::{Metric, Task};
 
-/// Why rows do not define a metric.
+/// Reason why a metric is undefined for some rows.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Undefined {
     /// A metric of another task.
-    #[error("{metric} is no metric of the task {task:?}")]
+    #[error("{metric} is not a metric of the task {task:?}")]
     Task {
-        /// The metric.
+        /// Requested metric.
         metric: Metric,
-        /// The task of the predictions.
+        /// Task of the predictions.
         task: Task,
     },
     /// Too few rows.
-    #[error("{metric} needs at least {least} rows; there is {got}")]
+    #[error("{metric} needs at least {least} rows, not {got}")]
     Rows {
-        /// The metric.
+        /// Requested metric.
         metric: Metric,
-        /// How many it needs.
+        /// Required number of rows.
         least: usize,
-        /// How many there are.
+        /// Number of rows.
         got: usize,
     },
-    /// A class without rows, or with all of them.
+    /// Class with no rows or with all rows.
     #[error("class {class} has {} row; without both sides its curve is undefined", if *.all { "every" } else { "no" })]
     Class {
-        /// The class.
+        /// Index of the class.
         class: usize,
-        /// Whether it has every row; else it has none.
+        /// True if every row is of the class, false if none is.
         all: bool,
     },
-    /// A true value of almost nothing.
+    /// True value too close to zero for a percentage.
     #[error(
-        "the true value of row {row} (from 0) is {value}, below {least}: its percentage would decide the mean"
+        "the true value of row {row} (from 0) is {value}, below {least}: its percentage would dominate the mean"
     )]
     NearZero {
-        /// The row.
+        /// Row index, from 0.
         row: usize,
-        /// The true value.
+        /// True value.
         value: f64,
-        /// The least absolute value that is taken.
+        /// Minimum absolute value.
         least: f64,
     },
-    /// No bins, or a class that does not exist.
+    /// No bins, or a class out of range.
     #[error(
         "a calibration curve needs a class that exists and at least one bin, not class {class} and {bins} bins"
     )]
     Curve {
-        /// The class.
+        /// Index of the class.
         class: usize,
-        /// The number of bins.
+        /// Number of bins.
         bins: usize,
     },
-    /// A sum that left the range of numbers.
+    /// Overflow of a sum.
     #[error("{metric} exceeds the range of numbers")]
     Overflow {
-        /// The metric.
+        /// Requested metric.
         metric: Metric,
     },
 }

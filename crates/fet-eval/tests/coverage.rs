@@ -1,4 +1,4 @@
-//! Intervals and sets miss as often as they say, on data whose truth is known. Seeds are fixed; α stands at each test.
+//! Coverage of intervals and sets on data with known truth. Seeds are fixed; each test states its α.
 
 use fet_eval::bootstrap::{BootstrapError, Method, Settings, bootstrap, bootstrap_of};
 use fet_eval::conformal::Conformal;
@@ -7,7 +7,8 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp1, StandardNormal};
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-/// Refuses `hits` of `trials` where a binomial of probability `p` is as far off with probability below 1e-3 (both sides).
+/// Fails if a binomial of probability `p` is as far off as `hits` of `trials` with probability below 1e-3
+/// (two-sided).
 #[track_caller]
 fn check_binomial(hits: u64, trials: u64, p: f64) {
     let binomial = Binomial::new(p, trials).expect("a binomial");
@@ -16,7 +17,8 @@ fn check_binomial(hits: u64, trials: u64, p: f64) {
     assert!(tail > 0.5e-3, "{hits} of {trials}, not {p}: tail {tail}");
 }
 
-/// How many of `TRIALS` intervals of the mean of `rows` exponential numbers (truth: 1) hold the truth.
+/// Returns the number of `TRIALS` intervals of the mean of `rows` exponential numbers that cover the truth,
+/// 1.
 fn mean_hits(method: Method, rows: usize, alpha: f64) -> u64 {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let hits = (0..TRIALS).filter(|_| {
@@ -34,8 +36,8 @@ fn mean_hits(method: Method, rows: usize, alpha: f64) -> u64 {
 
 const TRIALS: u64 = 500;
 
-/// A bootstrap interval is right only as rows and resamples grow. The mean of 100 exponential numbers is still skewed:
-/// at α = 0.2 the test allows a true coverage 0.02 from nominal, and then a binomial of 500 trials at α = 1e-3.
+/// Bootstrap coverage is correct only asymptotically. The mean of 100 exponential numbers is still skewed: at
+/// α = 0.2 the test allows a true coverage 0.02 from nominal, and then a binomial of 500 trials at α = 1e-3.
 #[test]
 fn bootstrap_intervals_hold_the_truth() {
     for method in [Method::Percentile, Method::Bca] {
@@ -65,11 +67,11 @@ fn bootstrap_says_what_it_did() {
         assert_eq!(with(&rows, metric, 1).as_ref(), Ok(&interval));
         assert_ne!(with(&rows, metric, 2), Ok(interval));
     }
-    // Weights that are all the same change nothing.
+    // Equal weights change no result.
     let twos = vec![2.0; 40];
     let weighted = with(&rows.weighted(&twos).expect("right"), Metric::Brier, 1).expect("an interval");
     assert!((weighted.lower - with(&rows, Metric::Brier, 1).expect("an interval").lower).abs() < 1e-12);
-    // Perfect predictions resample to themselves: BCa has no correction then.
+    // Every resample of perfect predictions is perfect: BCa then has no correction.
     let perfect = Predictions::new(Task::Binary, &truth, &truth).expect("right");
     let interval = with(&perfect, Metric::Accuracy, 1).expect("an interval");
     assert_eq!((interval.lower, interval.upper, interval.method), (1.0, 1.0, Method::Percentile));
@@ -101,8 +103,9 @@ fn what_has_no_bootstrap_is_refused() {
     }
 }
 
-/// Of one calibration and one test row each, 2,000 times: coverage is k / (n + 1) exactly where scores have no ties, and
-/// a binomial test at α = 1e-3 tells it from other figures. `table` gives truths and outputs of so many rows.
+/// Repeats one calibration with one test row 2,000 times. Without ties in the scores, coverage is exactly k /
+/// (n + 1); a binomial test at α = 1e-3 detects other rates. `table` returns truths and outputs for a number
+/// of rows.
 #[track_caller]
 fn check_conformal(
     task: Task,
@@ -129,7 +132,7 @@ fn check_conformal(
 fn conformal_intervals_and_sets_hold_the_truth() {
     let number = |rows: usize, rng: &mut ChaCha8Rng| {
         let output: Vec<f64> = (0..rows).map(|_| rng.random_range(0.0..9.0)).collect();
-        // The noise grows with the prediction, which the intervals do not know: they hold on average.
+        // The noise grows with the prediction. The intervals ignore this and cover the truth on average.
         let noise = |p: &f64, rng: &mut ChaCha8Rng| -> f64 {
             let z: f64 = StandardNormal.sample(rng);
             z * (1.0 + p)
@@ -145,7 +148,8 @@ fn conformal_intervals_and_sets_hold_the_truth() {
             let sum: f64 = parts.iter().sum();
             output.extend(parts.map(|part| part / sum));
             let draw = rng.random_range(0.0..1.0);
-            // The truth is drawn from squared probabilities: the model is not calibrated, the sets hold all the same.
+            // The truth is drawn from squared probabilities: the model is miscalibrated, but the sets still
+            // cover the truth.
             let squares: f64 = parts.iter().map(|part| part * part).sum();
             let reach = |class: usize| parts[..=class].iter().map(|part| part * part).sum::<f64>() / squares;
             truth.push((0..3).find(|class| draw < reach(*class)).unwrap_or(2) as f64);

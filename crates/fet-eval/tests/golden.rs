@@ -1,4 +1,5 @@
-//! Every metric against scikit-learn's figure on the same predictions. `golden/make.py` says how they were made.
+//! Compares every metric with scikit-learn's figure for the same predictions. `golden/make.py` computes the
+//! figures.
 //!
 //! Tolerance: 1e-9, absolute for figures below 1 and relative above.
 
@@ -30,7 +31,8 @@ fn check(given: f64, expect: f64, of: &dyn std::fmt::Debug) {
     assert!((given - expect).abs() <= tolerance, "{of:?}: {given} is not {expect}");
 }
 
-/// Compares all metrics of the cases under `key`; returns how often each had a figure and how often none.
+/// Compares all metrics of the cases under `key`. Returns the number of defined and undefined figures of each
+/// metric.
 fn check_cases(key: &str, task: impl Fn(&Value) -> Task, unit: f64) -> BTreeMap<Metric, (usize, usize)> {
     let mut met = BTreeMap::new();
     for (number, case) in golden()[key].as_array().expect("cases").iter().enumerate() {
@@ -124,9 +126,10 @@ fn balanced_class_weights() {
     }
 }
 
-/// scipy's intervals of the same data are of other resamples, so that the two differ by the Monte-Carlo error of a
-/// quantile: of 40,000 resamples near 5 per cent, √(0.05 · 0.95 / 40,000) over the density there, 0.24: 0.0045 (scipy's
-/// own, of 200,000: 0.002). The bound of 0.025 is five of them (α < 1e-5), and the two methods differ by 0.08 and more.
+/// Compares the intervals with scipy's for the same data. scipy draws other resamples, so that the two differ
+/// by the Monte-Carlo error of a quantile. For 40,000 resamples near 5 per cent this error is √(0.05 · 0.95 /
+/// 40,000) over the density there, 0.24: 0.0045 (scipy with 200,000 resamples: 0.002). The bound of 0.025 is
+/// five such errors (α < 1e-5). The two methods differ by 0.08 or more.
 #[test]
 fn bootstrap_intervals() {
     let case = &golden()["bootstrap"];

@@ -1,7 +1,8 @@
-//! A report that `fet` wrote is read and written again without a difference; one with another field is refused.
+//! Round trip of a report that `fet` wrote, and refusal of reports with other fields.
 //!
-//! `written-by-fet.json` is of a private run of three epochs, but for its `evaluation`: that is of made-up predictions, with
-//! the run's accuracies. The suite of the crate `fet` does the same with the report of a run it has just made.
+//! `written-by-fet.json` is the report of a private run of three epochs. Only its `evaluation` comes from
+//! made-up predictions with the accuracies of the run. The tests of the crate `fet` repeat the round trip
+//! with the report of a new run.
 
 use fet_eval::records::{Report, Spent};
 use serde_json::{Value, json};
@@ -13,12 +14,13 @@ fn a_report_of_fet_is_read_whole() {
     let report: Report = serde_json::from_str(WRITTEN).expect("a report");
     assert_eq!((report.epochs.len(), report.epochs[1].test), (3, None));
     assert!(report.privacy.as_ref().is_some_and(|privacy| privacy.guarantee.is_some()));
-    // As text: the order of the fields is part of it.
+    // Compares text, because the order of the fields matters.
     let expected: Value = serde_json::from_str(WRITTEN).expect("JSON");
     assert_eq!(serde_json::to_string(&report).expect("plain data"), expected.to_string());
 }
 
-/// Figures are read as they were written, to the last digit: these two are not, by the quick way to read floats.
+/// Figures are read back to the last digit. The fast float parser of `serde_json` would change these two
+/// figures.
 #[test]
 fn figures_are_read_exactly() {
     let mut report: Report = serde_json::from_str(WRITTEN).expect("a report");
@@ -47,7 +49,7 @@ fn what_is_not_a_number_is_null_and_read_again() {
     assert_eq!(serde_json::to_string(&read).expect("plain data"), text);
 }
 
-/// Every field of every record: without it, or under another name, the report is refused.
+/// The reader refuses a report if any field of any record is missing or has another name.
 #[test]
 fn a_missing_or_renamed_field_is_an_error() {
     let whole: Value = serde_json::from_str(WRITTEN).expect("JSON");
@@ -72,7 +74,7 @@ fn a_missing_or_renamed_field_is_an_error() {
     assert!(fields.len() > 60, "{fields:?}");
 }
 
-/// Scores are whole by other words: a metric that is missing or unknown.
+/// Scores have separate error messages for a missing or unknown metric.
 #[test]
 fn a_missing_or_renamed_metric_is_an_error() {
     let mut met = 0;
@@ -104,7 +106,8 @@ fn is_scores(path: &str) -> bool {
         && ["/validation", "/test", "/scores"].iter().any(|name| path.ends_with(name))
 }
 
-/// The paths of all fields; those of the settings apart, which are no record, and those of scores, which are a map.
+/// Collects the paths of all fields except those of the settings, which are not a record, and those of
+/// scores, which are a map.
 fn collect(path: &str, value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
@@ -113,7 +116,7 @@ fn collect(path: &str, value: &Value, found: &mut Vec<String>) {
                 if own != "/experiment" && !is_scores(&own) {
                     collect(&own, value, found);
                 }
-                // The interval is a choice of two: its only name is not that of a field.
+                // The interval is an enum: its only key is the name of a variant.
                 if path != "/evaluation/interval" {
                     found.push(own);
                 }

@@ -1,4 +1,4 @@
-//! The laws of Shapley values on games whose values are known.
+//! Laws of Shapley values, on games with known values.
 
 use std::convert::Infallible;
 
@@ -34,12 +34,13 @@ fn size(coalition: &[bool]) -> usize {
 
 #[test]
 fn small_games_are_exact() {
-    // One left glove, two right ones; a pair is worth 1 (the textbook's 4/6, 1/6, 1/6).
+    // One left glove and two right ones; a pair has value 1 (the textbook's 4/6, 1/6, 1/6).
     let gloves = |c: &[bool]| f64::from(u8::from(c[0] && (c[1] || c[2])));
     let found = values(3, 0, gloves);
     check(&found, &[4.0 / 6.0, 1.0 / 6.0, 1.0 / 6.0], 1e-12);
     assert_eq!((found.coalitions, found.errors), (8, None));
-    // A sum plus a bonus for 0 and 1 together, which they share; 2 is a dummy; v(none) is no player's.
+    // A sum plus a bonus that players 0 and 1 earn together and share. Player 2 is a dummy; v(none) belongs
+    // to no player.
     let bonus = |c: &[bool]| 5.0 + f64::from(u8::from(c[0])) + if c[0] && c[1] { 3.0 } else { 0.0 };
     check(&values(3, 0, bonus), &[2.5, 1.5, 0.0], 1e-12);
     check(&values(1, 0, |c| if c[0] { 7.0 } else { 3.0 }), &[4.0], 0.0);
@@ -50,14 +51,15 @@ fn small_games_are_exact() {
 
 #[test]
 fn large_games_are_sampled() {
-    // A sum is exact from any order; so is a game of pairs from any order and its reverse.
+    // A sum is exact for any order. A game of pairs is exact for any order and its reverse.
     let weight = |player: usize| player as f64 - 3.0;
     let sum = |c: &[bool]| (0..10).filter(|player| c[*player]).map(weight).sum::<f64>();
     check(&values(10, 2, sum), &(0..10).map(weight).collect::<Vec<_>>(), 1e-12);
     let pairs = |c: &[bool]| (size(c) as f64).powi(2);
     check(&values(10, 2, pairs), &[10.0; 10], 1e-12);
-    // Players 0 to 3 are needed together: 1/4 each. One pair of orders gives a player 0, 1/2 or 1: the standard error of
-    // 500 is below 0.5/√500 = 0.0224, and five of them (α < 1e-5 for ten players) are 0.112.
+    // Only players 0 to 3 together have a value: 1/4 each. One pair of orders gives a player 0, 1/2 or 1. The
+    // standard error of 500 pairs is below 0.5/√500 = 0.0224, and five of them (α < 1e-5 for ten players) are
+    // 0.112.
     let unanimous = |c: &[bool]| f64::from(u8::from(c[..4].iter().all(|is_in| *is_in)));
     let found = values(10, 500, unanimous);
     let expect: Vec<f64> = (0..10).map(|player| if player < 4 { 0.25 } else { 0.0 }).collect();

@@ -1,4 +1,4 @@
-//! The laws of every split: parts partition the rows, and each strategy keeps its own promise.
+//! Laws of every split: parts partition the rows, and each strategy satisfies its own law.
 
 use fet_eval::split::{Part, codes, folds, quantile_strata};
 use fet_eval::{ChaCha8Rng, Fractions, Split, SplitError, Strategy};
@@ -18,7 +18,7 @@ fn stream(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(key)
 }
 
-/// No row is in two parts or twice in one, no row is missing, no part is empty.
+/// Checks that every row is in exactly one part and that no part is empty.
 #[track_caller]
 fn check_partition(split: &Split, rows: usize) {
     let mut all = [split.train.clone(), split.validation.clone(), split.test.clone()].concat();
@@ -27,8 +27,8 @@ fn check_partition(split: &Split, rows: usize) {
     assert!(Part::ALL.iter().all(|part| !split.part(*part).is_empty()));
 }
 
-/// Splits and folds of some random tables under `strategy_of`, each put to `law`. Returns how many were made: a strategy
-/// may refuse a table.
+/// Checks `law` on splits and folds of random tables under `strategy_of`. Returns the number of splits: a
+/// strategy can refuse a table.
 fn check_law(
     column_of: impl Fn(usize, &mut ChaCha8Rng) -> Vec<usize>,
     strategy_of: impl Fn(&[usize]) -> Strategy<'_>,
@@ -54,7 +54,7 @@ fn check_law(
 #[test]
 fn random_splits_are_those_that_fet_always_made() {
     for (rows, seed) in [(10, 0), (37, 7), (999, 3), (1_000, 7)] {
-        // As in fet-federation/src/schedule/split.rs.
+        // Same sizes as in fet-federation/src/schedule/split.rs.
         let (test, validation) = (rows / 5, rows / 10);
         let mut order: Vec<usize> = (0..rows).collect();
         order.shuffle(&mut stream(seed));
@@ -106,7 +106,7 @@ fn no_group_is_on_two_sides() {
                 assert!(*side[groups[row]].get_or_insert(part) == part, "group {}", groups[row]);
             }
         }
-        // A group goes where most rows are missing: no part exceeds its size by a whole group.
+        // A group goes to the part that lacks most rows: no part exceeds its size by a whole group.
         let sizes = fractions.sizes(groups.len()).expect("enough");
         for (part, size) in Part::ALL.into_iter().zip([sizes.train, sizes.validation, sizes.test]) {
             assert!(split.part(part).len() < size + largest, "{part:?}");
@@ -222,14 +222,11 @@ fn what_cannot_be_split_is_refused() {
     };
     let usual = Fractions::default();
     for (result, expect) in [
-        (
-            new(9, Strategy::Random, usual),
-            "of 9 rows 0 are for validation and 1 for the test; give at least 10",
-        ),
-        (new(99, Strategy::Random, half), "give at least 100 rows"),
+        (new(9, Strategy::Random, usual), "9 rows give 0 for validation and 1 for the test; use at least 10"),
+        (new(99, Strategy::Random, half), "use at least 100 rows"),
         (
             new(20, Strategy::Time(&[1; 19]), usual),
-            "\"time\" needs a value for each of 20 rows; its column has 19",
+            "\"time\" needs a value for each of 20 rows; the column has 19",
         ),
         (
             new(20, Strategy::Time(&[1; 20]), usual),
@@ -237,18 +234,18 @@ fn what_cannot_be_split_is_refused() {
         ),
         (
             new(20, Strategy::Group(&[1; 20]), usual),
-            "3 groups are needed, so that each part has one; there are 1",
+            "each part needs a group: 3 groups are needed, but the column has 1",
         ),
         (new(20, Strategy::Labels(&labels), usual), "leaves no row for validation among 20; label some rows"),
-        (fold(20, Strategy::Labels(&labels), 3), "to the strategy \"group\""),
-        (fold(20, Strategy::Random, 1), "not 1 of 20 rows; take 5"),
-        (fold(4, Strategy::Random, 5), "not 5 of 4 rows"),
+        (fold(20, Strategy::Labels(&labels), 3), "use the strategy \"group\""),
+        (fold(20, Strategy::Random, 1), "not 1 for 20 rows; use 5"),
+        (fold(4, Strategy::Random, 5), "not 5 for 4 rows"),
         (fold(2, Strategy::Random, 2), "leaves no row for train"),
         (fold(20, Strategy::Group(&[1; 20]), 2), "2 groups are needed"),
         (fold(20, Strategy::Time(&[1; 20]), 2), "leaves no row for train"),
         (
             Part::parse_column(["train", "tset"]).map(drop),
-            "row 1 (from 0) is labelled \"tset\"; did you mean \"test\"?",
+            "row 1 (from 0) has the label \"tset\"; did you mean \"test\"?",
         ),
     ] {
         let error: SplitError = result.expect_err(expect);

@@ -1,7 +1,7 @@
-//! Many cases of one reader, in a process of its own, so that a case which ends the process or never ends is counted too.
+//! Runs many cases of one reader in a child process, to count cases that end the process or never finish.
 //!
-//! The child writes the number of each case into a file before it reads the input, and its counts beside it; the parent takes
-//! both from there when the child is no more, and goes on with the next case.
+//! The child writes the number of each case and its counts to a file before it reads the input. If the child
+//! ends early, the parent reads this file and continues with the next case.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -16,46 +16,46 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::{Outcome, Reader, unclear};
 
-/// A case that takes longer is a hang.
+/// Maximum time of a case. A longer case is a hang.
 const HANG: Duration = Duration::from_secs(20);
-/// One that takes longer is named.
+/// Time above which a case counts as slow.
 const SLOW: Duration = Duration::from_secs(1);
-/// What no reader needs for inputs of this size, in bytes.
+/// Memory limit in bytes, more than any reader needs for inputs of this size.
 const MOST_MEMORY: u64 = 4 << 30;
 
-/// What a range of cases came to.
+/// Results of a range of cases.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Read, and rightly so.
+    /// Number of inputs that were read correctly.
     pub accepted: u64,
-    /// Refused with a message.
+    /// Number of inputs that were refused with a message.
     pub refused: u64,
-    /// What went wrong: the case's number, the kind of fault, and how.
+    /// Faults: number of the case, kind of the fault, and details.
     pub faults: Vec<(u64, Fault, String)>,
 }
 
-/// What a reader must not do.
+/// Kind of a reader's fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// It panics.
+    /// The reader panics.
     Panic,
-    /// It ends the process.
+    /// The reader ends the process.
     Abort,
-    /// It takes more than 20 seconds.
+    /// The reader takes more than 20 seconds.
     Hang,
-    /// It takes more than one second.
+    /// The reader takes more than one second.
     Slow,
-    /// It accepts what is wrong.
+    /// The reader accepts an invalid input.
     Wrong,
-    /// It refuses in words that nobody understands.
+    /// The reader refuses an input with an unclear message.
     Unclear,
 }
 
 impl Fault {
-    /// Every kind.
+    /// All kinds of faults.
     pub const ALL: [Self; 6] = [Self::Panic, Self::Abort, Self::Hang, Self::Slow, Self::Wrong, Self::Unclear];
 
-    /// As it is printed.
+    /// Returns the printed name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Panic => "panic",
@@ -72,18 +72,18 @@ impl Fault {
     }
 }
 
-/// Which cases.
+/// Range of cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
-    /// The seed of the campaign.
+    /// Seed of the campaign.
     pub seed: u64,
-    /// The number of the first case.
+    /// Number of the first case.
     pub from: u64,
-    /// The number behind the last.
+    /// Number after the last case.
     pub to: u64,
 }
 
-/// One case in this process: what it came to, and what went wrong.
+/// Runs one case in this process. Returns its outcome and fault.
 pub fn one(reader: &Reader, input: &[u8]) -> (Option<Outcome>, Option<(Fault, String)>) {
     let start = Instant::now();
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| (reader.read)(input)));
@@ -105,11 +105,10 @@ fn words(payload: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_string())
 }
 
-/// The child: reads the cases one after another and prints what went wrong, a line each.
+/// Runs the child process: reads the cases one after another and prints one line per fault.
 pub fn child(reader: &Reader, range: Range, progress: &Path) -> anyhow::Result<()> {
     let most = Some(MOST_MEMORY);
-    setrlimit(Resource::As, Rlimit { current: most, maximum: most })
-        .context("no limit of memory can be set")?;
+    setrlimit(Resource::As, Rlimit { current: most, maximum: most }).context("cannot set a memory limit")?;
     panic::set_hook(Box::new(|_| ()));
     let progress = File::options().write(true).open(progress)?;
     let beginnings = reader.beginnings();
@@ -132,9 +131,9 @@ pub fn child(reader: &Reader, range: Range, progress: &Path) -> anyhow::Result<(
     Ok(())
 }
 
-/// The parent: has children read the cases. `most` faults end it early.
+/// Runs the parent process, which starts children for the cases. Stops early after `most` faults.
 pub fn run(reader: &Reader, range: Range, most: usize) -> anyhow::Result<Counts> {
-    let folder = tempfile::tempdir().context("no folder for progress")?;
+    let folder = tempfile::tempdir().context("cannot create a folder for progress")?;
     let progress = folder.path().join("progress");
     let mut counts = Counts::default();
     let mut next = range.from;

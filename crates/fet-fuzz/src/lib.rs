@@ -1,8 +1,9 @@
-//! Every reader of bytes, on inputs that nobody would write.
+//! Fuzz tests of every reader of bytes.
 //!
-//! An input is a sound one with seeded changes, so that a case is known by its reader, its seed and its number. A reader is
-//! called as the program calls it; what it accepts is held against an independent reading of the same bytes, or, where the
-//! bytes have a checksum, against what was written. Nothing here follows the reader's branches: the changes are blind.
+//! Each input is a valid input with seeded changes, identified by its reader, seed and number. The fuzzer
+//! calls a reader as the program does. It compares an accepted input with an independent reading of the same
+//! bytes. For formats with a checksum, it compares with the written values. The changes are blind: they do
+//! not use the reader's code coverage.
 
 pub mod readers;
 
@@ -15,42 +16,42 @@ use fet_testing::mutate;
 use rand::RngExt;
 use rand::seq::IndexedRandom;
 
-/// What a reader did with an input.
+/// Outcome of reading an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It read it, and rightly so.
+    /// The reader accepted the input and read it correctly.
     Accepted,
-    /// It refused it with this message.
+    /// The reader refused the input with this message.
     Refused(String),
-    /// It read what it must refuse, or read it wrongly: how.
+    /// The reader accepted an invalid input or read wrong values, with details.
     Wrong(String),
 }
 
-/// A reader of bytes.
+/// Reader of bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader {
-    /// What it is called at the prompt, and its folder in the corpus.
+    /// Name on the command line, and of its folder in the corpus.
     pub name: &'static str,
-    /// Sound inputs, each of which is accepted.
+    /// Returns valid inputs, all of which the reader accepts.
     pub sound: fn() -> Vec<Vec<u8>>,
-    /// In text, what stands between values; none if its inputs are no text.
+    /// Separators of values in text inputs. `None` for binary inputs.
     pub ends: Option<&'static [char]>,
     /// Reads an input.
     pub read: fn(&[u8]) -> Outcome,
 }
 
 impl Reader {
-    /// The reader of this name.
+    /// Returns the reader with this name.
     pub fn of(name: &str) -> Option<&'static Self> {
         readers::ALL.iter().find(|reader| reader.name == name)
     }
 
-    /// Its inputs to begin with: sound ones, and those that were found to be read wrongly once.
+    /// Returns the initial inputs: valid inputs, and the corpus of earlier faults.
     pub fn beginnings(&self) -> Vec<Vec<u8>> {
         (self.sound)().into_iter().chain(self.found().into_iter().map(|(_, bytes)| bytes)).collect()
     }
 
-    /// The corpus: inputs that this reader once got wrong, by name.
+    /// Returns the corpus by name: inputs with which this reader once failed.
     pub fn found(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(self.name);
         let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
@@ -59,7 +60,7 @@ impl Reader {
         paths.into_iter().filter_map(|path| std::fs::read(&path).ok().map(|bytes| (path, bytes))).collect()
     }
 
-    /// The input with this number, of the campaign with this seed.
+    /// Returns the input with this number in the campaign with this seed.
     pub fn case(&self, beginnings: &[Vec<u8>], seed: u64, number: u64) -> Vec<u8> {
         let mut rng = mutate::generator(seed, self.name, number);
         let Some(first) = beginnings.choose(&mut rng) else { return Vec::new() };
@@ -76,7 +77,8 @@ impl Reader {
     }
 }
 
-/// What is wrong with a message for people, if anything: it is empty, or it shows the inside of the program.
+/// Returns the problem with a message for people, if any: the message is empty, or it exposes internals of
+/// the program.
 pub fn unclear(message: &str) -> Option<&'static str> {
     const INSIDE: [&str; 14] = [
         "invalid type",
@@ -100,7 +102,7 @@ pub fn unclear(message: &str) -> Option<&'static str> {
     INSIDE.into_iter().find(|part| message.contains(part))
 }
 
-/// A line on standard output; a reader that has gone is no fault.
+/// Prints a line to standard output and ignores a closed pipe.
 pub fn print(line: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stdout(), "{line}");

@@ -1,4 +1,4 @@
-//! `fet-fuzz`: campaigns over the readers, with totals.
+//! `fet-fuzz`: fuzz campaigns over the readers, with totals.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ fn main() -> ExitCode {
 
 #[cfg(not(unix))]
 fn main() -> ExitCode {
-    fet_fuzz::print("fet-fuzz needs a Unix: it sets limits of memory");
+    fet_fuzz::print("fet-fuzz needs Unix, because it sets memory limits");
     ExitCode::from(2)
 }
 
@@ -24,21 +24,21 @@ mod unix {
     use fet_fuzz::campaign::{Counts, Fault, Range, child, run};
     use fet_fuzz::{Reader, print, readers};
 
-    /// Gives each reader damaged inputs and counts what it gets wrong. Exits with 0 if that is nothing.
+    /// Gives damaged inputs to each reader and counts faults. Exits with 0 if there are no faults.
     #[derive(Debug, Parser)]
     struct Arguments {
         /// Only these readers [default: all].
         readers: Vec<String>,
-        /// How many cases each.
+        /// Number of cases per reader.
         #[arg(long, default_value_t = 10_000)]
         cases: u64,
-        /// The number of the first case.
+        /// Number of the first case.
         #[arg(long, default_value_t = 0)]
         from: u64,
-        /// The seed of the campaign.
+        /// Seed of the campaign.
         #[arg(long, default_value_t = 0)]
         seed: u64,
-        /// Write the inputs that are read wrongly into this folder, as READER-SEED-NUMBER.
+        /// Write inputs with faults to this folder, as READER-SEED-NUMBER.
         #[arg(long)]
         keep: Option<PathBuf>,
         #[command(subcommand)]
@@ -47,12 +47,12 @@ mod unix {
 
     #[derive(Debug, Subcommand)]
     enum Command {
-        /// One range of one reader, in this process.
+        /// Run one range of one reader in this process.
         #[command(hide = true)]
         Child { reader: String, from: u64, to: u64, seed: u64, progress: PathBuf },
     }
 
-    /// With so many faults a reader is left.
+    /// Number of faults after which a reader's campaign ends.
     const MOST_FAULTS: usize = 200;
 
     pub(super) fn main() -> ExitCode {
@@ -68,7 +68,7 @@ mod unix {
 
     fn find(name: &str) -> anyhow::Result<&'static Reader> {
         let names = || readers::ALL.iter().map(|reader| reader.name).collect::<Vec<_>>().join(", ");
-        Reader::of(name).with_context(|| format!("{name} is no reader; there are {}", names()))
+        Reader::of(name).with_context(|| format!("unknown reader {name}; known readers: {}", names()))
     }
 
     fn answer(arguments: &Arguments) -> anyhow::Result<bool> {

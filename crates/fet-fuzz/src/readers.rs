@@ -1,4 +1,4 @@
-//! The readers, and what each must not do with an input.
+//! Readers under test, with the properties that each must have.
 
 #[cfg(feature = "columnar")]
 mod columnar;
@@ -11,7 +11,7 @@ mod state;
 
 use crate::{Outcome, Reader};
 
-/// Every reader.
+/// All readers.
 pub const ALL: &[Reader] = &[
     Reader { name: "toml", sound: settings::experiments, ends: Some(&['=', ',']), read: settings::toml },
     Reader { name: "set", sound: settings::assignments, ends: Some(&['=', '.', ',']), read: settings::set },
@@ -28,7 +28,7 @@ pub const ALL: &[Reader] = &[
     Reader { name: "frame", sound: frame::messages, ends: None, read: frame::read },
 ];
 
-/// What follows from a result: the wrong of what was accepted, or the message.
+/// Converts a result to an outcome: the problem with an accepted input, if any, or the error message.
 fn outcome<E: std::fmt::Display>(result: Result<Option<String>, E>) -> Outcome {
     match result {
         Ok(None) => Outcome::Accepted,

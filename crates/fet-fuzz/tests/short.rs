@@ -1,5 +1,5 @@
-//! A short form of the campaign, in one process: what is sound is accepted, what once was read wrongly is not any more, and a
-//! few hundred damaged inputs do no harm.
+//! Short campaign in one process: readers accept valid inputs, earlier faults do not return, and a few
+//! hundred damaged inputs cause no faults.
 #![cfg(unix)]
 
 use fet_fuzz::campaign::one;

@@ -1,15 +1,15 @@
-//! The links of a finished site: each leads to a file of it, and to an anchor that is there.
+//! Link check of a finished site: each link must lead to an existing file and anchor.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// The links that lead nowhere, as `page: link`.
+/// Returns the broken links, as `page: link`.
 pub fn broken(site: &Path) -> Result<Vec<String>> {
     let mut pages = Vec::new();
     html_files(site, &mut pages)?;
-    // The page of a server for what it has not got: its links are from the server's root.
+    // A server shows this page for missing pages. Its links start at the server's root.
     pages.retain(|page| !page.ends_with("404.html"));
     let mut found = Vec::new();
     for page in &pages {
@@ -36,7 +36,7 @@ pub fn broken(site: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// The values of an attribute.
+/// Returns the values of an attribute.
 fn attributes<'a>(text: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     let begin = format!(" {name}=\"");
     let mut rest = text;

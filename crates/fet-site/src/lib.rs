@@ -1,7 +1,7 @@
-//! The guides as a site: which pages it has, where their links lead, and the folder that mdBook makes it from.
+//! The guides as a site: the list of pages, the targets of their links, and the source folder for mdBook.
 //!
-//! The pages stay what they are on a forge: Markdown with links between files. Nothing here renders; with the feature `book`
-//! the program `fet-site` does.
+//! The pages remain readable on a forge: Markdown with links between files. This library does not render
+//! pages; the program `fet-site` with the feature `book` does.
 
 pub mod html;
 pub mod markdown;

@@ -1,4 +1,4 @@
-//! `fet-site`: makes the site of the guides. Without the feature `book` it says so and makes none.
+//! `fet-site`: builds the site of the guides. Without the feature `book` it only prints an error.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<()> {
-    let out = std::env::args_os().nth(1).context("say where: fet-site FOLDER")?;
+    let out = std::env::args_os().nth(1).context("usage: fet-site FOLDER")?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let book = Path::new(&out).join("book");
     stage::stage(&root, &book)?;
@@ -25,7 +25,7 @@ fn run() -> Result<()> {
     let site = book.join("book");
     let broken = html::broken(&site)?;
     if !broken.is_empty() {
-        bail!("links of the site that lead nowhere:\n{}", broken.join("\n"));
+        bail!("broken links in the site:\n{}", broken.join("\n"));
     }
     eprintln!("the site: {}", site.join("index.html").display());
     Ok(())

@@ -1,28 +1,29 @@
-//! What a page links to, what can be linked to in it, and its blocks of code. Enough of Markdown for these guides.
+//! Links, anchors and code blocks of a Markdown page. The parser supports the subset of Markdown that these
+//! guides use.
 
-/// A link of a page.
+/// Link in a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Where it leads, as written: `page.md#heading`.
+    /// Target as written: `page.md#heading`.
     pub to: String,
-    /// The bytes of the whole link in the page: `[text](to)`.
+    /// Byte range of the whole link in the page: `[text](to)`.
     pub whole: std::ops::Range<usize>,
-    /// The bytes of its text.
+    /// Byte range of the link's text.
     pub text: std::ops::Range<usize>,
 }
 
-/// A fenced block of code.
+/// Fenced code block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// What stands after the fence: `toml`.
+    /// Language after the fence: `toml`.
     pub language: String,
-    /// Its lines.
+    /// Lines of code.
     pub code: String,
-    /// The line of the fence, from 1.
+    /// Line number of the fence, from 1.
     pub line: usize,
 }
 
-/// The links and pictures of a page, outside code.
+/// Returns the links and pictures of a page, outside code.
 pub fn links(page: &str) -> Vec<Link> {
     let prose = without_code(page);
     let mut found = Vec::new();
@@ -38,7 +39,7 @@ pub fn links(page: &str) -> Vec<Link> {
     found
 }
 
-/// The place of the bracket that the text ending here began with.
+/// Returns the position of the opening bracket of a link text that ends at the end of `before`.
 fn opening(before: &str) -> Option<usize> {
     let mut depth = 0;
     for (place, byte) in before.bytes().enumerate().rev() {
@@ -52,7 +53,7 @@ fn opening(before: &str) -> Option<usize> {
     None
 }
 
-/// The anchors of a page's headings, as forges and mdBook make them.
+/// Returns the anchors of a page's headings, in the form that forges and mdBook generate.
 pub fn anchors(page: &str) -> Vec<String> {
     let prose = without_blocks(page);
     let mut found: Vec<String> = Vec::new();
@@ -76,7 +77,7 @@ pub fn anchors(page: &str) -> Vec<String> {
     found
 }
 
-/// The fenced blocks of a page.
+/// Returns the fenced code blocks of a page.
 pub fn blocks(page: &str) -> Vec<Block> {
     let mut found = Vec::new();
     let mut open: Option<Block> = None;
@@ -97,7 +98,7 @@ pub fn blocks(page: &str) -> Vec<Block> {
     found
 }
 
-/// The page with blanks in place of code, byte for byte.
+/// Returns the page with code replaced by spaces, byte for byte.
 fn without_code(page: &str) -> String {
     let prose = without_blocks(page);
     let mut bytes = prose.clone().into_bytes();
@@ -107,11 +108,11 @@ fn without_code(page: &str) -> String {
         bytes[begin..=end].fill(b' ');
         at = end + 1;
     }
-    // Blanks replaced whole spans between two ASCII bytes.
+    // Spaces replaced whole spans between two ASCII bytes, so that the bytes are valid UTF-8.
     String::from_utf8(bytes).unwrap_or(prose)
 }
 
-/// The page with blanks in place of fenced blocks, byte for byte.
+/// Returns the page with fenced blocks replaced by spaces, byte for byte.
 fn without_blocks(page: &str) -> String {
     let mut inside = false;
     let mut prose = String::with_capacity(page.len());

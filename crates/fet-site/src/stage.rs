@@ -1,7 +1,7 @@
-//! The folder that mdBook makes the site from: the pages, where they are in the repository, and a summary.
+//! Source folder for mdBook: the pages at their places in the repository, and a summary.
 //!
-//! Pages keep their places, so that links between them hold; only `README.md` is `index.md` there, the first page of its
-//! folder. A link to what is no page (code, an experiment) becomes its text.
+//! Pages keep their places, so that links between them remain valid. Only `README.md` becomes `index.md`, the
+//! first page of its folder. A link to other files (code, an experiment) is replaced by its text.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,20 +11,21 @@ use anyhow::{Context, Result};
 
 use crate::markdown::{Link, links};
 
-/// The list of pages, in the repository.
+/// List of pages, in the repository.
 pub const SUMMARY: &str = "docs/SUMMARY.md";
-/// The settings of the site, in the repository.
+/// Settings of the site, in the repository.
 pub const SETTINGS: &str = "docs/book.toml";
-/// The folder of pictures, in the repository.
+/// Folder of pictures, in the repository.
 const PICTURES: &str = "docs/pictures";
 
-/// The pages of the site, from the repository's root, in their order.
+/// Returns the pages of the site in order, relative to the repository's root.
 pub fn pages(root: &Path) -> Result<Vec<PathBuf>> {
     let summary = read(&root.join(SUMMARY))?;
     Ok(links(&summary).iter().filter_map(|link| target(Path::new(SUMMARY), link)).collect())
 }
 
-/// Where a link of a page leads, from the repository's root; nothing for another site or the page itself.
+/// Returns the target of a link relative to the repository's root. `None` for links to other sites or within
+/// the page.
 pub fn target(page: &Path, link: &Link) -> Option<PathBuf> {
     let path = link.to.split('#').next().unwrap_or_default();
     if path.is_empty() || path.contains("://") || path.starts_with("mailto:") {
@@ -43,7 +44,7 @@ pub fn target(page: &Path, link: &Link) -> Option<PathBuf> {
     Some(whole)
 }
 
-/// Writes the folder.
+/// Writes the source folder.
 pub fn stage(root: &Path, out: &Path) -> Result<()> {
     if out.exists() {
         fs::remove_dir_all(out).with_context(|| format!("cannot remove {}", out.display()))?;
@@ -73,12 +74,12 @@ pub fn stage(root: &Path, out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The place of a page in the folder.
+/// Returns the path of a page in the source folder.
 fn staged(path: &str) -> String {
     path.replace("README.md", "index.md")
 }
 
-/// The page with each link led elsewhere, or, where there is no elsewhere, its text alone.
+/// Returns the page with each link replaced by its new target, or by its text if `to` returns `None`.
 fn rewritten(page: &str, to: impl Fn(&Link) -> Option<String>) -> String {
     let mut text = String::with_capacity(page.len());
     let mut at = 0;

@@ -1,5 +1,6 @@
-//! The guides of the repository: every link leads somewhere, every page is in the summary, every block of TOML is TOML.
-//! That a whole experiment in them is one is tested where plug-ins are known: `crates/fet/tests/suite/guides.rs`.
+//! Checks of the repository's guides: every link is valid, every page is in the summary, and every TOML block
+//! is valid TOML. `crates/fet/tests/suite/guides.rs` checks complete experiments in the guides, because it
+//! knows the plug-ins.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The Markdown files of the root and of `docs`, from the root.
+/// Returns the Markdown files of the root and of `docs`, relative to the root.
 fn guides() -> Vec<PathBuf> {
     let mut found = Vec::new();
     for folder in ["", "docs"] {

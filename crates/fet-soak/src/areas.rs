@@ -1,4 +1,4 @@
-//! The areas, each a table of cases. A case that found a fault stays.
+//! Areas of the soak, each a table of cases. A case that found a fault remains in its table.
 
 mod capture;
 mod equal;
@@ -10,7 +10,7 @@ mod state;
 
 use crate::case::Case;
 
-/// Every case, area by area.
+/// Returns all cases, area by area.
 pub fn all() -> Vec<Case> {
     [
         equal::cases(),

@@ -1,4 +1,4 @@
-//! A case: what is done, and how it ended. What is done lies with the areas.
+//! Case of the soak, with its result. The areas define the actions.
 
 use std::path::Path;
 
@@ -6,31 +6,31 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::kit::Kit;
 
-/// A kind of fault; a column of the table.
+/// Kind of fault; a column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// What was written differs from what the simulation wrote.
+    /// A written file differs from the file of the simulation.
     WrongBytes,
-    /// A process panicked, or a signal that nobody sent ended it.
+    /// A process panicked, or ended by a signal that the case did not send.
     Panic,
-    /// A process was not done in time.
+    /// A process did not end in time.
     Hang,
-    /// A process ended with another exit code than is right.
+    /// A process ended with a wrong exit code.
     WrongCode,
-    /// A message does not say what was wrong, or says it in words of the program's inside.
+    /// A message does not name the problem, or exposes internals of the program.
     Unclear,
-    /// A file that was there before is lost or changed, or one was left behind.
+    /// An existing file was lost or changed, or a file was left behind.
     Files,
-    /// What only its owner may know went over the wire in the clear.
+    /// A private value was sent unencrypted.
     Leak,
 }
 
 impl Kind {
-    /// All of them, in the order of the columns.
+    /// All kinds, in the order of the columns.
     pub const ALL: [Self; 7] =
         [Self::WrongBytes, Self::Panic, Self::Hang, Self::WrongCode, Self::Unclear, Self::Files, Self::Leak];
 
-    /// The column's title.
+    /// Returns the column's title.
     pub fn name(self) -> &'static str {
         match self {
             Self::WrongBytes => "wrong bytes",
@@ -44,29 +44,29 @@ impl Kind {
     }
 }
 
-/// Something that is not as it should be.
+/// Fault found by a case.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// Its column.
+    /// Kind of the fault.
     pub kind: Kind,
-    /// What it is.
+    /// Description of the fault.
     pub what: String,
 }
 
-/// How a case ended, where nothing was at fault.
+/// End of a case without faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// With the bytes of the simulation.
+    /// The run wrote the same bytes as the simulation.
     Equal,
-    /// With a refusal, as it should be.
+    /// The run was refused, as expected.
     Refused,
 }
 
 impl End {
-    /// All of them, in the order of the columns.
+    /// All ends, in the order of the columns.
     pub const ALL: [Self; 2] = [Self::Equal, Self::Refused];
 
-    /// The column's title.
+    /// Returns the column's title.
     pub fn name(self) -> &'static str {
         match self {
             Self::Equal => "equal",
@@ -75,19 +75,19 @@ impl End {
     }
 }
 
-/// How a case ended.
+/// Result of a case.
 #[derive(Debug, Clone)]
 pub struct Verdict {
-    /// What it came to.
+    /// End of the case.
     pub end: End,
-    /// What was wrong.
+    /// Faults of the case.
     pub faults: Vec<Fault>,
-    /// What was done, for whoever repeats it: what was chosen by chance, and when.
+    /// Notes for repeating the case: the actions with their random choices and times.
     pub notes: Vec<String>,
 }
 
 impl Verdict {
-    /// Nothing at fault yet.
+    /// Creates a verdict without faults.
     pub(crate) fn new(end: End) -> Self {
         Self { end, faults: Vec::new(), notes: Vec::new() }
     }
@@ -101,18 +101,18 @@ impl Verdict {
     }
 }
 
-/// What a case does in a folder of its own.
+/// Action of a case, in a separate folder.
 pub(crate) type Run = Box<dyn Fn(&Kit, &Path, &mut ChaCha8Rng) -> anyhow::Result<Verdict>>;
 
-/// A case.
+/// Case of the soak.
 pub struct Case {
-    /// The area.
+    /// Area of the case.
     pub area: &'static str,
-    /// What is done.
+    /// Name of the action.
     pub name: String,
-    /// Whether it belongs to the short form.
+    /// True if the case belongs to the short form.
     pub short: bool,
-    /// Whether other seeds make other cases of it.
+    /// True if the action depends on the seed.
     pub seeded: bool,
     pub(crate) run: Run,
 }
@@ -124,7 +124,7 @@ impl std::fmt::Debug for Case {
 }
 
 impl Case {
-    /// A case of the long form.
+    /// Creates a case of the long form.
     pub(crate) fn new(
         area: &'static str,
         name: impl Into<String>,
@@ -143,7 +143,7 @@ impl Case {
         self
     }
 
-    /// `area/name`.
+    /// Returns `area/name`.
     pub fn title(&self) -> String {
         format!("{}/{}", self.area, self.name)
     }

@@ -1,13 +1,14 @@
-//! What a run wrote, held against what the simulation of the same experiment wrote, byte for byte.
+//! Compares the files of a run with those of the simulation of the same experiment, byte for byte.
 
 use std::path::Path;
 
 use anyhow::Context;
 
-/// The files of the primary that must be equal.
+/// Files of the primary that must be equal.
 pub(crate) const OF_PRIMARY: [&str; 3] = ["report.json", "predictions.csv", "model.safetensors"];
 
-/// The ways in which a run differs: `out` is the primary's folder, `models` the model of each other party.
+/// Returns the differences of a run from the simulation. `out` is the primary's folder, `models` the model of
+/// each other party.
 pub(crate) fn differences(
     simulation: &Path,
     out: &Path,
@@ -25,14 +26,14 @@ pub(crate) fn differences(
     Ok(found)
 }
 
-/// The way in which the reports of a simulation and a run differ, but for what the machine took.
+/// Returns the difference between the reports of a simulation and a run, without the costs of the machine.
 pub(crate) fn reports(simulation: &Path, out: &Path) -> anyhow::Result<Option<String>> {
     let [expected, found] = [simulation, out].map(|folder| folder.join(OF_PRIMARY[0]));
     difference(OF_PRIMARY[0], &expected, &found, &[fingerprint(simulation), fingerprint(out)])
 }
 
-/// The digest of the files that a run has read. It is another one in a simulation, which reads the files of all parties, and it
-/// stands in the report and in the model.
+/// Returns the digest of the files that a run has read, as stored in the report and in the model. A
+/// simulation has another digest, because it reads the files of all parties.
 fn fingerprint(out: &Path) -> Option<String> {
     let report: serde_json::Value =
         serde_json::from_slice(&std::fs::read(out.join("report.json")).ok()?).ok()?;
@@ -57,7 +58,7 @@ fn difference(
         && OF_PRIMARY.contains(&name)
     {
         replace(&mut expected, simulated.as_bytes(), own.as_bytes());
-        // A model begins with a checksum of itself, the digest of the files included.
+        // A model begins with its checksum, which covers the digest of the files.
         blank_checksum(&mut expected);
         blank_checksum(&mut found);
     }
@@ -77,26 +78,28 @@ fn difference(
     Ok(Some(format!("{name} differs at byte {at} ({sizes}){shown}")))
 }
 
-/// A report without its costs, without digests under the parties' secrets, and without the warning of a rehearsal.
+/// Returns a report without its costs, without digests keyed with the parties' secrets, and without the
+/// warning of a rehearsal.
 fn without_cost(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
     let mut report: serde_json::Value = serde_json::from_slice(bytes).context("report.json")?;
     if let Some(report) = report.as_object_mut() {
         report.shift_remove("cost");
-        // A simulation is none.
+        // A simulation is not a rehearsal.
         if let Some(warnings) = report.get_mut("warnings").and_then(serde_json::Value::as_array_mut) {
             warnings.retain(|warning| {
                 !warning.as_str().is_some_and(|text| text.starts_with("this run is a rehearsal"))
             });
         }
     }
-    // Keyed with secrets that a simulation does not have; the parties' models hold the digests themselves.
+    // These digests are keyed with secrets that a simulation lacks. The parties' models still contain the
+    // digests.
     if let Some(data) = report.pointer_mut("/data").and_then(serde_json::Value::as_object_mut) {
         data.shift_remove("tables");
     }
     Ok(serde_json::to_vec_pretty(&report)?)
 }
 
-/// Writes zeros in the place of the checksum at the beginning of a model.
+/// Replaces the checksum at the beginning of a model by zeros.
 fn blank_checksum(bytes: &mut [u8]) {
     let title = br#"sha256\":\""#;
     let Some(at) = (0..bytes.len().min(200)).find(|&at| bytes[at..].starts_with(title)) else { return };
@@ -106,7 +109,7 @@ fn blank_checksum(bytes: &mut [u8]) {
     }
 }
 
-/// Writes `new` wherever `old` stands; they have the same length.
+/// Replaces every occurrence of `old` by `new` of the same length.
 fn replace(bytes: &mut [u8], old: &[u8], new: &[u8]) {
     for at in 0..(bytes.len() + 1).saturating_sub(old.len()) {
         if bytes[at..].starts_with(old) {
@@ -141,7 +144,7 @@ mod tests {
                 std::fs::create_dir_all(place.join("parties/party1")).expect("a folder");
                 std::fs::write(place.join("report.json"), report(&files, loss, seconds)).expect("a file");
                 std::fs::write(place.join("predictions.csv"), "").expect("a file");
-                // A model of the primary begins with a checksum of itself, which covers the files' digest.
+                // A model of the primary begins with its checksum, which covers the files' digest.
                 let checksum = if files.starts_with('a') { "1" } else { "2" }.repeat(64);
                 let primary = format!("sha256\\\":\\\"{checksum} {files} {model}");
                 std::fs::write(place.join("model.safetensors"), primary).expect("a file");

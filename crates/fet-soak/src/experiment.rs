@@ -1,57 +1,57 @@
-//! Experiments small enough for a soak: the text of one, and the tables that it needs.
+//! Small experiments for the soak: their text, and the tables that they need.
 
 use std::fmt::Write;
 use std::path::PathBuf;
 
 use crate::tables::{self, Table};
 
-/// Whose data an experiment trains on.
+/// Training data of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Data {
-    /// Handwritten digits cut among four parties, linked by principal components.
+    /// Handwritten digits split among four parties, linked by principal components.
     Digits,
-    /// The same, linked by words with typing errors.
+    /// Handwritten digits, linked by words with typing errors.
     Names,
-    /// The same, linked exactly.
+    /// Handwritten digits, linked exactly.
     Exact,
     /// Three tables with coordinates.
     Places,
-    /// The same, with a number for the label.
+    /// Three tables with coordinates, and a number as the label.
     Sales,
     /// Three tables with people's names.
     People,
 }
 
-/// An experiment that has a file of its own.
+/// Experiment from an existing file.
 #[derive(Debug, Clone)]
 pub struct Given {
-    /// The file.
+    /// Path of the file.
     pub file: PathBuf,
-    /// How many parties there are besides the primary.
+    /// Number of parties without the primary.
     pub parties: usize,
-    /// The folder of its data files, where there is one besides that of the file.
+    /// Folder of the data files, if it differs from the file's folder.
     pub data: Option<PathBuf>,
 }
 
-/// An experiment.
+/// Experiment of a case.
 #[derive(Debug, Clone)]
 pub struct Experiment {
-    /// Its data.
+    /// Training data.
     pub data: Data,
-    /// Rows of a data set that is cut; all where it is 0.
+    /// Number of rows of a split data set; 0 for all.
     pub rows: usize,
-    /// Tables of settings by name, in TOML: `("method", "{ kind = \"fet\" }")`.
+    /// Settings tables by name, in TOML: `("method", "{ kind = \"fet\" }")`.
     pub tables: Vec<(&'static str, String)>,
-    /// The seed.
+    /// Seed of the experiment.
     pub seed: u64,
-    /// Whether the parties' noise and masks follow from it.
+    /// True if the parties' noise and masks follow from the seed.
     pub rehearsal: bool,
-    /// A file that stands for the data, the tables and the seed.
+    /// File that replaces the data, the tables and the seed.
     pub given: Option<Given>,
 }
 
 impl Experiment {
-    /// The Federated Transformer with small layers, for two epochs.
+    /// Returns the Federated Transformer with small layers, for two epochs.
     pub fn new(data: Data) -> Self {
         let linker = match data {
             Data::Names | Data::People => "{ kind = \"edit\", neighbours = 3 }",
@@ -67,20 +67,20 @@ impl Experiment {
         Self { data, rows: 240, tables, seed: 0, rehearsal: true, given: None }
     }
 
-    /// With a table of settings of its own.
+    /// Replaces a settings table.
     pub fn with(mut self, name: &'static str, text: impl Into<String>) -> Self {
         self.tables.retain(|(other, _)| *other != name);
         self.tables.push((name, text.into()));
         self
     }
 
-    /// With a number of rows of the data set that is cut.
+    /// Sets the number of rows of the split data set.
     pub fn rows(mut self, rows: usize) -> Self {
         self.rows = rows;
         self
     }
 
-    /// How many parties there are besides the primary.
+    /// Returns the number of parties without the primary.
     pub fn parties(&self) -> usize {
         if let Some(given) = &self.given {
             return given.parties;
@@ -91,14 +91,14 @@ impl Experiment {
         }
     }
 
-    /// Its file, as commands name it.
+    /// Returns the name of the file for commands.
     pub(crate) fn file(&self) -> String {
         self.given
             .as_ref()
             .map_or_else(|| "exp.toml".into(), |given| given.file.to_string_lossy().into_owned())
     }
 
-    /// The tables, the primary's first; none where one data set is cut.
+    /// Returns the tables, the primary's first. Empty for a split data set.
     pub(crate) fn files(&self) -> Vec<Table> {
         if self.given.is_some() {
             return Vec::new();
@@ -110,13 +110,13 @@ impl Experiment {
         }
     }
 
-    /// Whether the range of every column is declared, as privacy needs it.
+    /// Returns true if the range of every column is declared, as privacy requires.
     fn declares(&self) -> bool {
         self.tables.iter().any(|(name, _)| *name == "privacy")
     }
 
-    /// What the experiment, or a party's own file, says of a secondary's table besides its name and file, with a text between
-    /// two settings.
+    /// Returns the settings of a secondary's table without its name and file, for the experiment or the
+    /// party's file. `between` separates the settings.
     pub(crate) fn settings(&self, table: &Table, between: &str) -> String {
         let declared = if self.declares() { table.declared } else { "" };
         let declared = declared.replace(", categories", &format!("{between}categories"));
@@ -124,7 +124,7 @@ impl Experiment {
         format!("{}{between}{declared}", table.settings)
     }
 
-    /// The text of the experiment.
+    /// Returns the text of the experiment.
     pub fn text(&self) -> String {
         let mut text = format!("name = \"soak\"\nseed = {}\n", self.seed);
         for (name, table) in &self.tables {

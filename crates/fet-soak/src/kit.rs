@@ -1,4 +1,4 @@
-//! What all cases share: the programs, a key of each member, and simulations that were run before.
+//! Shared resources of all cases: the programs, the key of each member, and finished simulations.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,27 +13,27 @@ use anyhow::{Context, ensure};
 use crate::experiment::Experiment;
 use crate::process::Process;
 
-/// More parties than one machine has room for.
+/// Maximum number of parties on one machine.
 pub(crate) const MOST_PARTIES: usize = 64;
 
-/// The members of every roster, the primary first; an experiment leaves out the last that it has no use for.
+/// Members of every roster, the primary first. An experiment with fewer parties uses the first of them.
 pub(crate) static MEMBERS: LazyLock<Vec<String>> = LazyLock::new(|| {
     std::iter::once("primary".into()).chain((1..=MOST_PARTIES).map(|number| format!("p{number}"))).collect()
 });
 
-/// What all cases share.
+/// Shared resources of all cases.
 #[derive(Debug)]
 pub struct Kit {
     pub(crate) fet: PathBuf,
     pub(crate) nats: PathBuf,
     root: PathBuf,
-    /// How many times longer than on an idle machine a process may take.
+    /// Factor on the time limits, which assume an idle machine.
     patience: u32,
     simulations: RefCell<BTreeMap<String, PathBuf>>,
 }
 
 impl Kit {
-    /// The keys, and the simulations, will lie below `root`.
+    /// Creates the kit. Keys and simulations are stored below `root`.
     pub(crate) fn new(fet: &Path, root: &Path, patience: u32) -> anyhow::Result<Self> {
         let nats = std::env::var_os("FET_NATS").map_or_else(|| "nats-server".into(), PathBuf::from);
         let found = Command::new(&nats).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -42,19 +42,20 @@ impl Kit {
             "{} does not run: name a nats-server in FET_NATS",
             nats.display()
         );
-        // A copy: one that is built meanwhile would not be that of the simulations.
+        // Copies the program, so that a new build during the soak does not replace the program of the
+        // simulations.
         let own = root.join("fet");
         std::fs::copy(fet, &own).with_context(|| format!("{}", fet.display()))?;
         std::fs::create_dir_all(root.join("keys"))?;
         Ok(Self { fet: own, nats, root: root.into(), patience, simulations: RefCell::default() })
     }
 
-    /// As long as this, but longer where the machine is busy.
+    /// Returns the time limit, multiplied for a busy machine.
     pub(crate) fn patience(&self, seconds: u64) -> Duration {
         Duration::from_secs(seconds) * self.patience
     }
 
-    /// The two lines of the roster that the others are told of a key.
+    /// Returns the two public lines of a member's key for the roster.
     pub(crate) fn public(&self, member: &str) -> anyhow::Result<String> {
         self.make_key(member)?;
         Ok(std::fs::read_to_string(self.key(member).with_extension("pub"))?)
@@ -68,12 +69,12 @@ impl Kit {
         Ok(())
     }
 
-    /// A member's key.
+    /// Returns the path of a member's key.
     pub(crate) fn key(&self, member: &str) -> PathBuf {
         self.root.join("keys").join(format!("{member}.key"))
     }
 
-    /// What `fet` prints in a folder, where it must succeed.
+    /// Runs `fet` in a folder and returns its output. Fails if `fet` fails.
     pub(crate) fn asked(&self, folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
         let mut process = Process::start(&self.fet, arguments, folder, "asked")?;
         let ended = process.wait(self.patience(60))?;
@@ -81,7 +82,7 @@ impl Kit {
         Ok(process.stdout())
     }
 
-    /// The folder of the simulation of an experiment.
+    /// Returns the folder of an experiment's simulation, which runs on the first call.
     pub(crate) fn simulation(&self, experiment: &Experiment) -> anyhow::Result<PathBuf> {
         let text = experiment.text();
         if let Some(folder) = self.simulations.borrow().get(&text) {
@@ -98,7 +99,7 @@ impl Kit {
         Ok(folder.join("out"))
     }
 
-    /// Makes a member's key, where there is none yet.
+    /// Creates a member's key if missing.
     fn make_key(&self, member: &str) -> anyhow::Result<()> {
         let public = self.key(member).with_extension("pub");
         if !public.exists() {

@@ -1,8 +1,9 @@
-//! Runs the parties of an experiment as processes that reach each other through a server, disturbs them, and holds what they
-//! write against a simulation of the same experiment, byte for byte; or measures what it costs that they are processes.
+//! Runs the parties of an experiment as processes that communicate through a server, disturbs them, and
+//! compares their files with a simulation of the same experiment, byte for byte. It can also measure the
+//! overhead of separate processes.
 //!
-//! It knows `fet` and `nats-server` from outside only, as those who run them do. What one process alone gets wrong is
-//! `fet-abuse`'s matter. It needs a Unix: signals have no equal on other systems.
+//! The soak uses `fet` and `nats-server` only as their users do. `fet-abuse` tests faults of single
+//! processes. The soak needs Unix, because other systems lack signals.
 
 #![cfg(unix)]
 

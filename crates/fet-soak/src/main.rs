@@ -1,4 +1,4 @@
-//! `fet-soak`: runs the parties of an experiment as processes, disturbs them, and counts what goes wrong.
+//! `fet-soak`: runs the parties of an experiment as processes, disturbs them, and counts faults.
 
 #![expect(clippy::print_stdout, reason = "the program answers on standard output")]
 

@@ -1,14 +1,15 @@
-//! Whether what a process says when it refuses is clear to whoever does not know Rust. Whether it is true is not asked.
+//! Checks that a refusal's message is clear to readers who do not know Rust. It does not check that the
+//! message is true.
 
 use fet_testing::message::{control, jargon};
 
-/// Words that no user should see, besides those of all programs.
+/// Words that no user should see, in addition to the general list.
 const JARGON: &[&str] = &["ErrorKind", "Kind(", "Failure::", "Error {"];
-/// More than this is no message but a listing.
+/// Maximum number of characters of a message.
 const LONGEST: usize = 1200;
 
-/// What is unclear in the standard error of a process that refused. It must name one text of each of `names`, in which `|`
-/// separates those that would do.
+/// Returns the problems with the standard error of a process that refused. The message must contain one text
+/// of each of `names`; `|` separates alternatives.
 pub(crate) fn problems(stderr: &str, names: &[&str]) -> Vec<String> {
     let starts = ["fet: ", "error: "];
     let messages: Vec<&str> =
@@ -28,7 +29,7 @@ pub(crate) fn problems(stderr: &str, names: &[&str]) -> Vec<String> {
     found.extend(control(stderr));
     let lower = message.to_lowercase();
     let missing = |names: &&&str| !names.split('|').any(|name| lower.contains(&name.to_lowercase()));
-    found.extend(names.iter().filter(missing).map(|name| format!("does not name `{name}`")));
+    found.extend(names.iter().filter(missing).map(|name| format!("does not contain `{name}`")));
     found
 }
 

@@ -1,5 +1,5 @@
-//! What it costs that parties are processes: the same experiment as a simulation and between processes, in turns. Of what
-//! they write, only the reports are compared.
+//! Measures the overhead of separate processes: runs the same experiment alternately as a simulation and as
+//! processes. Of their files it compares only the reports.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,17 +13,19 @@ use crate::kit::{Kit, MOST_PARTIES};
 use crate::process::{LOOK, Process};
 use crate::world::World;
 
-/// After so many seconds a run hangs; some experiments take an hour.
+/// Time limit of a run in seconds; some experiments take an hour.
 const LONGEST: u64 = 4 * 3600;
-/// A ratio of runs that take less than this, in seconds, says little.
+/// Minimum duration in seconds of a run for a meaningful ratio.
 const LEAST: f64 = 1.0;
-/// What makes a run one between processes.
+/// Arguments of a run with separate processes.
 const BETWEEN: &[&str] = &["--parties", "roster.toml", "--key", "own.key"];
 
-/// Runs `pairs` pairs, and says what each took. Whether all were measured, with equal reports.
+/// Runs `pairs` pairs of runs and reports their times. Returns true if every pair was measured and had equal
+/// reports.
 pub fn overhead(arguments: &Arguments, pairs: u32, say: &mut dyn FnMut(String)) -> anyhow::Result<bool> {
     let fet = arguments.fet.canonicalize().with_context(|| format!("{}", arguments.fet.display()))?;
-    let root = tempfile::Builder::new().prefix("fet-soak-").tempdir().context("no temporary folder")?;
+    let root =
+        tempfile::Builder::new().prefix("fet-soak-").tempdir().context("cannot create a temporary folder")?;
     let kit = Kit::new(&fet, root.path(), arguments.patience)?;
     let mut experiment = Experiment::new(Data::Digits);
     if let Some(file) = &arguments.experiment {
@@ -50,7 +52,7 @@ pub fn overhead(arguments: &Arguments, pairs: u32, say: &mut dyn FnMut(String)) 
                 ));
                 measured.push((one, many));
             }
-            _ => say(format!("warning: pair {pair}: nothing was measured: a report has no `cost.seconds`")),
+            _ => say(format!("warning: pair {pair}: no measurement: a report has no `cost.seconds`")),
         }
         for out in [simulation, processes] {
             std::fs::remove_dir_all(&out).with_context(|| format!("{}", out.display()))?;
@@ -58,35 +60,38 @@ pub fn overhead(arguments: &Arguments, pairs: u32, say: &mut dyn FnMut(String)) 
     }
     say(summary(&measured));
     if all_equal {
-        say("the reports of each pair are equal but for `cost`".into());
+        say("the reports of each pair are equal except for `cost`".into());
     }
     if measured.iter().any(|(one, _)| *one < LEAST) {
-        say("warning: a run of less than a second says little; `--experiment` takes a longer one".into());
+        say("warning: a run of less than a second is too short for a meaningful ratio; set a longer one with `--experiment`".into());
     }
     Ok(all_equal && measured.len() == pairs as usize)
 }
 
-/// An experiment's file, with the number of parties that it names, or that `asked` does.
+/// Returns an experiment's file with its number of parties, which the file or `asked` gives.
 fn given(kit: &Kit, root: &Path, file: &Path, asked: Option<usize>) -> anyhow::Result<Given> {
     let shown = file.display();
     let file = file.canonicalize().with_context(|| format!("{shown}"))?;
     let text = kit.asked(root, &["show", &file.to_string_lossy(), "--json"])?;
     let named = named(&serde_json::from_str(&text).with_context(|| format!("`fet show` of {shown}"))?);
-    let parties = named.or(asked).with_context(|| {
-        format!("{shown} does not say how many parties there are: name their number with --parties")
-    })?;
+    let parties = named
+        .or(asked)
+        .with_context(|| format!("{shown} does not list its parties: set their number with --parties"))?;
     ensure!(
         asked.is_none_or(|asked| asked == parties),
-        "{shown} names {parties} parties besides the primary, and --parties {}",
+        "{shown} has {parties} parties without the primary, but --parties is {}",
         asked.unwrap_or(parties)
     );
-    ensure!((1..=MOST_PARTIES).contains(&parties), "{parties} parties: there can be 1 to {MOST_PARTIES}");
+    ensure!(
+        (1..=MOST_PARTIES).contains(&parties),
+        "{parties} parties: the number must be 1 to {MOST_PARTIES}"
+    );
     let data = std::env::var_os("FET_DATA").filter(|place| !place.is_empty());
     let data = data.map_or_else(|| "data".into(), PathBuf::from).canonicalize().ok();
     Ok(Given { file, parties, data })
 }
 
-/// The parties besides the primary of an experiment in JSON, where it names them.
+/// Returns the number of parties without the primary from an experiment in JSON, if it lists the parties.
 fn named(experiment: &serde_json::Value) -> Option<usize> {
     let data = experiment.get("data")?;
     match data.get("secondaries").and_then(serde_json::Value::as_array) {
@@ -95,7 +100,7 @@ fn named(experiment: &serde_json::Value) -> Option<usize> {
     }
 }
 
-/// Waits until all parties wait for the primary, so that their start is not measured.
+/// Waits until all parties are ready for the primary, so that their start is not measured.
 fn ready(parties: &mut [Process], patience: Duration) -> anyhow::Result<()> {
     let began = Instant::now();
     for party in parties {
@@ -108,26 +113,26 @@ fn ready(parties: &mut [Process], patience: Duration) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A run to its end; the folder of what it wrote.
+/// Completes a run and returns its folder.
 fn run(world: &World<'_>, out: &str, more: &[&str]) -> anyhow::Result<PathBuf> {
     let ended = world.start(out, more)?.wait(world.kit.patience(LONGEST))?;
     ensure!(ended.code == Some(0), "the run `{out}`: {}: {}", ended.said(), ended.stderr);
     Ok(world.of("primary").join(out))
 }
 
-/// The seconds of a run by its report.
+/// Returns the duration of a run from its report.
 fn seconds(out: &Path) -> anyhow::Result<Option<f64>> {
     let report: serde_json::Value = serde_json::from_slice(&std::fs::read(out.join("report.json"))?)?;
     let seconds = report.pointer("/cost/seconds").and_then(serde_json::Value::as_f64);
     Ok(seconds.filter(|&seconds| seconds > 0.0))
 }
 
-/// The median of the ratios, and the least and the greatest.
+/// Formats the median, minimum and maximum of the ratios.
 fn summary(measured: &[(f64, f64)]) -> String {
     let mut ratios: Vec<f64> = measured.iter().map(|(one, many)| many / one).collect();
     ratios.sort_by(f64::total_cmp);
     let (Some(least), Some(most)) = (ratios.first(), ratios.last()) else {
-        return "warning: nothing was measured".into();
+        return "warning: no pair was measured".into();
     };
     let half = ratios.len() / 2;
     let median = (ratios[half] + ratios[(ratios.len() - 1) / 2]) / 2.0;
@@ -141,7 +146,7 @@ mod tests {
     #[test]
     fn the_median_of_the_ratios_stands_between_the_least_and_the_greatest() {
         for (measured, expected) in [
-            (&[][..], "warning: nothing was measured"),
+            (&[][..], "warning: no pair was measured"),
             (&[(2.0, 3.0)], "pairs: 1; median ratio 1.50 (1.50 to 1.50)"),
             (&[(1.0, 4.0), (2.0, 4.0)], "pairs: 2; median ratio 3.00 (2.00 to 4.00)"),
             (&[(1.0, 4.0), (2.0, 4.0), (1.0, 1.0)], "pairs: 3; median ratio 2.00 (1.00 to 4.00)"),

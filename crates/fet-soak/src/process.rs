@@ -1,5 +1,5 @@
-//! One process: started in a folder with what it prints in files there, watched, signalled, and waited for with a limit.
-//! It is killed when it goes out of scope.
+//! Child process: its start in a folder, output in files, signals, and waiting with a limit. The process is
+//! killed when it goes out of scope.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,25 +12,25 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Of what a process prints, so much is looked at.
+/// Maximum number of bytes of a process's output to check.
 const MOST_OUTPUT: u64 = 4 << 20;
-/// Between two looks at a process.
+/// Interval between two checks of a process.
 pub(crate) const LOOK: Duration = Duration::from_millis(1);
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Has all that waits give up, so that no process is left.
+/// Makes all waiting functions return an error, so that no process remains.
 pub fn stop() {
     STOP.store(true, Ordering::Relaxed);
 }
 
-/// An error once everything was asked to stop.
+/// Returns an error after a call of [`stop`].
 pub(crate) fn go_on() -> anyhow::Result<()> {
     ensure!(!STOP.load(Ordering::Relaxed), "stopped");
     Ok(())
 }
 
-/// How a process ended.
+/// End of a process: its status and standard error.
 #[derive(Debug, Clone)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -40,17 +40,17 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// In a few words.
+    /// Describes the end in a few words.
     pub(crate) fn said(&self) -> String {
         match (self.hung, self.code, self.signal) {
-            (true, ..) => "it hung".into(),
+            (true, ..) => "hung".into(),
             (_, Some(code), _) => format!("exit code {code}"),
             (_, None, signal) => format!("signal {}", signal.unwrap_or(0)),
         }
     }
 }
 
-/// A process.
+/// Child process with its output files.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -59,8 +59,9 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `program` in `folder`, with the parties' secret for linkers in its environment, or that in the file `secret`. What it prints goes to `name.out` and `name.err` there, or with a number where there are
-    /// such files.
+    /// Starts `program` in `folder`. Its environment contains the parties' secret for linkers, or the secret
+    /// from the file `secret`. Its output goes to `name.out` and `name.err` in the folder, with a number if
+    /// these files exist.
     pub(crate) fn start(
         program: &Path,
         arguments: &[&str],
@@ -85,17 +86,17 @@ impl Process {
         Ok(Self { child, out, err })
     }
 
-    /// What it has said on standard error so far.
+    /// Returns the standard error so far.
     pub(crate) fn stderr(&self) -> String {
         printed(&self.err)
     }
 
-    /// What it has said on standard output so far.
+    /// Returns the standard output so far.
     pub(crate) fn stdout(&self) -> String {
         printed(&self.out)
     }
 
-    /// Sends a signal; a process that has ended by itself gets none.
+    /// Sends a signal unless the process has ended.
     pub(crate) fn signal(&mut self, signal: Signal) {
         if let (Ok(None), Some(id)) =
             (self.child.try_wait(), i32::try_from(self.child.id()).ok().and_then(Pid::from_raw))
@@ -104,20 +105,20 @@ impl Process {
         }
     }
 
-    /// Kills it as `kill -9` does, and waits for its end.
+    /// Kills the process as `kill -9` does, and waits for its end.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// How it ended, if it has.
+    /// Returns the end of the process, or `None` while it runs.
     pub(crate) fn ended(&mut self) -> anyhow::Result<Option<Ended>> {
         go_on()?;
         let Some(status) = self.child.try_wait()? else { return Ok(None) };
         Ok(Some(Ended { code: status.code(), signal: status.signal(), hung: false, stderr: self.stderr() }))
     }
 
-    /// Waits for its end; one that takes longer than `patience` is killed.
+    /// Waits for the end of the process. Kills the process after `patience`.
     pub(crate) fn wait(&mut self, patience: Duration) -> anyhow::Result<Ended> {
         let began = Instant::now();
         loop {
@@ -145,7 +146,7 @@ fn printed(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).lines().map(|line| in_words(line) + "\n").collect()
 }
 
-/// A line of a log in JSON as the log for people has it; any other line as it is.
+/// Converts a line of a JSON log to the text log. Other lines stay unchanged.
 fn in_words(line: &str) -> String {
     let parsed: Option<serde_json::Value> =
         line.starts_with('{').then(|| serde_json::from_str(line).ok()).flatten();

@@ -1,5 +1,5 @@
-//! A way between a member and the server that delays, cuts, throttles, flips bits, and repeats or reorders bytes; or records
-//! them. It knows nothing of what goes through it.
+//! Proxy between a member and the server. It delays, cuts or throttles the connection, flips bits, and
+//! repeats, reorders, loses or records bytes. The proxy does not interpret the bytes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -12,45 +12,45 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// Between two looks at whether the way is still wanted.
+/// Interval between two checks for the end of the proxy.
 const LOOK: Duration = Duration::from_millis(20);
-/// The longest piece that is passed on at once.
+/// Maximum number of bytes that the proxy forwards at once.
 const PIECE: usize = 16 << 10;
 
-/// What happens once to the bytes of one direction.
+/// Single disturbance of the bytes of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trick {
     /// Both directions of the connection end.
     Cut,
-    /// One bit is another.
+    /// One bit is flipped.
     Flip(u8),
-    /// The piece goes twice.
+    /// The piece is sent twice.
     Repeat,
-    /// The piece goes behind the next.
+    /// The piece is sent after the next piece.
     Swap,
     /// A piece is lost.
     Lose,
-    /// Nothing goes for so many milliseconds.
+    /// The direction pauses for the given number of milliseconds.
     Stall(u64),
 }
 
-/// What a way does.
+/// Behaviour of a proxy.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Plan {
-    /// Each byte takes so long.
+    /// Delay of each byte.
     pub(crate) delay: Duration,
-    /// Bytes a second in each direction; 0 for all.
+    /// Bytes per second in each direction; 0 for no limit.
     pub(crate) rate: u64,
-    /// To the server: how many bytes went before, and what happens then.
+    /// Disturbances of the direction to the server, each after a number of bytes.
     pub(crate) up: Vec<(u64, Trick)>,
-    /// From the server.
+    /// Disturbances of the direction from the server.
     pub(crate) down: Vec<(u64, Trick)>,
-    /// Whether all that goes is kept.
+    /// True if the proxy records all bytes.
     pub(crate) record: bool,
 }
 
 impl Plan {
-    /// `count` times one of `tricks`, at moments that are drawn: the distances between them have a mean of `mean` bytes.
+    /// Draws `count` disturbances from `tricks` at random positions, with a mean distance of `mean` bytes.
     pub(crate) fn drawn(rng: &mut ChaCha8Rng, tricks: &[Trick], count: usize, mean: u64) -> Self {
         let mut plan = Self::default();
         let (mut up, mut down) = (0, 0);
@@ -72,26 +72,26 @@ impl Plan {
     }
 }
 
-/// What the threads of a way share.
+/// Shared state of the threads of a proxy.
 #[derive(Debug)]
 struct Shared {
     plan: Plan,
     server: u16,
-    /// Bytes of each direction, over all connections.
+    /// Number of bytes of each direction, over all connections.
     passed: [AtomicU64; 2],
-    /// How many tricks of each direction are done.
+    /// Number of completed disturbances of each direction.
     done: [Mutex<usize>; 2],
-    /// Nothing is disturbed any more.
+    /// True if the proxy no longer disturbs the bytes.
     healed: AtomicBool,
-    /// No connection is passed on.
+    /// True if the proxy forwards no connection.
     closed: AtomicBool,
     ended: AtomicBool,
-    /// What went, by connection and direction.
+    /// Recorded bytes by connection and direction.
     records: Mutex<Vec<Arc<Mutex<Vec<u8>>>>>,
     connections: Mutex<Vec<TcpStream>>,
 }
 
-/// A way; it ends with this value.
+/// Proxy that ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     shared: Arc<Shared>,
@@ -100,7 +100,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// A way to the server at a port of this machine.
+    /// Starts a proxy for the server at a port of this machine.
     pub(crate) fn start(server: u16, plan: Plan) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
@@ -137,29 +137,29 @@ impl Proxy {
         self.port
     }
 
-    /// Disturbs nothing any more.
+    /// Stops all disturbances.
     pub(crate) fn heal(&self) {
         self.shared.healed.store(true, Ordering::Relaxed);
         self.shared.closed.store(false, Ordering::Relaxed);
     }
 
-    /// Ends all connections, and takes none until [`heal`](Self::heal).
+    /// Ends all connections, and accepts none until [`heal`](Self::heal).
     pub(crate) fn close(&self) {
         self.shared.closed.store(true, Ordering::Relaxed);
         self.shared.cut();
     }
 
-    /// Bytes to the server and from it.
+    /// Returns the number of bytes to the server and from the server.
     pub(crate) fn passed(&self) -> [u64; 2] {
         [0, 1].map(|at: usize| self.shared.passed[at].load(Ordering::Relaxed))
     }
 
-    /// How many tricks were done.
+    /// Returns the number of completed disturbances.
     pub(crate) fn tricks(&self) -> usize {
         self.shared.done.iter().map(|done| *locked(done)).sum()
     }
 
-    /// What went, by connection and direction.
+    /// Returns the recorded bytes by connection and direction.
     pub(crate) fn records(&self) -> Vec<Vec<u8>> {
         locked(&self.shared.records).iter().map(|record| locked(record).clone()).collect()
     }
@@ -182,7 +182,8 @@ impl Shared {
         }
     }
 
-    /// The trick that is due for the `count` bytes behind those that went, and its place among them.
+    /// Counts the next `count` bytes. Returns the number of bytes before them, and the disturbance that is
+    /// due within them with its offset.
     fn due(&self, direction: usize, count: u64) -> (u64, Option<(usize, Trick)>) {
         let mut done = locked(&self.done[direction]);
         let before = self.passed[direction].fetch_add(count, Ordering::Relaxed);
@@ -219,7 +220,7 @@ fn connect(shared: &Arc<Shared>, client: TcpStream) {
     }
 }
 
-/// Reads one direction of a connection, and hands on what is to be written, and when.
+/// Reads one direction of a connection, and sends each piece with its time to the writer.
 fn read(shared: &Shared, direction: usize, mut from: TcpStream, to: &Sender<(Instant, Vec<u8>)>) {
     let mut held: Option<Vec<u8>> = None;
     let mut buffer = vec![0; PIECE];
@@ -231,7 +232,7 @@ fn read(shared: &Shared, direction: usize, mut from: TcpStream, to: &Sender<(Ins
                 if shared.ended.load(Ordering::Relaxed) {
                     break;
                 }
-                // Nothing comes behind it: it goes as it is.
+                // No piece follows, so that the held piece is sent without a swap.
                 if held.take().is_some_and(|bytes| to.send((Instant::now(), bytes)).is_err()) {
                     break;
                 }
@@ -272,7 +273,7 @@ fn read(shared: &Shared, direction: usize, mut from: TcpStream, to: &Sender<(Ins
     }
 }
 
-/// Writes what was handed on, when it is time.
+/// Writes each piece from the reader at its time.
 fn write(shared: &Shared, mut to: TcpStream, from: &Receiver<(Instant, Vec<u8>)>, record: &Mutex<Vec<u8>>) {
     while let Ok((when, bytes)) = from.recv() {
         std::thread::sleep(when.saturating_duration_since(Instant::now()));

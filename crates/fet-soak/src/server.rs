@@ -1,4 +1,4 @@
-//! The server through which the parties reach each other: its process, its certificates, and its end and start in a case.
+//! Server that connects the parties: its process, its certificates, and its stop and restart in a case.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 
 use crate::process::Process;
 
-/// How long it may take until it listens.
+/// Maximum time until the server listens.
 const START: Duration = Duration::from_secs(20);
 
-/// A server; its process ends with this value.
+/// Server process that ends when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     program: PathBuf,
@@ -22,19 +22,19 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts the server whose configuration is `hub.conf` in `folder`.
+    /// Starts the server with the configuration `hub.conf` in `folder`.
     pub(crate) fn start(program: &Path, folder: &Path, port: u16) -> anyhow::Result<Self> {
         let mut server = Self { program: program.into(), folder: folder.into(), process: None, port };
         server.resume()?;
         Ok(server)
     }
 
-    /// No server yet.
+    /// Returns a value without a running server.
     pub(crate) fn none(port: u16) -> Self {
         Self { program: PathBuf::new(), folder: PathBuf::new(), process: None, port }
     }
 
-    /// Starts it again, and waits until it listens.
+    /// Starts the server again, and waits until it listens.
     pub(crate) fn resume(&mut self) -> anyhow::Result<()> {
         let mut process = Process::start(&self.program, &["-c", "hub.conf"], &self.folder, "hub")?;
         let began = Instant::now();
@@ -47,18 +47,19 @@ impl Server {
         Ok(())
     }
 
-    /// Kills it.
+    /// Kills the server.
     pub(crate) fn stop(&mut self) {
         self.process = None;
     }
 }
 
-/// A port that is free now.
+/// Returns a free port.
 pub(crate) fn free_port() -> std::io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
-/// An authority, and the certificate and key that it made for this machine: `ca.pem`, `certificate.pem` and `key.pem`.
+/// Creates a certificate authority, and a certificate and key for this machine: `ca.pem`, `certificate.pem`
+/// and `key.pem`.
 pub(crate) fn certificates(folder: &Path) -> anyhow::Result<()> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,4 +1,4 @@
-//! Runs the cases one after another, prints those that fail, and counts.
+//! Runs the cases one after another, prints failing cases, and counts.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,56 +13,57 @@ use crate::case::{Case, End, Kind, Verdict};
 use crate::kit::Kit;
 use crate::process::go_on;
 
-/// Runs the parties of an experiment as processes, disturbs them, and holds what they write against a simulation. Exits with 0
-/// if every case ended as is right.
+/// Runs the parties of an experiment as processes, disturbs them, and compares their files with a simulation.
+/// Exits with 0 if every case ended as expected.
 #[derive(Debug, Clone, clap::Parser)]
 pub struct Arguments {
-    /// The program `fet`.
+    /// Path of the program `fet`.
     pub fet: PathBuf,
-    /// Some cases of each area, in a minute.
+    /// Run some cases of each area, in a minute.
     #[arg(long)]
     pub short: bool,
-    /// Only the cases whose `area/name` contains this.
+    /// Run only the cases whose `area/name` contains AREA.
     #[arg(long, value_name = "AREA")]
     pub only: Option<String>,
-    /// The seed of what is drawn.
+    /// Seed of all random choices.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// Go on with the cases in which something is drawn, with the seeds that follow, until so many minutes are over.
+    /// Repeat the cases with random choices, with the following seeds, for M minutes.
     #[arg(long, value_name = "M")]
     pub minutes: Option<u64>,
-    /// How many times longer than on an idle machine a process may take.
+    /// Factor on the time limits, which assume an idle machine.
     #[arg(long, default_value_t = 1)]
     pub patience: u32,
-    /// Keep the folder of each failing case below this one.
+    /// Keep the folder of each failing case below DIR.
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
-    /// Print each case and how it ended.
+    /// Print each case and its result.
     #[arg(long)]
     pub verbose: bool,
-    /// Instead of all cases, measure what it costs that parties are processes: so many pairs of runs in turns, one of them in
-    /// one process.
+    /// Instead of the cases, measure the overhead of separate processes with N pairs of runs, alternating
+    /// with runs in one process.
     #[arg(long, value_name = "N", conflicts_with_all = ["short", "only", "seed", "minutes", "keep", "verbose"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub overhead: Option<u32>,
-    /// The experiment of `--overhead`, in place of a small one.
+    /// Experiment for `--overhead`, in place of a small one.
     #[arg(long, value_name = "FILE", requires = "overhead")]
     pub experiment: Option<PathBuf>,
-    /// The parties besides the primary, where the experiment does not say how many there are.
+    /// Number of parties without the primary, if the experiment does not list its parties.
     #[arg(long, value_name = "P", requires = "experiment")]
     pub parties: Option<usize>,
 }
 
-/// Runs what is asked for; `say` gets each line that is to be shown.
+/// Runs the chosen cases. Calls `say` with each line to show.
 pub fn work(arguments: &Arguments, say: &mut dyn FnMut(String)) -> anyhow::Result<Tally> {
     let start = Instant::now();
     let fet = arguments.fet.canonicalize().with_context(|| format!("{}", arguments.fet.display()))?;
-    let root = tempfile::Builder::new().prefix("fet-soak-").tempdir().context("no temporary folder")?;
+    let root =
+        tempfile::Builder::new().prefix("fet-soak-").tempdir().context("cannot create a temporary folder")?;
     let kit = Kit::new(&fet, root.path(), arguments.patience)?;
     let mut cases = areas::all();
     cases.retain(|case| arguments.only.as_ref().is_none_or(|only| case.title().contains(only.as_str())));
     cases.retain(|case| case.short || !arguments.short);
-    ensure!(!cases.is_empty(), "no case has such a name");
+    ensure!(!cases.is_empty(), "no case matches --only");
     let mut tally = Tally::new(End::ALL.map(End::name).into_iter().chain(Kind::ALL.map(Kind::name)));
     'seeds: for seed in arguments.seed.. {
         for case in cases.iter().filter(|case| seed == arguments.seed || case.seeded) {
@@ -112,7 +113,7 @@ fn one(
     let number = case.name.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(257).wrapping_add(byte.into()));
     let verdict = (case.run)(kit, &folder, &mut generator(seed, case.area, number)).unwrap_or_else(|error| {
         let mut verdict = Verdict::new(End::Refused);
-        verdict.fault(Kind::WrongCode, format!("what the case needs cannot be done: {error:#}"));
+        verdict.fault(Kind::WrongCode, format!("cannot run the case: {error:#}"));
         verdict
     });
     if !verdict.faults.is_empty() && go_on().is_ok() {

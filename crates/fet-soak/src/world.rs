@@ -1,4 +1,4 @@
-//! The place of a case: a folder for each member with what that member has, a server, and the commands of the members.
+//! Environment of a case: a folder for each member with its files, a server, and the commands of the members.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::process::{Ended, Process};
 use crate::proxy::{Plan, Proxy};
 use crate::server::{Server, certificates, free_port};
 
-/// The place of a case.
+/// Environment of a case.
 #[derive(Debug)]
 pub(crate) struct World<'a> {
     pub(crate) kit: &'a Kit,
@@ -22,7 +22,7 @@ pub(crate) struct World<'a> {
     pub(crate) folder: PathBuf,
     pub(crate) server: Server,
     tls: bool,
-    /// How long a party that is gone is waited for, in seconds.
+    /// Time in seconds that the primary waits for a party that dropped out.
     wait: u64,
 }
 
@@ -62,17 +62,17 @@ impl<'a> World<'a> {
         Ok(world)
     }
 
-    /// The members, the primary first.
+    /// Returns the members, the primary first.
     pub(crate) fn members(&self) -> Vec<&'static str> {
         MEMBERS[..=self.experiment.parties()].iter().map(String::as_str).collect()
     }
 
-    /// A member's folder.
+    /// Returns a member's folder.
     pub(crate) fn of(&self, member: &str) -> PathBuf {
         self.folder.join(member)
     }
 
-    /// Leads a member's way to the server through a proxy.
+    /// Routes a member's connection to the server through a proxy.
     pub(crate) fn through(&self, member: &str, plan: Plan) -> anyhow::Result<Proxy> {
         let proxy = Proxy::start(self.server.port, plan)?;
         std::fs::write(self.of(member).join("roster.toml"), self.roster(proxy.port())?)?;
@@ -94,30 +94,31 @@ impl<'a> World<'a> {
         self.start("out", &["--parties", "roster.toml", "--key", "own.key"])
     }
 
-    /// Starts a run of the experiment in the primary's folder; a simulation, where no more arguments name parties.
+    /// Starts a run of the experiment in the primary's folder. Without arguments in `more` that name parties,
+    /// the run is a simulation.
     pub(crate) fn start(&self, out: &str, more: &[&str]) -> anyhow::Result<Process> {
         let file = self.experiment.file();
         let arguments = [&["run", &file, "--log", "json", "--out", out], more].concat();
         Process::start(&self.kit.fet, &arguments, &self.of("primary"), "run")
     }
 
-    /// The primary, to its end.
+    /// Runs the primary to its end.
     pub(crate) fn run(&self, patience: Duration) -> anyhow::Result<Ended> {
         self.primary()?.wait(patience)
     }
 
-    /// A party's model.
+    /// Returns the path of a party's model.
     pub(crate) fn model(&self, member: &str) -> PathBuf {
         self.kept(member).join("model.safetensors")
     }
 
-    /// The folder of what a party keeps of the primary's run.
+    /// Returns the folder in which a party stores its state of the primary's run.
     pub(crate) fn kept(&self, member: &str) -> PathBuf {
         let run = std::fs::read_to_string(self.of("primary").join("out/parties/run")).unwrap_or_default();
         self.of(member).join("state/runs").join(run.lines().next().unwrap_or("none"))
     }
 
-    /// Holds what was written against the simulation.
+    /// Compares the written files with the simulation.
     pub(crate) fn compare(&self, verdict: &mut Verdict) -> anyhow::Result<()> {
         let simulation = self.kit.simulation(&self.experiment)?;
         let models: Vec<PathBuf> = self.members()[1..].iter().map(|member| self.model(member)).collect();
@@ -127,7 +128,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Looks for panics in all that was said, and for parties that ended though nobody asked them to.
+    /// Searches all output for panics, and checks that no party ended by itself.
     pub(crate) fn check(&self, parties: &mut [Process], verdict: &mut Verdict) -> anyhow::Result<()> {
         for (member, party) in self.members()[1..].iter().zip(parties) {
             if let Some(ended) = party.ended()? {
@@ -138,7 +139,7 @@ impl<'a> World<'a> {
         self.panics(verdict)
     }
 
-    /// Looks for panics in all that was said.
+    /// Searches all output for panics.
     pub(crate) fn panics(&self, verdict: &mut Verdict) -> anyhow::Result<()> {
         for member in self.members() {
             for entry in std::fs::read_dir(self.of(member))? {
@@ -155,7 +156,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// The roster of whoever reaches the server at `port`.
+    /// Returns the roster of a member that reaches the server at `port`.
     pub(crate) fn roster(&self, port: u16) -> anyhow::Result<String> {
         let scheme = if self.tls { "tls" } else { "nats" };
         let ca = if self.tls { "ca = \"ca.pem\"\n" } else { "" };
@@ -175,7 +176,7 @@ impl<'a> World<'a> {
         Ok(text)
     }
 
-    /// A party's own file, with more lines before its tables.
+    /// Returns a party's settings file, with additional lines before its tables.
     pub(crate) fn party_file(&self, member: &str, more: &str, tables: &str) -> String {
         let place = MEMBERS.iter().position(|other| *other == member).unwrap_or(0);
         let table = self.experiment.files().get(place).map_or_else(String::new, |table| {
@@ -197,7 +198,7 @@ impl<'a> World<'a> {
                 std::fs::write(own.join("party.toml"), self.party_file(member, "", ""))?;
             }
             if let Some(table) = files.get(place) {
-                // Of the others' tables, not even the names of the files are the experiment's.
+                // The files of other parties have another name than in the experiment.
                 let name = if place > 0 { "mine.csv".into() } else { format!("{}.csv", table.name) };
                 let path = own.join(name);
                 std::fs::write(&path, &table.text).with_context(|| format!("{}", path.display()))?;

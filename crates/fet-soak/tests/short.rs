@@ -1,4 +1,4 @@
-//! The short form of the soak: nothing is wrong in any area.
+//! Short form of the soak: no area may have a fault.
 #![cfg(unix)]
 
 use std::path::{Path, PathBuf};

@@ -1,11 +1,11 @@
-//! Folders of cases.
+//! Folders of test cases.
 
 use std::path::Path;
 
-/// Copies a folder with all that is in it.
+/// Copies a folder with all its contents.
 ///
 /// # Errors
-/// If a file cannot be read or written.
+/// Returns an error if a file cannot be read or written.
 pub fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {

@@ -1,33 +1,34 @@
-//! What tests share: seeded changes of inputs ([`mutate`]), what no [`message`] may contain, a [`tally`] of cases, and what a
-//! test does where a part that it needs is absent.
+//! Tools for tests: seeded changes of inputs ([`mutate`]), checks of user messages ([`message`]), a [`tally`]
+//! of cases, and skipping of tests whose requirements are absent.
 //!
-//! Such a test is left out, with a line that says so; or it fails, where the environment variable `FET_REQUIRE` names the
-//! part. `.ci/run` names what it has set up, so that a test which finds nothing to test there does not pass. This crate does
-//! not look for the parts: a test does, and calls [`left_out`] where there is none.
+//! Such a test prints a line and is skipped. If the environment variable `FET_REQUIRE` names the requirement,
+//! the test fails instead. `.ci/run` sets `FET_REQUIRE` to everything that it has set up, so that a test
+//! without its requirement cannot pass by accident. This crate does not search for requirements: a test does,
+//! and calls [`left_out`] if one is absent.
 
 pub mod folder;
 pub mod message;
 pub mod mutate;
 pub mod tally;
 
-/// The parts that a test may need: real data in `FET_DATA`, golden files in `FET_GOLDEN`, Debian's chromium, a Slurm
-/// cluster for tests, the TOML language server taplo in `FET_TAPLO`, LibTorch, a GPU, a `fet` beside `xtask`, and the program
-/// `nats-server` in `FET_NATS` or on the path.
+/// Requirements of tests: real data in `FET_DATA`, golden files in `FET_GOLDEN`, Debian's chromium, a Slurm
+/// cluster for tests, the TOML language server taplo in `FET_TAPLO`, LibTorch, a GPU, a `fet` in the folder
+/// of `xtask`, and the program `nats-server` in `FET_NATS` or on the path.
 pub const PARTS: [&str; 9] =
     ["data", "golden", "chromium", "slurm", "taplo", "libtorch", "gpu", "fet", "nats"];
 
-/// Says that a test is left out, as there is no `part`.
+/// Prints that a test is skipped because `part` is absent.
 ///
 /// # Panics
-/// If `FET_REQUIRE` names the part, or something that is none.
+/// Panics if `FET_REQUIRE` names the part, or contains an unknown name.
 pub fn left_out(part: &str, why: &str) {
-    assert!(PARTS.contains(&part), "no test asks for {part:?}: there are {PARTS:?}");
+    assert!(PARTS.contains(&part), "unknown part {part:?}; known parts: {PARTS:?}");
     let required = std::env::var("FET_REQUIRE").unwrap_or_default();
-    assert!(!requires(&required, part), "FET_REQUIRE={required}, and there is no {part}: {why}");
+    assert!(!requires(&required, part), "FET_REQUIRE={required}, but {part} is absent: {why}");
     eprintln!("left out: {why}");
 }
 
-/// Whether a list, with commas between the names, names the part.
+/// Returns true if a comma-separated list contains the part.
 fn requires(list: &str, part: &str) -> bool {
     let names = || list.split(',').map(str::trim).filter(|name| !name.is_empty());
     for name in names() {

@@ -1,4 +1,4 @@
-//! What no message may contain, as only those who know Rust read it, or as a terminal obeys it.
+//! Checks of user messages for Rust jargon and control characters.
 
 /// Words that no user should see.
 const JARGON: &[&str] = &[
@@ -23,19 +23,19 @@ const JARGON: &[&str] = &[
     "memory allocation of",
 ];
 
-/// The words that no user should see, or that are in `more`, of a message.
+/// Returns the words of a message that no user should see, including words in `more`.
 pub fn jargon(message: &str, more: &[&str]) -> Vec<String> {
     let found = JARGON.iter().chain(more).filter(|word| has(message, word));
     found.map(|word| format!("contains `{word}`")).collect()
 }
 
-/// A control character in what is printed, which a terminal would obey.
+/// Reports the first control character in printed text, because a terminal would obey it.
 pub fn control(text: &str) -> Option<String> {
     let found = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t' | '\r'))?;
     Some(format!("prints the control character U+{:04X}", u32::from(found)))
 }
 
-/// Whether a word of letters and digits stands alone, or the text contains another kind of word.
+/// Returns true if the text contains `word`. A word of letters and digits must be a whole word of the text.
 fn has(text: &str, word: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let whole = word.chars().all(is_word);

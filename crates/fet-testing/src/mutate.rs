@@ -1,4 +1,4 @@
-//! Seeded changes of texts and bytes, small ones mostly. Nothing here knows a format.
+//! Seeded changes of texts and bytes, mostly small ones. The changes do not depend on a format.
 
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -34,13 +34,13 @@ const NASTY: [&str; 26] = [
     "é",
 ];
 
-/// A generator of its own for each case, so that one can be repeated alone.
+/// Returns a separate generator for each case, so that a case can be repeated alone.
 pub fn generator(seed: u64, area: &str, number: u64) -> ChaCha8Rng {
     let own = area.bytes().fold(number, |sum, byte| sum.wrapping_mul(257).wrapping_add(u64::from(byte)));
     ChaCha8Rng::seed_from_u64(seed ^ own.wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
-/// One to three changes: bytes flipped, cut, doubled, moved, or a nasty text in their place.
+/// Makes one to three changes: flips, cuts, doubles or moves bytes, or replaces them by a nasty text.
 pub fn bytes(original: &[u8], rng: &mut ChaCha8Rng) -> Vec<u8> {
     let mut text = original.to_vec();
     for _ in 0..rng.random_range(1..=3) {
@@ -64,7 +64,8 @@ pub fn bytes(original: &[u8], rng: &mut ChaCha8Rng) -> Vec<u8> {
     text
 }
 
-/// One to three changes to whole values: the text behind `=`, or between delimiters, becomes a nasty one; lines are lost or doubled.
+/// Makes one to three changes to whole values: replaces the text after `=` or between delimiters by a nasty
+/// text, or drops or doubles lines.
 pub fn values(original: &str, ends: &[char], rng: &mut ChaCha8Rng) -> String {
     let mut lines: Vec<String> = original.lines().map(String::from).collect();
     for _ in 0..rng.random_range(1..=3) {

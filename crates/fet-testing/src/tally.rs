@@ -1,4 +1,4 @@
-//! Counts cases and faults by area, and lays them out as a table. What a fault is, is the caller's matter.
+//! Table of cases and faults by area. The caller defines faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use comfy_table::{CellAlignment, Table};
 struct Row {
     cases: usize,
     good: usize,
-    /// By the title of the column.
+    /// Counts by column title.
     counts: BTreeMap<&'static str, usize>,
 }
 
@@ -24,7 +24,7 @@ impl Row {
     }
 }
 
-/// Counts by area, in the order in which areas came.
+/// Counts by area, in the order in which areas were added.
 #[derive(Debug, Clone)]
 pub struct Tally {
     titles: Vec<&'static str>,
@@ -33,12 +33,13 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// No case yet. There is a column of each title, beside that of all cases.
+    /// Creates an empty tally with a column for each title, and a column for all cases.
     pub fn new(titles: impl IntoIterator<Item = &'static str>) -> Self {
         Self { titles: titles.into_iter().collect(), areas: Vec::new(), total: Row::default() }
     }
 
-    /// Adds a case by the titles of its faults, each of which counts once, or of how it ended without one.
+    /// Adds a case with the titles of its faults, each counted once. A case without faults counts under the
+    /// title `end`.
     pub fn add(
         &mut self,
         area: &'static str,
@@ -54,21 +55,21 @@ impl Tally {
         self.areas[place].1.add(end, &faults);
     }
 
-    /// How many cases there were.
+    /// Returns the number of cases.
     pub fn cases(&self) -> usize {
         self.total.cases
     }
 
-    /// How many of them were without a fault.
+    /// Returns the number of cases without a fault.
     pub fn good(&self) -> usize {
         self.total.good
     }
 
-    /// The table.
+    /// Formats the table.
     pub fn table(&self) -> String {
         let mut table = Table::new();
         table.load_style(ASCII_HORIZONTAL_ONLY);
-        // A title that says itself where its lines end is left as it is.
+        // A title with line breaks stays unchanged.
         let lines =
             |title: &&str| if title.contains('\n') { (*title).into() } else { title.replace(' ', "\n") };
         table.set_header(["area".into(), "cases".into()].into_iter().chain(self.titles.iter().map(lines)));

@@ -1,7 +1,7 @@
-//! Takes LibTorch out of the wheels: into a folder beside, checked file by file, then renamed.
+//! Unpacks LibTorch from the wheels: into a temporary folder, checked file by file, then renamed.
 //!
-//! Python's zipfile reads the archives (pip needs Python anyway); `unpack.py` is the script. A folder with a
-//! manifest is whole, for the manifest is there before the rename.
+//! Python's zipfile reads the archives (pip needs Python anyway); the script is `unpack.py`. A folder with a
+//! manifest is complete, because the manifest is written before the rename.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::output::{Failed, write};
 const SCRIPT: &str = include_str!("unpack.py");
 const MANIFEST: &str = "manifest.json";
 
-/// What a set-up was made from.
+/// Version and wheels of a set-up.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Manifest {
     version: String,
@@ -30,7 +30,7 @@ struct Source {
     sha256: String,
 }
 
-/// Whether `folder` holds a whole set-up made from today's wheels.
+/// Returns true if `folder` holds a complete set-up from the pinned wheels.
 pub(super) fn is_complete(build: Build, folder: &Path) -> bool {
     let manifest = fs::read(folder.join(MANIFEST)).ok();
     let manifest: Option<Manifest> = manifest.and_then(|text| serde_json::from_slice(&text).ok());
@@ -40,7 +40,7 @@ pub(super) fn is_complete(build: Build, folder: &Path) -> bool {
     manifest.as_ref().is_some_and(is_current) && needed.all(|place| folder.join(place).exists())
 }
 
-/// Unpacks the wheels to `folder`, replacing what is there; returns the bytes written.
+/// Unpacks the wheels to `folder`, replacing its contents. Returns the number of bytes written.
 pub(super) fn unpack(build: Build, wheels: &[(&Wheel, PathBuf)], folder: &Path) -> Result<u64> {
     let part = folder.with_extension("part");
     remove(&part)?;
@@ -71,10 +71,10 @@ fn unpack_one(wheel: &Wheel, path: &Path, destination: &Path) -> Result<u64> {
     text.trim().parse().with_context(|| format!("unpacking {} gave no size", path.display()))
 }
 
-/// Adds the names that the linker looks for, the version that torch-sys looks for, and the manifest.
+/// Adds the file names that the linker needs, the version file that torch-sys needs, and the manifest.
 fn finish(build: Build, folder: &Path, bytes: u64) -> Result<()> {
     let inside = folder.join(build.inside());
-    // What has CUDA brings its own `libtorch.so`.
+    // A build with CUDA contains its own `libtorch.so`.
     let links = [("libgomp.so", "libgomp.so.1"), ("libtorch.so", "libtorch_cpu.so")];
     for (name, file) in &links[..if build == Build::Cuda { 1 } else { 2 }] {
         symlink(file, &inside.join("lib").join(name)).with_context(|| format!("cannot link {name}"))?;
@@ -162,7 +162,7 @@ mod tests {
                 wheel.writestr('a.dist-info/RECORD', '\\n'.join(lines))\n";
         let made = Command::new("python3").args(["-c", make]).arg(&wheel).status();
         if !made.is_ok_and(|status| status.success()) {
-            fet_testing::left_out("libtorch", "there is no python3, which unpacks it");
+            fet_testing::left_out("libtorch", "cannot find python3, which unpacks it");
             return;
         }
         let of = |files| Wheel { requirement: "a==1", prefix: "a-", sha256: "", files };

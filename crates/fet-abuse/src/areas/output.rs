@@ -1,4 +1,5 @@
-//! Where commands write: devices, FIFOs, links, folders, full disks. What stood there before is not lost.
+//! Output paths: devices, FIFOs, links, folders, full disks. A command must not destroy their previous
+//! contents.
 
 use crate::case::{Base, Case, Expect, Step};
 
@@ -6,7 +7,8 @@ use Expect::{Accepted, Any, Either, Refused, Stopped};
 
 const AREA: &str = "output";
 
-/// A place, what prepares it, what is right for a file and for a folder, and what must hold where it is accepted.
+/// Name, preparation, output path, expected results for a file and for a folder, and a check for an accepted
+/// command.
 type Line = (&'static str, &'static str, &'static str, Expect, Expect, &'static str);
 
 const PLACES: &[Line] = &[
@@ -61,7 +63,7 @@ const PLACES: &[Line] = &[
     ("no ending", ":", "new", Either, Accepted, ""),
 ];
 
-/// Commands, whether they write a folder, and the base that they need.
+/// Name and arguments of a command, true if it writes a folder, and the base folder.
 const COMMANDS: &[(&str, &str, bool, Base)] = &[
     ("link", "link shops.csv streets.csv --keys lon,lat --set k=3", false, Base::Tables),
     ("predict", "predict result --rows shops.csv", false, Base::Finished),
@@ -78,7 +80,7 @@ pub(crate) fn cases() -> Vec<Case> {
                 continue;
             }
             let expect = match (*by, *of_folder) {
-                // It writes into a folder that is there.
+                // `explain` writes to an existing folder.
                 ("explain", Accepted) => Either,
                 _ if *folder => *of_folder,
                 _ => *of_file,
@@ -97,7 +99,7 @@ pub(crate) fn cases() -> Vec<Case> {
     for (by, command, folder, base) in COMMANDS.iter().filter(|(by, ..)| *by != "explain") {
         let out = if *folder { "out" } else { "out.csv" };
         for blocks in [2, 4, 8, 16, 32, 64, 128] {
-            // Blocks of 512 bytes or 1 KiB, as the shell has it.
+            // Blocks have 512 bytes or 1 KiB, depending on the shell.
             let step = Step::new(format!("{command} --out {out}"), Any).names("out");
             let step = step.before(format!("trap '' XFSZ; ulimit -f {blocks};"));
             let case = Case::new(AREA, format!("files of {blocks} blocks at most: {by}"), *base).step(step);

@@ -1,4 +1,5 @@
-//! Data, experiments and run folders that are something else: folders, FIFOs, devices, links in a circle.
+//! Paths of data, experiments and run folders that have the wrong type: folders, FIFOs, devices, circular
+//! links.
 
 use crate::case::{Base, Case, Expect, Step};
 
@@ -6,7 +7,7 @@ use Expect::{Accepted, Either, Refused};
 
 const AREA: &str = "path";
 
-/// What stands at `it`, and whether it can be read as the file that it stands for.
+/// Name, preparation of the path `it`, and expected result of a command that reads it.
 const PLACES: &[(&str, &str, Expect)] = &[
     ("a folder", "mkdir it", Refused),
     ("a FIFO", "mkfifo it", Refused),
@@ -25,7 +26,7 @@ const PLACES: &[(&str, &str, Expect)] = &[
     ("unreadable", "cp -r $FILE it; chmod 000 it", Either),
 ];
 
-/// Commands with the file that `it` stands for.
+/// Name and arguments of a command, and the file that `it` replaces.
 const COMMANDS: &[(&str, &str, &str)] = &[
     ("primary", "run shops.toml --out out --set data.primary.file=it", "shops.csv"),
     ("secondary", "run other.toml --out out", "streets.csv"),
@@ -49,7 +50,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
 
 const EXTENDING: (&str, &str) = ("extending.toml", "extends = \"it\"\n");
 
-/// Names of experiments and tables that shells and terminals mistake.
+/// Names of experiments and tables that shells and terminals misinterpret.
 const NAMES: &[&str] = &[
     "a b.toml",
     "ä名.toml",
@@ -73,7 +74,7 @@ pub(crate) fn cases() -> Vec<Case> {
     for (by, command, file) in COMMANDS {
         for (name, prepare, expect) in PLACES {
             let expect = match (*expect, *by) {
-                // No golden file is at hand: a sound one is refused too.
+                // No valid golden file is available, so that `fet` refuses all of them.
                 (_, "golden") => Refused,
                 (expect, _) => expect,
             };
@@ -91,7 +92,7 @@ pub(crate) fn cases() -> Vec<Case> {
             for (name, text) in files.into_iter().filter(|(name, _)| command.contains(name) || file == name) {
                 case = case.file(name, text);
             }
-            // Not through a link: that would change what it leads to.
+            // Does not follow a link, because chmod would change the link's target.
             cases.push(case.cleanup("test -L it || chmod -R u+rwx it 2>/dev/null"));
         }
     }

@@ -6,7 +6,7 @@ use Expect::{Accepted, Any, Either, Quiet};
 
 const AREA: &str = "pipe";
 
-/// Commands that print. A question of `--batch` is on standard input.
+/// Commands that print. A question for `--batch` is on standard input.
 const COMMANDS: &[&str] = &[
     "--help",
     "--version",
@@ -42,7 +42,7 @@ pub(crate) fn cases() -> Vec<Case> {
         cases.push(case(format!("closed after a line: {command}"), one));
         let closed = Step::new(*command, Either).before("exec >&-;");
         cases.push(case(format!("closed: {command}"), closed));
-        // Help is printed by the library that reads arguments.
+        // The argument parser prints the help.
         let help = command.contains("help") || command.contains("--version");
         let full =
             Step::new(*command, if help || command.starts_with("run") { Any } else { Expect::Code(75) })
@@ -59,7 +59,7 @@ pub(crate) fn cases() -> Vec<Case> {
         let expect = if command.contains("nosuch") { Expect::Code(2) } else { Accepted };
         let full = Step::new(command, expect).before("exec 2> /dev/full;");
         let closed = Step::new(command, expect).before("exec 2>&-;");
-        // Nothing can be said there.
+        // These commands cannot print an error.
         for (name, step) in [("full", full), ("closed", closed)] {
             let step = if command.contains("nosuch") { Step { expect, ..step } } else { step };
             cases.push(case(format!("standard error {name}: {command}"), step));

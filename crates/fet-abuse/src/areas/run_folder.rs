@@ -1,4 +1,4 @@
-//! Folders of runs with a damaged file, and each command that reads them.
+//! Run folders with a damaged file, and each command that reads them.
 
 use crate::case::{Base, Case, Expect, Step};
 use fet_testing::mutate;
@@ -8,8 +8,10 @@ use Expect::{Accepted, Any, Either, Refused};
 
 const AREA: &str = "run folder";
 
-/// A file of a finished run, and what is right if it is damaged, by command. R refused, A accepted, E either, X: either, or it
-/// fails. The second six are for one changed bit, which nothing can see in a text.
+/// File of a finished run, and the expected results of each command after damage: R refused, A accepted, E
+/// either, X either or failed. The second six letters are for one changed bit, which cannot be detected in a
+/// text file.
+///
 /// Commands: the same run, a run with more epochs, `predict`, `explain`, `plot`, a run from it.
 const FILES: &[(&str, &str, &str)] = &[
     ("report.json", "RRRRRR", "EEEEEE"),
@@ -32,7 +34,7 @@ const COMMANDS: [(&str, &str); 6] = [
     ("from", "run shops.toml --from result --out next"),
 ];
 
-/// Damage, as lines of the shell with the file in `$F`.
+/// Kinds of damage, as shell lines with the file in `$F`.
 const DAMAGE: &[(&str, &str)] = &[
     ("empty", ": > $F"),
     ("half", "head -c $(($(wc -c < $F) / 2)) $F > tmp/x; cat tmp/x > $F; rm tmp/x"),
@@ -48,7 +50,7 @@ const DAMAGE: &[(&str, &str)] = &[
     ("doubled", "cat $F $F > tmp/x; cat tmp/x > $F; rm tmp/x"),
 ];
 
-/// Reports that are valid JSON and no report: what `sed` does to it.
+/// Invalid reports that are valid JSON: name, `sed` command, and expected result.
 const REPORTS: &[(&str, &str, Expect)] = &[
     ("null", "echo null > $F", Refused),
     ("a list", "echo '[]' > $F", Refused),
@@ -67,7 +69,7 @@ const REPORTS: &[(&str, &str, Expect)] = &[
     ("a control character", "sed 's/streets/a\\\\u001bb/g' $F > tmp/x; cat tmp/x > $F; rm tmp/x", Refused),
 ];
 
-/// What is done to a finished run, the command, what is right.
+/// Change of a finished run, command, and expected result.
 const OTHERS: &[(&str, &str, &str, Expect, &str)] = &[
     ("the same run again", ":", "run shops.toml --out result", Accepted, ""),
     ("more epochs", ":", "run shops.toml --out result --set train.epochs=2", Accepted, ""),
@@ -192,7 +194,7 @@ pub(crate) fn cases(seed: u64) -> Vec<Case> {
     }
     for (name, damage, expect) in REPORTS {
         for (by, command) in COMMANDS {
-            // Only a prediction and a run from it need what such a report says beyond its form.
+            // Only `predict` and a run from this run read the contents of such a report.
             let formed = ["another", "many", "a control"].iter().any(|start| name.starts_with(start));
             let expect = if *name == "many parties" || formed && !["predict", "from"].contains(&by) {
                 Either
@@ -205,7 +207,7 @@ pub(crate) fn cases(seed: u64) -> Vec<Case> {
     }
     for (file, right, right_flipped) in FILES {
         for (place, (by, command)) in COMMANDS.iter().enumerate() {
-            // Without that file the data are looked for elsewhere.
+            // Without this file, `fet` searches the data in other folders.
             let names =
                 if *file == "data-folder" { "result|shops.csv|streets.csv|buses.csv" } else { "result" };
             let expect = |marks: &str| match marks.as_bytes()[place] {
@@ -214,7 +216,8 @@ pub(crate) fn cases(seed: u64) -> Vec<Case> {
                 b'X' => Any,
                 _ => Either,
             };
-            // Without one of these a run is unfinished, or its text files are written again.
+            // Without the report, the run is unfinished, and `fet` continues it or writes its text files
+            // again.
             for (name, damage) in DAMAGE {
                 let prepare = format!("F=result/{file}; {damage}");
                 let missing = *name == "deleted" && *file == "report.json" && place < 2;
@@ -233,7 +236,7 @@ pub(crate) fn cases(seed: u64) -> Vec<Case> {
     cases
 }
 
-/// Flips a bit of the byte at so many per mille of the file in `$F`.
+/// Returns shell lines that flip a bit of the byte at `at` per mille of the file in `$F`.
 pub(crate) fn flip(at: u32, bit: u32) -> String {
     format!(
         "p=$(($(wc -c < $F) * {at} / 1000)); b=$(od -An -tu1 -j $p -N 1 $F); \

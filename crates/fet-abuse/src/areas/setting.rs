@@ -1,6 +1,7 @@
 //! `--set`: every setting of every plug-in with values of other types, out of range, and with a second line.
 //!
-//! The settings are those that `fet show` and `fet list` name, so that a new one is tried without a change here.
+//! The cases use the settings that `fet show` and `fet list` print, so that new settings are tested
+//! automatically.
 
 use std::path::Path;
 
@@ -12,16 +13,16 @@ use Expect::{Either, Refused};
 
 const AREA: &str = "--set";
 
-/// A setting: how it is reached, and its default as text.
+/// Setting: its path, and its default as text.
 #[derive(Debug, Clone)]
 struct Setting {
-    /// What must be set for it to exist.
+    /// Other settings on which the setting depends.
     with: Vec<String>,
     path: String,
     default: String,
 }
 
-/// Values for a kind of setting, with what is right.
+/// Values for a kind of setting, with the expected results.
 type Values = &'static [(&'static str, Expect)];
 
 const INTEGER: Values = &[
@@ -61,7 +62,7 @@ const TEXT: Values = &[
     ("\"a\\u001bb\"", Either),
     ("\"x\"\nseed = 5", Refused),
 ];
-/// A text of which only some are known.
+/// Values for a text setting with a fixed list of choices.
 const CHOICE: Values =
     &[("[]", Refused), ("5", Refused), ("\"\"", Refused), ("no such", Refused), ("\"a\\u001bb\"", Refused)];
 const ARRAY: Values = &[
@@ -73,7 +74,7 @@ const ARRAY: Values = &[
     ("[1]\nseed = 5", Refused),
 ];
 
-/// Settings whose texts are free: names and files.
+/// Settings with free text: names and files.
 const FREE: [&str; 7] = ["name", "file", "label", "secret_env", "column", "origin", "from"];
 
 pub(crate) fn cases(fet: &Path, bases: &Bases, logs: &Path) -> anyhow::Result<Vec<Case>> {
@@ -106,14 +107,15 @@ fn of_setting(setting: &Setting) -> Vec<Case> {
         let title = format!("{} {}={}", setting.with.join(" "), setting.path, value.escape_debug());
         Case::of(AREA, title.trim(), Step::new(format!("show {file} {with}--set {set}"), *expect).names(name))
     };
-    // How many classes there are is known once the data are read.
+    // `fet` knows the number of classes only after it has read the data.
     let known = |(value, _): &&(&str, Expect)| name != "class_weights" || *value != "[]";
-    // What is the default already is no change.
+    // The default value is not a change.
     let changes = |(value, _): &&(&str, Expect)| *value != default;
     values.iter().filter(known).filter(changes).map(case).collect()
 }
 
-/// The settings of an experiment, as `fet show` prints them. Those in tables of an array cannot be reached by name.
+/// Parses the settings of an experiment from the output of `fet show`. Skips settings in arrays of tables,
+/// which `--set` cannot reach.
 fn shown(text: &str) -> Vec<Setting> {
     let (mut section, mut skipped, mut found) = (String::new(), false, Vec::new());
     for line in text.lines() {
@@ -128,7 +130,8 @@ fn shown(text: &str) -> Vec<Setting> {
     found
 }
 
-/// The settings of a slot's plug-ins, as `fet list` prints them: indented below the plug-in's name.
+/// Parses the settings of a slot's plug-ins from the output of `fet list`, where they are indented below the
+/// plug-in's name.
 fn listed(slot: &str, text: &str) -> Vec<Setting> {
     let (mut with, mut section, mut found) = (Vec::new(), String::new(), Vec::new());
     for line in text.lines() {
@@ -143,7 +146,7 @@ fn listed(slot: &str, text: &str) -> Vec<Setting> {
         {
             let path = format!("{slot}.{section}{name}");
             let own = Setting { with: with.clone(), path, default: default.to_string() };
-            // What a plug-in within a plug-in has, it has by its kind.
+            // The following settings belong to an inner plug-in and depend on its kind.
             with.extend((name == "kind").then(|| format!("{}={default}", own.path)));
             found.push(own);
         }

@@ -1,4 +1,5 @@
-//! Signals in the middle of a command: a run goes on to the same predictions, and others leave nothing behind.
+//! Signals during a command: a resumed run must give the same predictions, and other commands must leave no
+//! files.
 
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ const RUN: &str = "run long.toml --out out";
 const SIGNALS: [(&str, Signal); 4] =
     [("INT", Signal::INT), ("TERM", Signal::TERM), ("HUP", Signal::HUP), ("KILL", Signal::KILL)];
 
-/// Commands that take long enough to be met, and how long at most.
+/// Name and arguments of commands that run long enough to receive a signal, and the maximum delay of the
+/// signal.
 const OTHERS: &[(&str, &str, u64)] = &[
     ("link", "link names.csv names.csv --keys name --linker edit --set k=3 --out l.csv", 400),
     (
@@ -38,7 +40,7 @@ pub(crate) fn cases(seed: u64) -> Vec<Case> {
     let goes_on = || Step::new(RUN, Accepted);
     for (name, signal) in SIGNALS {
         for number in 0..8u32 {
-            // Three of them before the first epoch, the others after it.
+            // Three of the signals come before the first epoch, the others after it.
             let shown = if number < 3 { "" } else { "epoch " };
             let after = Duration::from_micros(rng.random_range(0..if number < 3 { 30_000 } else { 250_000 }));
             let send = Send { signal, shown, after, times: 1 };
@@ -59,7 +61,7 @@ pub(crate) fn cases(seed: u64) -> Vec<Case> {
         let case = case.step(Step::new(RUN, Signalled).send(send)).step(goes_on());
         cases.push(case.same("out/predictions.csv", "reference/predictions.csv"));
     }
-    // Killed again and again, in other places of an epoch.
+    // Kills the run repeatedly, at different places of an epoch.
     let mut case = Case::new(AREA, "KILL, eight times over", Base::Reference);
     for _ in 0..8 {
         let after = Duration::from_micros(rng.random_range(0..60_000));

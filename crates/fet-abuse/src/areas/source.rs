@@ -1,4 +1,4 @@
-//! Sources of one table: idx files, sparse rows of libsvm, and CSV.
+//! Sources of one table: idx files, sparse rows in LIBSVM format, and CSV.
 
 use crate::base::{images, labels, sparse};
 use crate::case::{Case, Expect, Step};
@@ -8,10 +8,10 @@ use Expect::{Accepted, Any, Either, Refused};
 
 const AREA: &str = "source";
 
-/// Bytes of an idx file that are overwritten: where, with what.
+/// Patch of an idx file: offset and new bytes.
 type Patch = (usize, &'static [u8]);
 
-/// The file, what is overwritten in it, the length that is left of it (0: all), what is right.
+/// Name, file, patch, remaining length of the file (0: all), and expected result.
 const IDX: &[(&str, &str, Patch, usize, Expect)] = &[
     ("images as they are", "images.idx", (0, &[]), 0, Accepted),
     ("images: the first byte set", "images.idx", (0, &[1]), 0, Refused),
@@ -47,7 +47,7 @@ const IDX: &[(&str, &str, Patch, usize, Expect)] = &[
     ("labels: cut to nothing", "labels.idx", (0, &[]), 1, Refused),
 ];
 
-/// A line that stands before the others, what is right, what a refusal names.
+/// Line inserted before the other lines, expected result, and text that a refusal must contain.
 const SPARSE: &[(&str, Expect, &str)] = &[
     ("+1 1:0.5", Accepted, ""),
     ("", Either, "sparse.svm"),
@@ -91,7 +91,7 @@ const SPARSE: &[(&str, Expect, &str)] = &[
     ("+1 1:\u{1b}[31m5", Refused, "line 1"),
 ];
 
-/// Settings of the sources, what is right, what a refusal names.
+/// Experiment, setting of its source, expected result, and text that a refusal must contain.
 const SETTINGS: &[(&str, &str, Expect, &str)] = &[
     ("sparse.toml", "data.source.columns=1", Refused, "columns"),
     ("sparse.toml", "data.source.columns=10", Accepted, ""),

@@ -1,4 +1,4 @@
-//! Tables: a sound one with one thing wrong, read by each command that reads tables, and seeded changes.
+//! Tables: a valid table with one error, read by each command that reads tables, and seeded changes.
 
 use crate::base::{shops, streets};
 use crate::case::{Base, Case, Expect, Step};
@@ -8,27 +8,28 @@ use Edit::{Bytes, Cell, Column, First, Row, Swap, Tail};
 
 const AREA: &str = "table";
 
-/// A change of a table.
+/// Change of a table.
 #[derive(Debug, Clone, Copy)]
 enum Edit {
-    /// Every occurrence of a text becomes another one.
+    /// Replaces every occurrence of a text.
     Swap(&'static str, &'static str),
-    /// The first one does.
+    /// Replaces the first occurrence of a text.
     First(&'static str, &'static str),
-    /// A cell of a row (0 is the header).
+    /// Replaces a cell by row and column (row 0 is the header).
     Cell(usize, usize, &'static str),
-    /// A whole row.
+    /// Replaces a whole row.
     Row(usize, &'static str),
-    /// A column below the header.
+    /// Replaces a column below the header.
     Column(usize, &'static str),
-    /// Text at the end.
+    /// Appends a text.
     Tail(&'static str),
-    /// Another content.
+    /// Replaces the whole content.
     Bytes(&'static [u8]),
 }
 
-/// What is right for `run` where the table is the primary's, where it is a secondary's, for `data show`, `link` and `predict`:
-/// R refused, A accepted, E either, - not tried. And what a refusal names.
+/// Name, change, expected results, and text that a refusal must contain. The letters are for `run` with the
+/// table as the primary's, `run` with the table as a secondary's, `data show`, `link` and `predict`: R
+/// refused, A accepted, E either, - not tried.
 type Line = (&'static str, Edit, &'static str, &'static str);
 
 const LINES: &[Line] = &[
@@ -168,7 +169,7 @@ pub(crate) fn cases(seed: u64) -> Vec<Case> {
     let large = large().into_iter().flat_map(|(name, text)| {
         [0, 2, 3].map(|place| {
             let mut case = reader(place, name, text.as_bytes(), Expect::Either, "t.csv|column");
-            // A refusal or an answer is due at once; the rest is for a slow machine.
+            // The command should end at once; the limit allows for a slow machine.
             case.steps[0].seconds = 10;
             case.slow()
         })
@@ -176,7 +177,8 @@ pub(crate) fn cases(seed: u64) -> Vec<Case> {
     lines.chain(large).chain(mutated).chain(aligned()).collect()
 }
 
-/// Tables whose records belong to the primary's rows by their order: other lengths, records that are drawn, and new rows.
+/// Cases of tables whose records correspond to the primary's rows by order: other lengths, drawn records, and
+/// new rows.
 fn aligned() -> Vec<Case> {
     const ALIGNED: &str = "--set 'linker={ kind = \"aligned\", neighbours = 1 }'";
     let streets = streets();
@@ -215,7 +217,7 @@ fn aligned() -> Vec<Case> {
     lengths.into_iter().flat_map(other).chain([drawn]).chain(new).collect()
 }
 
-/// A command that reads the table, which is `t.csv`.
+/// Returns a case of a command that reads the table `t.csv`.
 fn reader(place: usize, name: &str, table: &[u8], expect: Expect, names: &str) -> Case {
     let (by, base, command) = [
         ("run", Base::Tables, "run shops.toml --out out --set data.primary.file=t.csv"),
@@ -237,7 +239,7 @@ fn reader(place: usize, name: &str, table: &[u8], expect: Expect, names: &str) -
     }
 }
 
-/// The table with a change. In a secondary's table the features beyond the third column are missing.
+/// Returns the table with a change. A secondary's table has only the columns 0 to 3.
 fn edited(edit: Edit, secondary: bool) -> Vec<u8> {
     let text = if secondary { streets() } else { shops() };
     let rows =

@@ -1,5 +1,6 @@
-//! `gradient-reconstruction`: a secondary predicts what another party has of a row from the gradients that it received for it. The
-//! primary computes them from the blocks of all parties, from its own columns and from the label.
+//! `gradient-reconstruction`: a secondary predicts another party's features of a row from the gradients that
+//! it received for the row. The primary computes these gradients from the blocks of all parties, its own
+//! columns and the label.
 
 use std::collections::BTreeSet;
 
@@ -13,20 +14,20 @@ use super::reconstruction::{Errors, Model, Parts, measure};
 use crate::tools::beside;
 use crate::tools::gradients::{Curious, Received};
 
-/// The ways in which a row's first gradients become inputs of a decoder: how many of them are added, and whether each counts by its
-/// direction alone.
+/// Candidate inputs of the decoder: the number of first gradients of a row to add, and true to use only their
+/// directions.
 const WAYS: [(usize, bool); 4] = [(1, false), (1, true), (3, false), (3, true)];
 
 /// Settings of `gradient-reconstruction`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GradientReconstructionSettings {
-    /// The number of the attacking secondary; the first is 1.
+    /// Number of the attacking secondary, from 1.
     #[schemars(range(min = 1))]
     pub party: usize,
-    /// The number of the attacked secondary; 0 for the primary.
+    /// Number of the attacked secondary, from 1; 0 for the primary.
     pub target: usize,
-    /// The share of training rows of which the attacker knows the other party's features.
+    /// Share of training rows for which the attacker knows the other party's features.
     #[schemars(range(min = 0.05, max = 0.95))]
     pub known: f64,
 }
@@ -96,14 +97,15 @@ impl Attack for GradientReconstruction {
         Ok(vec![
             measure("error of the median column", with.median, without.median),
             measure("error of the worst column", with.worst, without.worst),
-            // Gradients tell the label, and the label tells of features: this is what they tell beyond it.
+            // Gradients reveal labels, and labels correlate with features. This measure shows the leakage
+            // beyond the labels.
             measure("error of the median column, labels known", labelled.median, label.median),
         ])
     }
 }
 
 impl GradientReconstruction {
-    /// The attacked features of each row, and the record that they belong to.
+    /// Returns the attacked features of each row, and the record that they belong to.
     fn truth(
         &self,
         trained: &dyn Trained,
@@ -113,7 +115,7 @@ impl GradientReconstruction {
             let records = trained.nearest(self.0.target, rows)?;
             return Ok((trained.features(self.0.target, rows)?, records));
         }
-        // The linker may have told the keys, which come first: they are not attacked.
+        // The key columns come first and are not attacked, because the linker can disclose them.
         let (all, keys) = (trained.own(rows), trained.keys(self.0.party, rows)?.columns());
         let features: Vec<f32> =
             (0..all.rows()).flat_map(|row| all.row(row).iter().skip(keys).copied()).collect();
@@ -122,7 +124,7 @@ impl GradientReconstruction {
     }
 }
 
-/// The sum of the first gradients of each row, or of their directions.
+/// Returns the sum of the first gradients of each row, or of their directions.
 fn added(received: &[Received], rows: &[usize], first: usize, unit: bool) -> Matrix<f32> {
     let width = received.first().map_or(0, |one| one.sum.len());
     let mut values = vec![0.0f32; rows.len() * width];
@@ -136,7 +138,7 @@ fn added(received: &[Received], rows: &[usize], first: usize, unit: bool) -> Mat
     Matrix::new(width, values)
 }
 
-/// The labels of rows: a column for each class, or the number.
+/// Returns the labels of rows: one column per class, or the number.
 fn labels(arena: &dyn Arena, rows: &[usize]) -> Matrix<f32> {
     let (data, classes) = (arena.data(), arena.setting().classes);
     let label = |&row: &usize| data.labels[row];

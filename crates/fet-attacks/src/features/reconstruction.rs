@@ -1,9 +1,11 @@
-//! `reconstruction`: the primary knows the features behind some training rows, as if they had leaked, fits a decoder from what
-//! it received for these rows over the whole run and from its own columns, and predicts the others.
+//! `reconstruction`: the primary knows the features of some training rows, as if they had leaked. It fits a
+//! decoder on all messages for these rows and on its own columns, and predicts the features of the other
+//! rows.
 //!
-//! Where it receives sums alone, and the schedule has different parties in them, two primaries attack, and the better counts: one
-//! that follows the protocol, and one that withholds gradients. The secondaries' models then stay as they are, and the sums over
-//! different parties are linear equations for each party's part.
+//! If the primary receives only sums, and the schedule varies the parties in them, the attack tries two
+//! primaries and reports the better one. One follows the protocol; the other withholds gradients. Without
+//! gradients the secondaries' models never change, and the sums over different parties are linear equations
+//! for each party's part.
 
 use std::collections::BTreeSet;
 
@@ -23,24 +25,24 @@ use crate::tools::{beside, by_record, scaling};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReconstructionSettings {
-    /// The number of the attacked secondary; the first is 1.
+    /// Number of the attacked secondary, from 1.
     #[schemars(range(min = 1))]
     pub party: usize,
-    /// The share of training rows whose features the attacker knows.
+    /// Share of training rows whose features the attacker knows.
     #[schemars(range(min = 0.05, max = 0.95))]
     pub known: f64,
-    /// The decoder that predicts features from what the primary received.
+    /// Decoder that predicts features from the messages to the primary.
     pub model: Model,
 }
 
-/// A decoder, which predicts features from what the primary received.
+/// Decoder that predicts features from the messages to the primary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
-    /// Ridge regression on inputs and random features of them.
+    /// Ridge regression on the inputs and on random features of the inputs.
     #[default]
     Ridge,
-    /// A network with one hidden layer.
+    /// Network with one hidden layer.
     Network,
 }
 
@@ -104,20 +106,20 @@ pub(super) fn measure(name: &str, found: f64, before: f64) -> Measure {
     Measure::new(name, found, before.min(1.0), 0.0)
 }
 
-/// The errors that a primary reaches.
+/// Reconstruction errors of a primary.
 struct Reach {
-    /// By what it received and its own columns.
+    /// Errors with the messages and the primary's own columns.
     with: Errors,
-    /// By its own columns.
+    /// Errors with only the primary's own columns.
     without: Errors,
-    /// By what it received.
+    /// Errors with only the messages.
     alone: Errors,
 }
 
 impl Reconstruction {
-    /// The errors of a decoder on what was seen of a run.
+    /// Returns the errors of a decoder on the messages of a run.
     fn reach(&self, seed: u64, mut seen: Seen, trained: &dyn Trained) -> Result<Reach, AttackError> {
-        // A frozen run shows rows of every kind; only those that are trained on are attacked, as in any other.
+        // A frozen run releases the rows of all parts. The attack uses only training rows, as in other runs.
         let training: BTreeSet<usize> = trained.rows()[0].iter().copied().collect();
         let kept: Vec<usize> = (0..seen.rows.len()).filter(|&at| training.contains(&seen.rows[at])).collect();
         seen.values = seen.values.select_rows(&kept);
@@ -134,7 +136,7 @@ impl Reconstruction {
     }
 }
 
-/// Places of rows: known and fitted on, known and selected with, and attacked.
+/// Places of rows: known rows for fitting, known rows for selection, and attacked rows.
 pub(super) struct Parts {
     fit: Vec<usize>,
     select: Vec<usize>,
@@ -142,8 +144,8 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Divides the rows that show these records. Rows that show the same record are in the same part: who knows it for one
-    /// of them knows it for all.
+    /// Divides rows by record: rows of the same record are in the same part, because knowledge of one row is
+    /// knowledge of all.
     pub(super) fn draw(records: &[Option<usize>], known: f64, seed: u64) -> Self {
         let mut order = by_record(records, &mut stream(seed, 0, Purpose::Attack, 1));
         let known = (order.len() as f64 * known).round() as usize;
@@ -153,13 +155,13 @@ impl Parts {
     }
 }
 
-/// Squared errors as shares of what predicting the mean of the known rows gives: 0 is a full reconstruction, 1 is none.
+/// Squared errors relative to predicting the mean of the known rows: 0 is a full reconstruction, 1 is none.
 pub(super) struct Errors {
-    /// The median over columns that vary.
+    /// Median over non-constant columns.
     pub(super) median: f64,
-    /// The least over them: the column that is reconstructed best.
+    /// Minimum over non-constant columns: the column that is reconstructed best.
     pub(super) worst: f64,
-    /// What the best reconstructed 1 % of records stay below, over all columns together.
+    /// 1 % quantile of the error of a record over all columns.
     records: f64,
 }
 
@@ -180,7 +182,7 @@ impl Errors {
         Self::between(&found, &hidden.1, &means)
     }
 
-    /// Those of the inputs by which a ridge decoder predicts the selection best.
+    /// Selects the input with which a ridge decoder predicts the selection rows best.
     pub(super) fn of_the_best(ways: &[Matrix<f32>], truth: &Matrix<f32>, parts: &Parts) -> Self {
         let (fit, select) = (truth.select_rows(&parts.fit), truth.select_rows(&parts.select));
         if fit.rows() == 0 || select.rows() == 0 {
@@ -245,7 +247,7 @@ mod tests {
         let truth = Matrix::new(2, vec![1.0, 0.0, -1.0, 0.0, 1.0, 0.0, -1.0, 0.0]);
         let half = Matrix::new(2, truth.values().iter().map(|y| y / 2.0).collect());
         let errors = Errors::between(&half, &truth, &[0.0, 0.0]);
-        // The second column does not vary.
+        // The second column is constant.
         assert_eq!((errors.median, errors.worst, errors.records), (0.25, 0.25, 0.25));
         let errors = Errors::between(&truth, &truth, &[0.0, 0.0]);
         assert_eq!((errors.median, errors.worst, errors.records), (0.0, 0.0, 0.0));

@@ -1,7 +1,9 @@
-//! `backdoor`: a secondary writes a trigger into its records behind a few training rows whose class it knows, and, once the model
-//! is trained, into those behind rows of other classes, so that the model takes them for that class. It may have its half
-//! learn faster than agreed, so that the model comes to rely on it (Bai et al. 2023, "VILLAIN"). It changes nothing but its own
-//! table and its own step size: no clipping, noise or mask keeps it from that.
+//! `backdoor`: a secondary plants a trigger so that the model predicts a chosen class (Bai et al. 2023,
+//! "VILLAIN"). During training, the secondary writes the trigger into its records of a few training rows of
+//! known class. After training, it writes the trigger into its records of rows of other classes.
+//!
+//! The secondary can multiply its learning rate so that the model relies on its part. It changes only its own
+//! table and its own learning rate, so that clipping, noise and masks do not prevent the attack.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,19 +23,19 @@ use super::{Outputs, numbers, outputs, overwritten};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BackdoorSettings {
-    /// The number of the attacking secondary; the first is 1.
+    /// Number of the attacking secondary, from 1.
     #[schemars(range(min = 1))]
     pub party: usize,
-    /// The class that rows with the trigger are to be taken for; the first is 0.
+    /// Target class of rows with the trigger; the first class is 0.
     pub class: usize,
-    /// How many training rows of that class the attacker knows; their records get the trigger.
+    /// Number of training rows known to be of the target class; their records get the trigger.
     #[schemars(range(min = 1))]
     pub known: usize,
-    /// How many test rows of other classes get the trigger.
+    /// Number of test rows of other classes that get the trigger.
     #[schemars(range(min = 1))]
     pub targets: usize,
-    /// The factor by which the attacker multiplies its step size, so that the model comes to rely on its half; 1 follows the
-    /// protocol.
+    /// Factor by which the attacker multiplies its learning rate, so that the model relies on its part; 1
+    /// follows the protocol.
     #[schemars(range(min = 0.1, max = 100))]
     pub boost: f64,
 }
@@ -51,7 +53,7 @@ impl Recipe<dyn Attack> for BackdoorSettings {
 }
 
 inventory::submit! {
-    Plugin::<dyn Attack>::new::<BackdoorSettings>("backdoor", "a trigger in a secondary's records that stands for a class")
+    Plugin::<dyn Attack>::new::<BackdoorSettings>("backdoor", "a trigger in a secondary's records that makes the model predict a class")
 }
 
 struct Backdoor(BackdoorSettings);
@@ -65,7 +67,7 @@ impl Attack for Backdoor {
         if setting.task == Task::Regression {
             return Err(Violation::new(
                 "kind",
-                "must be another: labels are numbers, and this attack is on classes",
+                "must be another attack: this attack needs classes, but labels are numbers",
                 "backdoor",
             ));
         }
@@ -85,7 +87,8 @@ impl Attack for Backdoor {
         let mut poisoned: Vec<usize> = train.into_iter().filter(of_class).collect();
         poisoned.shuffle(&mut stream(arena.setting().seed, 0, Purpose::Attack, 4));
         poisoned.truncate(known);
-        // Some of the other test rows get the trigger; the rest show what the attack costs.
+        // Some of the other test rows get the trigger; the remaining rows show the attack's effect on
+        // accuracy.
         let others: Vec<usize> = test.iter().copied().filter(|row| !of_class(row)).collect();
         let (triggered, rest) = others.split_at(targets.min(others.len() / 2));
         let behind = |rows: &[usize]| -> Result<Vec<usize>, AttackError> {
@@ -125,7 +128,8 @@ impl Attack for Backdoor {
     }
 }
 
-/// Every column at an end of its range, in turn high and low: what no record looks like.
+/// Returns a record that is unlike all records: each column alternates between the high and low end of its
+/// range.
 fn trigger(features: &Matrix<f32>) -> Vec<f32> {
     let end = |column: usize| {
         let values = (0..features.rows()).map(|row| features.row(row)[column]);
@@ -138,7 +142,8 @@ fn trigger(features: &Matrix<f32>) -> Vec<f32> {
     (0..features.columns()).map(end).collect()
 }
 
-/// The share of rows whose likeliest class fits; of a binary task 1 is likelier above one half.
+/// Returns the share of rows whose most probable class fits. For a binary task, class 1 is predicted above
+/// one half.
 fn share(outputs: &Outputs, rows: &[usize], fits: impl Fn(usize, usize) -> bool) -> f64 {
     let likeliest = |row: &usize| match outputs.0.get(row)?.as_slice() {
         [one] => Some(usize::from(*one > 0.5)),

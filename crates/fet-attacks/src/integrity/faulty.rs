@@ -1,5 +1,5 @@
-//! `faulty-party`: what the model is worth where a secondary fails after training: its records behind test rows say nothing,
-//! or say what belongs to others.
+//! `faulty-party`: performance of the model if a secondary fails after training. Its records of test rows are
+//! uninformative, or belong to other rows.
 
 use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Run, Target};
 use fet_core::data::Task;
@@ -16,21 +16,21 @@ use crate::tools::scaling;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FaultyPartySettings {
-    /// The number of the failing secondary; the first is 1.
+    /// Number of the failing secondary, from 1.
     #[schemars(range(min = 1))]
     pub party: usize,
-    /// How the secondary fails after training.
+    /// Fault of the secondary after training.
     pub fault: Fault,
 }
 
-/// How a secondary fails after training.
+/// Fault of a secondary after training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// Its records behind test rows hold the mean of each column.
+    /// The records of test rows contain the mean of each column.
     #[default]
     Missing,
-    /// Its records behind test rows hold those of other rows.
+    /// The records of test rows contain the values of other rows.
     Mixed,
 }
 
@@ -66,7 +66,7 @@ impl Attack for Faulty {
         drop(trained);
         records.sort_unstable();
         records.dedup();
-        // The party has sound records while the model learns, and fails afterwards.
+        // The party has correct records during training and fails afterwards.
         let features = numbers(&arena.data().secondaries[party - 1])?;
         let failing = match fault {
             Fault::Missing => {
@@ -81,7 +81,7 @@ impl Attack for Faulty {
         };
         let faulty = arena.train(Run { tested: Some((party, failing)), ..Run::default() })?.metric();
         let (name, worst) = match arena.setting().task {
-            // Predicting the mean of the training labels.
+            // Error of predicting the mean of the training labels.
             Task::Regression => ("RMSE", deviation(&arena.data().labels, &train, &test)),
             Task::Binary | Task::Multiclass => ("accuracy", 1.0 / arena.setting().classes as f64),
         };

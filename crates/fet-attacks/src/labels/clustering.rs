@@ -1,4 +1,4 @@
-//! `gradient-clustering`: groups rows by the direction of their gradients, and needs no label for it.
+//! `gradient-clustering`: clusters rows by the direction of their gradients, without known labels.
 
 use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
 use fet_core::registry::{Plugin, Recipe, Violation};
@@ -14,10 +14,10 @@ use crate::tools::scores::{commonest, shuffled};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClusteringSettings {
-    /// The number of the attacking secondary; the first is 1.
+    /// Number of the attacking secondary, from 1.
     #[schemars(range(min = 1))]
     pub party: usize,
-    /// How many of a row's gradients are used: those of the first so many epochs.
+    /// Number of first epochs whose gradients the attacker uses.
     #[schemars(range(min = 1))]
     pub epochs: usize,
 }
@@ -56,14 +56,14 @@ impl Attack for Clustering {
         let mut rng = chance(arena);
         let found = cluster(&directions, arena.setting().classes, &mut rng);
         let (reached, by_chance) = match rows.is_empty() {
-            // Nothing was received: the attacker can only guess.
+            // The attacker received no gradients and can only guess.
             true => (0.0, 0.0),
             false => (
                 purity(&found, &labels),
                 purity(&found, &shuffled(&labels, &mut rng)).max(commonest(&labels)),
             ),
         };
-        // The same with its own columns, which it has without the run.
+        // Baseline: the same clustering of the attacker's own columns, which it has without the run.
         let mut baseline = by_chance;
         for columns in own(trained.as_ref(), self.0.party, &rows)? {
             if !rows.is_empty() {

@@ -1,8 +1,10 @@
-//! `model-completion`: the secondary puts a head of its own on its half of the model, and trains it on a few labels that it
-//! knows (Fu et al. 2022, "Label Inference Attacks Against Vertical Federated Learning", sections 4.1 and 4.2).
+//! `model-completion`: the secondary adds a head to its half of the model and trains the head on a few known
+//! labels (Fu et al. 2022, "Label Inference Attacks Against Vertical Federated Learning", sections 4.1 and
+//! 4.2).
 //!
-//! The active attack has its half learn faster than agreed, so that the primary's half comes to rely on it. The paper multiplies
-//! gradients; our optimisers are invariant to that, so that the step size is multiplied.
+//! In the active attack the secondary learns faster than agreed, so that the primary's half relies on it. The
+//! paper multiplies gradients. Our optimisers are invariant to the scale of gradients, so that the attack
+//! multiplies the learning rate.
 
 use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Run, Setting};
 use fet_core::data::Matrix;
@@ -18,14 +20,14 @@ use crate::tools::network::{Loss, Network};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompletionSettings {
-    /// The number of the attacking secondary; the first is 1.
+    /// Number of the attacking secondary, from 1.
     #[schemars(range(min = 1))]
     pub party: usize,
-    /// How many labels of each class the attacker knows.
+    /// Number of known labels of each class.
     #[schemars(range(min = 1))]
     pub known: usize,
-    /// The factor by which the attacker multiplies its step size, so that the primary's half comes to rely on its own (active
-    /// model completion; Fu et al. 2022, section 4.2); 1 follows the protocol.
+    /// Factor by which the attacker multiplies its learning rate, so that the primary's half relies on the
+    /// attacker's half (active model completion; Fu et al. 2022, section 4.2); 1 follows the protocol.
     #[schemars(range(min = 0.1, max = 100))]
     pub boost: f64,
 }
@@ -75,7 +77,7 @@ impl Attack for Completion {
         };
         let metric = if trained.metric().is_finite() { trained.metric() } else { 0.0 };
         let (found, reached) = both([trained.encoded(party, &rows)?, trained.encoded(party, &test)?]);
-        // The same head on what it has without the run: its columns, and its half as it was drawn.
+        // Baseline: the same head on the attacker's columns, and on its half before training.
         let columns = both([trained.features(party, &rows)?, trained.features(party, &test)?]);
         let mut drawn = arena.train(Run { untrained: true, ..Run::default() })?;
         let drawn = both([drawn.encoded(party, &rows)?, drawn.encoded(party, &test)?]);

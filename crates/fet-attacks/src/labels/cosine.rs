@@ -1,4 +1,5 @@
-//! `gradient-cosine`: gradients of rows of one class point the same way (Li et al. 2022, section 3.2).
+//! `gradient-cosine`: gradients of rows of the same class have similar directions (Li et al. 2022, section
+//! 3.2).
 
 use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
 use fet_core::registry::{Plugin, Recipe, Violation};
@@ -15,10 +16,10 @@ use crate::tools::scores::{auc, shuffled};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CosineSettings {
-    /// The number of the attacking secondary; the first is 1.
+    /// Number of the attacking secondary, from 1.
     #[schemars(range(min = 1))]
     pub party: usize,
-    /// How many of a row's gradients are used: those of the first so many epochs.
+    /// Number of first epochs whose gradients the attacker uses.
     #[schemars(range(min = 1))]
     pub epochs: usize,
 }
@@ -36,7 +37,7 @@ impl Recipe<dyn Attack> for CosineSettings {
 }
 
 inventory::submit! {
-    Plugin::<dyn Attack>::new::<CosineSettings>("gradient-cosine", "which rows share a label, from the angles of gradients")
+    Plugin::<dyn Attack>::new::<CosineSettings>("gradient-cosine", "pairs of rows with the same label, from the angles of gradients")
 }
 
 struct Cosine(CosineSettings);
@@ -51,7 +52,7 @@ impl Attack for Cosine {
     }
 
     fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
-        /// Pairs that are drawn.
+        /// Number of random pairs of rows.
         const PAIRS: usize = 20_000;
         let (received, trained) = Curious::default().train(arena, self.0.party)?;
         let (rows, directions) = directions(&received, self.0.epochs);
@@ -69,7 +70,7 @@ impl Attack for Cosine {
             let scores: Vec<f64> = pairs.iter().map(|&(a, b)| dot(&directions[a], &directions[b])).collect();
             auc(&scores, |pair| labels[pairs[pair].0] == labels[pairs[pair].1])
         };
-        // The same with its own columns, which it has without the run.
+        // Baseline: the same measure on the attacker's own columns, which it has without the run.
         let mut baseline = area(&directions, &by_chance);
         for columns in own(trained.as_ref(), self.0.party, &rows)? {
             baseline = area(&columns, &labels).max(baseline);

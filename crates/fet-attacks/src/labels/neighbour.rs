@@ -1,6 +1,7 @@
-//! `gradient-neighbour`: a few labels are known; every other row gets the label of the known row whose gradient points most
-//! nearly the same way. It is what direct label inference (Fu et al. 2022, section 4.3) becomes where the primary's model
-//! stands between logits and representations, so that the sign of a gradient does not name the class.
+//! `gradient-neighbour`: the attacker knows a few labels and gives every other row the label of the known
+//! rows whose gradients have the most similar direction. It adapts direct label inference (Fu et al. 2022,
+//! section 4.3) to models in which the sign of a gradient does not reveal the class, because the primary's
+//! model is between logits and representations.
 
 use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
 use fet_core::registry::{Plugin, Recipe, Violation};
@@ -16,13 +17,13 @@ use crate::tools::scores::commonest;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NeighbourSettings {
-    /// The number of the attacking secondary; the first is 1.
+    /// Number of the attacking secondary, from 1.
     #[schemars(range(min = 1))]
     pub party: usize,
-    /// How many labels of each class the attacker knows.
+    /// Number of known labels of each class.
     #[schemars(range(min = 1))]
     pub known: usize,
-    /// How many of a row's gradients are used: those of the first so many epochs.
+    /// Number of first epochs whose gradients the attacker uses.
     #[schemars(range(min = 1))]
     pub epochs: usize,
 }
@@ -67,7 +68,7 @@ impl Attack for Neighbour {
         }
         let count = arena.setting().classes;
         let reached = accuracy(&directions, &labels, count, &known, &others);
-        // The same with its own columns, which it has without the run.
+        // Baseline: the same attack with the attacker's own columns, which it has without the run.
         let hidden: Vec<usize> = others.iter().map(|&place| labels[place]).collect();
         let mut baseline = commonest(&hidden);
         for columns in own(trained.as_ref(), self.0.party, &rows)? {
@@ -77,7 +78,7 @@ impl Attack for Neighbour {
     }
 }
 
-/// How often the nearest centre of the known rows is that of the own class.
+/// Returns the share of rows for which the nearest centre of the known rows belongs to the row's class.
 fn accuracy(
     directions: &[Vec<f64>],
     labels: &[usize],

@@ -1,5 +1,5 @@
-//! `gradient-norm`: a gradient is long where the model errs, and it errs more on some classes than on others (Li et al. 2022,
-//! "Label Leakage and Protection in Two-party Split Learning", section 3.1).
+//! `gradient-norm`: the gradient of a row is long if the model errs, and it errs more on some classes than on
+//! others (Li et al. 2022, "Label Leakage and Protection in Two-party Split Learning", section 3.1).
 
 use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
 use fet_core::registry::{Plugin, Recipe, Violation};
@@ -14,7 +14,7 @@ use crate::tools::scores::{shuffled, telling};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NormSettings {
-    /// The number of the attacking secondary; the first is 1.
+    /// Number of the attacking secondary, from 1.
     #[schemars(range(min = 1))]
     pub party: usize,
 }
@@ -51,10 +51,11 @@ impl Attack for Norm {
         let labels = classes(arena, received.iter().map(|one| one.row));
         let classes = arena.setting().classes;
         let by_chance = shuffled(&labels, &mut chance(arena));
-        // One figure for each time that the rows came: the attacker takes that in which the classes are farthest apart.
+        // The attack computes the measure once for each pass over the rows. The attacker takes the pass that
+        // separates the classes best.
         let count = |time: usize| received.iter().filter(|one| one.before == time).count();
         let rows = count(0);
-        // With party dropout few rows come as often as the luckiest one.
+        // With party dropout, few rows reach the maximum number of passes.
         let times: Vec<usize> = (0..).take_while(|&time| rows > 0 && 2 * count(time) > rows).collect();
         let most = |labels: &[usize]| {
             let area = |&time: &usize| mean_area(&received, labels, classes, time);
@@ -64,7 +65,7 @@ impl Attack for Norm {
     }
 }
 
-/// One class against the others, whichever of the two has longer gradients; the mean over classes.
+/// Returns the mean area of one class against the others, regardless of which side has longer gradients.
 fn mean_area(received: &[Received], labels: &[usize], classes: usize, time: usize) -> f64 {
     let rows = received.iter().zip(labels).filter(|(one, _)| one.before == time);
     let (norms, labels): (Vec<f64>, Vec<usize>) = rows.map(|(one, &label)| (one.norm, label)).unzip();

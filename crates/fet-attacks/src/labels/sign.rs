@@ -1,6 +1,6 @@
-//! `gradient-sign`: for a regression the gradient of a row is its residual times a direction that rows share. The side on
-//! which it lies of the gradients' main axis tells the residual's sign, and in the first epoch, where the model predicts
-//! nearly the same for all, whether the label is a large one.
+//! `gradient-sign`: for a regression, the gradient of a row is its residual times a direction common to all
+//! rows. The gradient's side of the main axis gives the sign of the residual. In the first epoch the model
+//! predicts nearly the same number for all rows, so that the sign shows if the label is large.
 
 use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
 use fet_core::data::Task;
@@ -17,7 +17,7 @@ use crate::tools::scores::{shuffled, telling};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SignSettings {
-    /// The number of the attacking secondary; the first is 1.
+    /// Number of the attacking secondary, from 1.
     #[schemars(range(min = 1))]
     pub party: usize,
 }
@@ -35,7 +35,7 @@ impl Recipe<dyn Attack> for SignSettings {
 }
 
 inventory::submit! {
-    Plugin::<dyn Attack>::new::<SignSettings>("gradient-sign", "which labels are large, from the side of gradients")
+    Plugin::<dyn Attack>::new::<SignSettings>("gradient-sign", "large labels, from the side of gradients")
 }
 
 struct Sign(SignSettings);
@@ -51,7 +51,7 @@ impl Attack for Sign {
         }
         Err(Violation::new(
             "kind",
-            "must be another: labels are classes, and this attack is on numbers",
+            "must be another attack: this attack needs numbers, but labels are classes",
             "gradient-sign",
         ))
     }
@@ -77,7 +77,7 @@ impl Attack for Sign {
     }
 }
 
-/// The first eigenvector of the gradients' second moments, by the power method.
+/// Returns the first eigenvector of the gradients' second moments, by the power method.
 fn main_axis(received: &[Received]) -> Vec<f64> {
     const STEPS: usize = 50;
     let width = received.first().map_or(0, |one| one.sum.len());

@@ -1,5 +1,5 @@
-//! `linkage`: was this row linked to a record that belongs to it? The primary knows for some rows how similar their nearest
-//! record is, and tells the others apart by what it receives for them.
+//! `linkage`: infers if a row was linked to a record that belongs to it. The primary knows the similarity of
+//! the nearest record for some rows, and classifies the other rows by the messages it receives for them.
 
 use std::collections::BTreeSet;
 
@@ -19,10 +19,10 @@ use crate::tools::{beside, by_record};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LinkageSettings {
-    /// The number of the attacked secondary; the first is 1.
+    /// Number of the attacked secondary, from 1.
     #[schemars(range(min = 1))]
     pub party: usize,
-    /// The share of training rows of which the attacker knows how close their nearest record is.
+    /// Share of training rows for which the attacker knows the similarity of the nearest record.
     #[schemars(range(min = 0.05, max = 0.95))]
     pub known: f64,
 }
@@ -40,7 +40,7 @@ impl Recipe<dyn Attack> for LinkageSettings {
 }
 
 inventory::submit! {
-    Plugin::<dyn Attack>::new::<LinkageSettings>("linkage", "which rows have a close record, from what the primary receives")
+    Plugin::<dyn Attack>::new::<LinkageSettings>("linkage", "links to close records, from the messages to the primary")
 }
 
 struct Linkage(LinkageSettings);
@@ -57,7 +57,7 @@ impl Attack for Linkage {
         let kept: Vec<usize> = (0..seen.rows.len()).filter(|&at| training.contains(&seen.rows[at])).collect();
         let rows: Vec<usize> = kept.iter().map(|&at| seen.rows[at]).collect();
         let Some(similarity) = trained.similarity(party, &rows)? else {
-            let rule = "must give similarities: without them nobody can say which links are close";
+            let rule = "must give similarities: this attack needs them to find close links";
             return Err(Violation::new("linker.kind", rule, "another").into());
         };
         let mut sorted = similarity.clone();

@@ -1,10 +1,11 @@
-//! `membership`: does the secondary have this record? The primary trains shadow runs with and without it, and compares what it
-//! receives for the row that it belongs to (Carlini et al. 2022, "Membership Inference Attacks From First Principles"; there
-//! shadow models stand in for the model, here shadow secondaries for the party).
+//! `membership`: infers if the secondary has a record. The primary trains shadow runs with and without the
+//! record, and compares the messages for the row that the record belongs to (Carlini et al. 2022, "Membership
+//! Inference Attacks From First Principles"). The paper trains shadow models; this attack trains shadow
+//! secondaries.
 //!
-//! The attacker is strong: it knows the record, key and values, and all other records of the party, of which half of the
-//! candidates are left out at random in each run. It leaves the noise out of its shadow runs: that noise is there, and how
-//! large it is, is public.
+//! The attacker is strong: it knows the record's key and values, and all other records of the party. Each run
+//! leaves out a random half of the candidates. Shadow runs have no noise, because the presence and scale of
+//! the noise are public.
 
 use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Run, Target};
 use fet_core::data::{PartyTable, VerticalData};
@@ -22,13 +23,13 @@ use crate::tools::transcript::{Seen, Transcript};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MembershipSettings {
-    /// The number of the attacked secondary; the first is 1.
+    /// Number of the attacked secondary, from 1.
     #[schemars(range(min = 1))]
     pub party: usize,
-    /// How many shadow runs are trained; each attacked record is in half of them.
+    /// Number of shadow runs; each attacked record is in half of them.
     #[schemars(range(min = 4, max = 1_000), extend("x-rule" = "an even number"))]
     pub shadows: usize,
-    /// The largest number of records that are attacked.
+    /// Maximum number of attacked records.
     #[schemars(range(min = 20))]
     pub targets: usize,
 }
@@ -55,13 +56,13 @@ impl Recipe<dyn Attack> for MembershipSettings {
 inventory::submit! {
     Plugin::<dyn Attack>::new::<MembershipSettings>(
         "membership",
-        "whether a secondary has a record, by likelihood ratios from shadow runs",
+        "membership of a record in a secondary's table, by likelihood ratios from shadow runs",
     )
 }
 
 struct Membership(MembershipSettings);
 
-/// A record and the row that it is nearest to.
+/// Record and the row for which it is nearest.
 struct Candidate {
     row: usize,
     record: usize,
@@ -80,14 +81,14 @@ impl Attack for Membership {
         rows.shuffle(&mut rng);
         let mut candidates: Vec<Candidate> = Vec::new();
         for (&row, record) in rows.iter().zip(trained.nearest(party, &rows)?) {
-            // A record that is shown for no row cannot be seen.
+            // No message depends on a record that is not shown for any row.
             let Some(record) = record else { continue };
             if candidates.len() < targets && candidates.iter().all(|other| other.record != record) {
                 candidates.push(Candidate { row, record });
             }
         }
         drop(trained);
-        // Each record is in half of the shadow runs; which half is drawn for each record.
+        // Each record is in a random half of the shadow runs.
         let inside = |rng: &mut ChaCha8Rng| {
             let mut half: Vec<bool> = (0..shadows).map(|shadow| shadow < shadows / 2).collect();
             half.shuffle(rng);
@@ -115,7 +116,7 @@ impl Attack for Membership {
         let separation = Separation::of(&scores, &truth);
         const ALPHA: f64 = 0.05;
         let mut measures = vec![Measure::new("AUC", separation.auc(ALPHA).value, 0.5, 1.0)];
-        // A rate below one of the records that are out is no rate.
+        // A false-alarm rate below one absent record cannot be measured.
         let others = truth.iter().filter(|inside| !**inside).count();
         for (name, alarms) in
             [("true positives at 1 % false alarms", 0.01), ("true positives at 0.1 % false alarms", 0.001)]
@@ -130,7 +131,7 @@ impl Attack for Membership {
 }
 
 impl Membership {
-    /// What is seen of a run without some records of the attacked party.
+    /// Trains a run without some records of the attacked party, and returns the messages seen.
     fn run(&self, arena: &mut dyn Arena, out: &[usize], quiet: bool) -> Result<Seen, AttackError> {
         let mut data = arena.data().clone();
         leave_out(&mut data, self.0.party, out);
@@ -147,13 +148,13 @@ fn leave_out(data: &mut VerticalData, party: usize, out: &[usize]) {
     }
 }
 
-/// What was seen of a row; nothing if it did not come.
+/// Returns the values seen for a row; empty if the row did not occur.
 fn line(seen: &Seen, row: usize) -> &[f32] {
     seen.rows.binary_search(&row).map_or(&[], |at| seen.values.row(at))
 }
 
-/// One number for each vector: how far it lies in the direction from the runs without the record to those with it. A
-/// shadow's own vector has no say in the direction that it is measured along.
+/// Projects each vector on the direction from the runs without the record to the runs with it. A shadow run's
+/// own vector is excluded from the direction for its projection.
 fn project(vectors: &[&[f32]], inside: &[bool], observed: &[f32]) -> (f64, Shadow) {
     let direction = |without: Option<usize>| {
         let mut sums = [vec![0.0f64; observed.len()], vec![0.0f64; observed.len()]];

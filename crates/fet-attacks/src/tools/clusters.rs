@@ -1,22 +1,22 @@
-//! Directions: gradients of rows point to where the loss pulls them, which depends on the label.
+//! Clustering of directions: the direction of a row's gradient depends on its label.
 
 use fet_core::rng::ChaCha8Rng;
 use rand::RngExt;
 
-/// The inner product.
+/// Returns the inner product.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The vector of length 1 in its direction; a vector of zeros stays as it is.
+/// Normalises a vector to length 1. A zero vector stays zero.
 pub(crate) fn unit(mut vector: Vec<f64>) -> Vec<f64> {
     let norm = dot(&vector, &vector).sqrt().max(f64::MIN_POSITIVE);
     vector.iter_mut().for_each(|x| *x /= norm);
     vector
 }
 
-/// The cluster of each direction, by spherical k-means (Dhillon and Modha 2001) with k-means++ starts: the best of ten by
-/// its own objective.
+/// Returns the cluster of each direction by spherical k-means (Dhillon and Modha 2001) with k-means++ starts:
+/// the best of ten results by the k-means objective.
 pub(crate) fn cluster(directions: &[Vec<f64>], clusters: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
     const STARTS: usize = 10;
     const STEPS: usize = 30;
@@ -47,7 +47,7 @@ pub(crate) fn cluster(directions: &[Vec<f64>], clusters: usize, rng: &mut ChaCha
     best.1
 }
 
-/// Each centre is likely where the centres so far are far.
+/// Draws starting centres. A direction far from all previous centres is more probable.
 fn starts(directions: &[Vec<f64>], clusters: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<f64>> {
     let mut centres = vec![directions[rng.random_range(0..directions.len())].clone()];
     let mut far: Vec<f64> = vec![f64::INFINITY; directions.len()];
@@ -64,7 +64,7 @@ fn starts(directions: &[Vec<f64>], clusters: usize, rng: &mut ChaCha8Rng) -> Vec
     centres
 }
 
-/// The share of rows that have the commonest label of their cluster.
+/// Returns the share of rows that have the most frequent label of their cluster.
 pub(crate) fn purity(own: &[usize], labels: &[usize]) -> f64 {
     let (clusters, classes) = (size(own), size(labels));
     let mut counts = vec![vec![0usize; classes]; clusters];
@@ -91,7 +91,7 @@ mod tests {
         };
         let directions: Vec<Vec<f64>> = labels.iter().map(|&label| around(label, &mut rng)).collect();
         assert_eq!(purity(&cluster(&directions, 3, &mut rng), &labels), 1.0);
-        // Directions of nothing: three clusters among three labels of a third each.
+        // Uninformative directions: three clusters, and three labels of a third each.
         let nothing: Vec<Vec<f64>> = (0..300).map(|_| around(9, &mut rng)).collect();
         assert!(purity(&cluster(&nothing, 3, &mut rng), &labels) < 0.6);
         assert!(cluster(&[], 3, &mut rng).is_empty());

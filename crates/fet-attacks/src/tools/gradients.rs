@@ -1,42 +1,42 @@
-//! The gradients that a secondary receives, row by row.
+//! Gradients that a secondary receives, row by row.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fet_core::attack::{Arena, AttackError, Door, Run, Trained};
 use fet_core::message::{Backward, Block, Request, Round};
 
-/// What a secondary received for one row in one step.
+/// Gradient of one row in one step.
 #[derive(Debug, Clone)]
 pub(crate) struct Received {
-    /// The row.
+    /// Row of the gradient.
     pub(crate) row: usize,
-    /// How often the row came before.
+    /// Number of earlier gradients of the row.
     pub(crate) before: usize,
-    /// The sum of the gradient over positions.
+    /// Sum of the gradient over positions.
     pub(crate) sum: Vec<f64>,
-    /// The norm of the whole gradient.
+    /// Norm of the whole gradient.
     pub(crate) norm: f64,
 }
 
-/// A door that keeps the gradients that pass it.
+/// Malicious-party hook that records the gradients a party receives.
 #[derive(Debug, Default)]
 pub(crate) struct Curious {
-    /// What multiplies the step size of the party's own program: more than 1 where it wants the primary's model to rely on
-    /// it (active model completion).
+    /// Factor on the party's learning rate: above 1 to make the primary's model rely on the party (active
+    /// model completion).
     boost: Option<f64>,
     asked: Option<(Round, Vec<u32>)>,
     seen: Vec<usize>,
-    /// In the order in which they came.
+    /// Gradients in the order of arrival.
     received: Vec<Received>,
 }
 
 impl Curious {
-    /// A door whose party learns with so many times the agreed step size.
+    /// Returns a hook that also multiplies the party's learning rate by `boost`.
     pub(crate) fn hurried(boost: f64) -> Self {
         Self { boost: (boost != 1.0).then_some(boost), ..Self::default() }
     }
 
-    /// Trains a run in which `party` keeps the gradients.
+    /// Trains a run in which `party` records its gradients.
     pub(crate) fn train(
         self,
         arena: &mut dyn Arena,

@@ -1,4 +1,4 @@
-//! A network with one hidden layer: a decoder of features, or a head that completes a model.
+//! Network with one hidden layer: a decoder of features, or a head that completes a model.
 
 use std::ops::Range;
 
@@ -14,21 +14,21 @@ use super::scaling;
 const HIDDEN: usize = 64;
 const BATCH: usize = 32;
 const EPOCHS: usize = 120;
-/// Epochs without a better validation loss after which training ends.
+/// Number of epochs without a better validation loss after which training stops.
 const PATIENCE: usize = 15;
 const LEARNING_RATE: f64 = 2e-3;
 const WEIGHT_DECAY: f64 = 1e-3;
 
-/// What the network is fitted to.
+/// Loss function of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Loss {
-    /// The mean squared error of standardised outputs.
+    /// Mean squared error of standardised outputs.
     Squares,
-    /// The cross entropy of a softmax; targets are 1 at the class and 0 elsewhere.
+    /// Cross entropy of a softmax; targets are 1 at the class and 0 elsewhere.
     Classes,
 }
 
-/// A fitted network.
+/// Fitted network.
 pub(crate) struct Network {
     loss: Loss,
     inputs: Vec<(f64, f64)>,
@@ -37,7 +37,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Fits on `train` (inputs, targets); keeps the weights with the least loss on `validation`, if there is one.
+    /// Fits on `train` (inputs, targets). Keeps the weights with the lowest loss on `validation`, if given.
     pub(crate) fn fit(
         loss: Loss,
         train: (&Matrix<f32>, &Matrix<f32>),
@@ -74,7 +74,8 @@ impl Network {
         network
     }
 
-    /// The outputs: predicted targets, or a number for each class, the largest for the likeliest.
+    /// Returns the outputs: predicted targets, or one number per class, the largest for the most probable
+    /// class.
     pub(crate) fn predict(&self, inputs: &Matrix<f32>) -> Matrix<f32> {
         let scaled = |row: usize| self.forward(&standard(inputs.row(row), &self.inputs)).1;
         let unscaled = |outputs: Vec<f32>| {
@@ -87,7 +88,7 @@ impl Network {
         Matrix::new(self.outputs.len(), values)
     }
 
-    /// The likeliest class of each row.
+    /// Returns the most probable class of each row.
     pub(crate) fn classes(&self, inputs: &Matrix<f32>) -> Vec<usize> {
         let outputs = self.predict(inputs);
         let likeliest = |row: usize| {
@@ -108,7 +109,7 @@ impl Network {
         (hidden, output)
     }
 
-    /// The mean gradient over some rows.
+    /// Returns the mean gradient over some rows.
     fn gradient(&self, (inputs, targets): (&Matrix<f32>, &Matrix<f32>), rows: &[usize]) -> FlatGradient {
         let values = self.parameters.values();
         let mut gradient = vec![0.0f32; values.len()];
@@ -132,7 +133,7 @@ impl Network {
         FlatGradient { values: gradient, present: vec![true; 4] }
     }
 
-    /// The derivative of the loss with respect to the outputs, in their place.
+    /// Replaces the outputs by the derivative of the loss with respect to the outputs.
     fn residual(&self, output: &mut [f32], target: &[f32]) {
         if self.loss == Loss::Classes {
             softmax(output);
@@ -162,7 +163,7 @@ impl Network {
     }
 }
 
-/// He et al. 2015.
+/// Draws initial weights as He et al. 2015.
 fn initial(inputs: usize, outputs: usize, rng: &mut ChaCha8Rng) -> Parameters {
     let mut parameters = Parameters::default();
     for (name, rows, columns) in [("1", inputs, HIDDEN), ("2", HIDDEN, outputs)] {
@@ -176,7 +177,7 @@ fn initial(inputs: usize, outputs: usize, rng: &mut ChaCha8Rng) -> Parameters {
 }
 
 fn standard(row: &[f32], scaling: &[(f64, f64)]) -> Vec<f32> {
-    // A column that hardly varied in training says nothing where it does later.
+    // A column that was nearly constant in training is uninformative, even if it varies later.
     let scale = |(&x, &(mean, deviation)): (&f32, &(f64, f64))| {
         ((f64::from(x) - mean) / deviation).clamp(-6.0, 6.0) as f32
     };

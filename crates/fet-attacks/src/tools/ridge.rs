@@ -6,16 +6,16 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::scaling;
 
-/// The number of random features besides the inputs themselves.
+/// Number of random features in addition to the inputs.
 const RANDOM: usize = 256;
 const PENALTIES: [f64; 7] = [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0];
 
-/// A fitted decoder.
+/// Fitted ridge decoder.
 pub(crate) struct Decoder {
     scaling: Vec<(f64, f64)>,
     random: Vec<f64>,
     means: Vec<f64>,
-    /// One row for each feature, one column for each output.
+    /// Weights, one row per feature and one column per output.
     weights: Vec<f64>,
 }
 
@@ -50,7 +50,7 @@ impl Decoder {
         decoder
     }
 
-    /// The predicted outputs.
+    /// Returns the predicted outputs.
     pub(crate) fn predict(&self, inputs: &Matrix<f32>) -> Matrix<f32> {
         let features = self.features(inputs);
         let outputs = self.means.len();
@@ -65,7 +65,7 @@ impl Decoder {
         Matrix::new(outputs, values)
     }
 
-    /// The squared error of all outputs together.
+    /// Returns the squared error of all outputs together.
     pub(crate) fn error(&self, inputs: &Matrix<f32>, truth: &Matrix<f32>) -> f64 {
         let found = self.predict(inputs);
         found.values().iter().zip(truth.values()).map(|(a, b)| f64::from(a - b).powi(2)).sum()
@@ -93,7 +93,7 @@ impl Decoder {
     }
 }
 
-/// leftᵀ·right·scale for tables of rows.
+/// Returns leftᵀ·right·scale for tables of rows.
 fn product(left: &[f64], a: usize, right: &[f64], b: usize, scale: f64) -> Vec<f64> {
     let mut result = vec![0.0; a * b];
     for (left, right) in left.chunks(a).zip(right.chunks(b)) {
@@ -105,7 +105,7 @@ fn product(left: &[f64], a: usize, right: &[f64], b: usize, scale: f64) -> Vec<f
     result
 }
 
-/// (gram + penalty·1)⁻¹ target, by Cholesky.
+/// Returns (gram + penalty·1)⁻¹ target, by Cholesky decomposition.
 pub(crate) fn solve(gram: &[f64], n: usize, penalty: f64, target: &[f64], outputs: usize) -> Vec<f64> {
     let mut lower = gram.to_vec();
     for i in 0..n {
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use rand_distr::Uniform;
 
-    /// Outputs that depend on the inputs are recovered, others are not.
+    /// The decoder recovers outputs that depend on the inputs, and only those.
     #[test]
     fn a_decoder_finds_what_is_there() {
         let mut rng = stream(1, 0, Purpose::Split, 0);

@@ -1,10 +1,10 @@
-//! How well a score tells classes apart.
+//! Separation of classes by a score.
 
 use fet_core::rng::ChaCha8Rng;
 use rand::seq::SliceRandom;
 
-/// The area under the ROC curve: the probability that a row of the class has a higher score than another, ties counted
-/// half. 0.5 where one side is empty.
+/// Returns the area under the ROC curve: the probability that a row of the class has a higher score than
+/// another row. Ties count half. Returns 0.5 if one side is empty.
 pub(crate) fn auc(scores: &[f64], is_class: impl Fn(usize) -> bool) -> f64 {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]));
@@ -15,7 +15,7 @@ pub(crate) fn auc(scores: &[f64], is_class: impl Fn(usize) -> bool) -> f64 {
         let end = start + order[start..].iter().take_while(|&&row| scores[row] == score).count();
         let members = order[start..end].iter().filter(|&&row| is_class(row)).count() as f64;
         let others = (end - start) as f64 - members;
-        // Members beat all others before them, and half of those that tie.
+        // Each member exceeds all earlier others, and half of the tied others.
         above += members * (start as f64 - inside + others / 2.0);
         inside += members;
         start = end;
@@ -24,20 +24,21 @@ pub(crate) fn auc(scores: &[f64], is_class: impl Fn(usize) -> bool) -> f64 {
     if inside == 0.0 || outside == 0.0 { 0.5 } else { above / (inside * outside) }
 }
 
-/// The same without a direction: a score that is always wrong tells as much as one that is always right.
+/// Returns the area regardless of direction: a score that is always wrong is as informative as a score that
+/// is always right.
 pub(crate) fn telling(scores: &[f64], is_class: impl Fn(usize) -> bool) -> f64 {
     let area = auc(scores, is_class);
     area.max(1.0 - area)
 }
 
-/// The labels in another order: what an attack reaches with these it reaches by chance.
+/// Returns a permutation of the labels, to estimate the success of an attack by chance.
 pub(crate) fn shuffled(labels: &[usize], rng: &mut ChaCha8Rng) -> Vec<usize> {
     let mut labels = labels.to_vec();
     labels.shuffle(rng);
     labels
 }
 
-/// The share of the commonest label: what guessing reaches.
+/// Returns the share of the most frequent label: the accuracy of guessing.
 pub(crate) fn commonest(labels: &[usize]) -> f64 {
     let mut counts = vec![0usize; labels.iter().max().map_or(0, |most| most + 1)];
     labels.iter().for_each(|&label| counts[label] += 1);

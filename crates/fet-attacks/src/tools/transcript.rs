@@ -1,4 +1,4 @@
-//! What a primary receives for training rows over a whole run.
+//! Transcript: the blocks that a primary receives for training rows over a whole run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,46 +8,49 @@ use fet_core::message::{Block, Round};
 
 use super::ridge::solve;
 
-/// No more values of a row are kept than these: fewer phases of a run are told apart where blocks are large.
+/// Maximum number of values per row. Larger blocks are combined into fewer phases of a run.
 const MOST: usize = 1_024;
 
-/// Keeps what arrived for each row, as it is a linear part of what the attacker can compute: the sum over the releases of
-/// each phase of the run, and the attacked party's part, solved from all sums over different parties.
+/// Observer that collects the blocks of each row. It computes linear functions of the blocks: the mean over
+/// the releases of each phase of the run, and the attacked party's part, solved from all sums over different
+/// parties.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
-    /// The attacked party, from 0: its part where parts are seen, otherwise the sum of all.
+    /// Attacked party, from 0. The transcript has its part if parts are visible, otherwise the sum of all
+    /// parts.
     party: usize,
-    /// Whether the attacked run shows sums alone; a run that shows parts instead has them added.
+    /// True if the attacked run discloses only sums. The observer adds the parts of a run that discloses
+    /// parts.
     summed: bool,
-    /// In the order of their arrival.
+    /// Releases in the order of arrival.
     releases: Vec<Release>,
     width: usize,
 }
 
-/// A sum of blocks that arrived for a row.
+/// Sum of blocks that arrived for a row.
 #[derive(Debug)]
 struct Release {
     row: usize,
     round: Round,
-    /// The parties whose blocks are in the sum, from 0, ascending.
+    /// Parties whose blocks are in the sum, from 0, ascending.
     parties: Arc<[usize]>,
     sum: Vec<f32>,
 }
 
-/// What a primary saw of each row.
+/// Values that a primary saw of each row.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    /// The rows that it saw something of, ascending.
+    /// Rows with any release, ascending.
     pub(crate) rows: Vec<usize>,
-    /// One line for each of them: the mean block of each phase, zeros where the row did not come. Where the sums are over
-    /// different parties, the attacked party's part follows, which is one for the whole run.
+    /// Values of each row: the mean block of each phase, or zeros if the row did not occur in the phase. If
+    /// the sums are over different parties, the attacked party's part over the whole run follows.
     pub(crate) values: Matrix<f32>,
-    /// Whether the parties of the sums differ.
+    /// True if the sums are over different parties.
     pub(crate) differ: bool,
 }
 
 impl Transcript {
-    /// Trains a run, and keeps what arrives of `party`, from 1.
+    /// Trains a run and records the blocks of `party`, from 1.
     pub(crate) fn train(
         arena: &mut dyn Arena,
         party: usize,
@@ -55,7 +58,7 @@ impl Transcript {
         Self::of(arena, party, Run::default())
     }
 
-    /// The same for a run of the attack's choice.
+    /// Trains the given run and records the blocks of `party`, from 1.
     pub(crate) fn of(
         arena: &mut dyn Arena,
         party: usize,
@@ -71,8 +74,8 @@ impl Transcript {
         Ok((transcript.by_phase(), trained))
     }
 
-    /// The mean block of each row in each phase of the run, and the part of the attacked party in it where sums over different
-    /// parties tell more than their mean.
+    /// Computes the mean block of each row in each phase. If the sums are over different parties, also
+    /// computes the part of the attacked party.
     fn by_phase(self) -> Seen {
         let differ = self.releases.windows(2).any(|pair| pair[0].parties != pair[1].parties);
         let steps = self.releases.iter().map(|release| place(release.round)).max().unwrap_or(0) + 1;
@@ -105,7 +108,7 @@ impl Transcript {
         Seen { rows, values: Matrix::new(blocks * self.width, values), differ }
     }
 
-    /// The weighted sum of releases.
+    /// Returns the weighted sum of releases.
     fn combine(&self, releases: &[&Release], weights: &[f64]) -> Vec<f32> {
         let mut total = vec![0.0f64; self.width];
         for (release, weight) in releases.iter().zip(weights) {
@@ -115,10 +118,10 @@ impl Transcript {
     }
 }
 
-/// The weights by which sums over these parties add up to the part of `party`: the least-squares solution of least norm, exact
-/// where the sums determine the part.
+/// Returns the weights with which sums over these parties add up to the part of `party`. They are the
+/// least-squares solution of minimum norm, exact if the sums determine the part.
 fn solving(sets: &[&[usize]], party: usize) -> Vec<f64> {
-    /// Small beside the number of sums, large beside what 64-bit floats lose.
+    /// Small compared with the number of sums, large compared with the rounding error of 64-bit floats.
     const PENALTY: f64 = 1e-7;
     let mut all: Vec<usize> = sets.concat();
     all.sort_unstable();
@@ -139,7 +142,7 @@ fn solving(sets: &[&[usize]], party: usize) -> Vec<f64> {
     among.iter().map(|set| set.iter().map(|&party| solution[party]).sum()).collect()
 }
 
-/// Where in the run a training step stands; the single release of a frozen run is its first.
+/// Returns the step of a round. The single release of a frozen run is step 0.
 fn place(round: Round) -> u64 {
     if let Round::Train { step } = round { step } else { 0 }
 }
@@ -149,7 +152,7 @@ impl View for Transcript {
         if !matches!(round, Round::Train { .. } | Round::Once { .. }) {
             return;
         }
-        // A sum is seen whoever takes part; a part only if the party does.
+        // A sum is visible for any set of active parties; a part is visible only if the party is active.
         let (shown, parties): (_, Arc<[usize]>) = if self.summed {
             (parts, active.into())
         } else {
@@ -173,7 +176,7 @@ impl View for Transcript {
 mod tests {
     use super::*;
 
-    /// A party's block of a row: other numbers for each.
+    /// Returns a party's block of a row, different for each party and row.
     fn part(party: usize, row: usize) -> [f32; 2] {
         [(party * party + 1) as f32 * (row as f32 + 0.5), row as f32 - 3.0 * party as f32]
     }
@@ -207,7 +210,7 @@ mod tests {
         }
     }
 
-    /// Nothing separates two parties that are always there together.
+    /// Sums cannot separate two parties that are always active together.
     #[test]
     fn sums_over_the_same_parties_give_their_mean_alone() {
         let seen = transcript(0, &[&[0, 1], &[0, 1]]);

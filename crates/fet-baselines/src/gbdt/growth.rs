@@ -18,7 +18,7 @@ pub struct Growth {
     /// The number of trees; with several classes, of each class.
     #[schemars(range(min = PORTIONS))]
     pub trees: usize,
-    /// The learning rate (shrinkage): each tree's output is multiplied by it.
+    /// The learning rate (shrinkage), a factor on each tree's output.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub learning_rate: f64,
     /// The largest number of leaves of a tree.

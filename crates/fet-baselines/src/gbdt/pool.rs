@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pool {
-    /// The columns of the most similar one.
+    /// The columns of the most similar record.
     Nearest,
-    /// The mean of their columns.
+    /// The mean of the records' columns.
     Mean,
-    /// The mean of their columns, weighted by the exponential of their similarity.
+    /// The mean of the records' columns, weighted by the exponential of the similarity.
     Weighted,
     /// The largest and the mean similarity, standardised; a similarity is one minus a distance, for example.
     Similarity,

@@ -1,4 +1,4 @@
-//! `linked`: real tables of several organisations, which share a kind of key but no identifier.
+//! `linked`: real tables of several organisations with the same kind of key but without a common identifier.
 
 mod labels;
 mod table;
@@ -24,25 +24,25 @@ use crate::read::table::FileTable;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LinkedSettings {
-    /// What is predicted: a number, one of two classes or one of several.
+    /// Prediction task: a number, one of two classes or one of several.
     pub task: Task,
-    /// The name of the primary's column with the label.
+    /// Name of the primary's label column.
     pub label: String,
-    /// What the key columns of all parties hold.
+    /// Kind of values in the key columns of all parties.
     pub key_kind: LinkedKeys,
-    /// Whether the models see keys with mean 0 and standard deviation 1, instead of in their own unit. Linkers see them in
-    /// their own unit in any case.
+    /// True if the models see keys with mean 0 and standard deviation 1, false if they see keys in their own
+    /// unit. Linkers always see keys in their own unit.
     pub standardise_keys: bool,
-    /// The number of primary rows to use, drawn by seed; 0 for all.
+    /// Number of primary rows to use, drawn by seed; 0 for all.
     pub rows: usize,
-    /// The table of the primary, the party with the labels.
+    /// Table of the primary, the party with the labels.
     pub primary: TableSettings,
-    /// The tables of the secondaries, one for each.
+    /// Tables of the secondaries, one per secondary.
     #[schemars(extend("x-rule" = "at least one table"))]
     pub secondaries: Vec<TableSettings>,
 }
 
-/// What the key columns hold.
+/// Kind of values in the key columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkedKeys {
@@ -73,17 +73,17 @@ impl Recipe<dyn Dataset> for LinkedSettings {
         let others =
             self.secondaries.iter().enumerate().map(|(i, table)| (format!("secondaries[{i}]"), table));
         if let Some((field, value)) = self.primary.declares() {
-            let rule =
-                "must be left out: the primary scales by its training rows, and nothing of it is protected";
+            let rule = "must be left out: the primary scales by its training rows, and no mechanism protects its table";
             return Err(Violation::new(format!("primary.{field}"), rule, value));
         }
         if self.primary.keys.contains(&self.label) {
-            let rule = "must not be a key of the primary: the keys are what the other parties are asked by";
+            let rule =
+                "must not be a key of the primary: the primary links the other parties' records by its keys";
             return Err(Violation::new("label", rule, format!("{:?}", self.label)));
         }
         for (field, names) in [("drop", &self.primary.drop), ("clip", &self.primary.clip)] {
             if names.contains(&self.label) {
-                let rule = "must not name the label, which is no feature";
+                let rule = "must not name the label, because the label is not a feature";
                 return Err(Violation::new(format!("primary.{field}"), rule, format!("{:?}", self.label)));
             }
         }
@@ -91,7 +91,7 @@ impl Recipe<dyn Dataset> for LinkedSettings {
             let same = |other: &&TableSettings| {
                 TableSettings { name: table.name.clone(), ..(*other).clone() } == *table
             };
-            // Of parties elsewhere the primary names no file.
+            // The file is empty if the secondary runs on another machine.
             let other = self.secondaries[..at].iter().position(|other| same(&other));
             if let Some(other) = other.filter(|_| !table.file.is_empty()) {
                 let rule = format!("must not be the table of secondaries[{other}] again");
@@ -134,7 +134,7 @@ struct Linked {
     settings: LinkedSettings,
     folders: Folders,
     seed: u64,
-    /// Columns of the primary that are given back beside its features.
+    /// Metadata columns of the primary, returned with its features.
     aside: Vec<String>,
 }
 
@@ -172,7 +172,7 @@ impl Dataset for Linked {
 
     fn secondary(&self, index: usize) -> Result<PartyTable, DataError> {
         let Some(table) = self.settings.secondaries.get(index) else {
-            let problem = format!("must be {} tables or more; it is fewer", index + 1);
+            let problem = format!("must have at least {} tables", index + 1);
             return Err(DataError::new("`data.secondaries`", problem));
         };
         self.party(self.read(table, &format!("secondaries[{index}].file"), &[])?, table)
@@ -190,7 +190,7 @@ impl Dataset for Linked {
 }
 
 impl Linked {
-    /// The primary's table, and its column with the label, if it is there.
+    /// Returns the primary's table, and its label column if present.
     fn primary_and_label(&self) -> Result<(VerticalData, Option<Column>), DataError> {
         let settings = &self.settings;
         let file = &settings.primary.file;
@@ -199,7 +199,7 @@ impl Linked {
         for name in &self.aside {
             aside.push(table.column(name)?.clone());
         }
-        // Whether there is one is for what reads the labels to say.
+        // `labels` reports a missing column.
         let label = table.column(&settings.label).ok().cloned();
         let (labels, class_names) = labels(&mut table, &settings.label, settings.task)?;
         let classes = crate::read::classes(settings.task, &labels, |row| table.place(row, &settings.label))?;
@@ -222,7 +222,7 @@ impl Linked {
         let labels = chosen.iter().map(|&row| labels[row]).collect();
         let data = VerticalData {
             task: settings.task,
-            // A class that has a name may have no record.
+            // A named class can have no records.
             classes: classes.max(class_names.len()),
             primary,
             labels,
@@ -233,19 +233,19 @@ impl Linked {
         Ok((data, label))
     }
 
-    /// The settings of the primary, for a table that may have other columns beside keys and features.
+    /// Returns the primary's read options for a table that can have columns other than keys and features.
     fn of_new_records(&self, kinds: &BTreeMap<String, Kind>) -> Options {
         let settings = &self.settings.primary;
         let options = settings.options(self.settings.key_kind == LinkedKeys::Text, &[]);
         let columns: Vec<String> = settings.keys.iter().chain(kinds.keys()).cloned().collect();
         let mut kinds = kinds.clone();
-        // The form of dates is the owner's to say.
+        // The settings determine the format of dates.
         kinds.extend(options.kinds.into_iter().filter(|(name, _)| columns.contains(name)));
         let inferred = columns.iter().filter(|name| !settings.columns.contains_key(*name)).cloned().collect();
         Options { kinds, inferred, columns: Some(columns), drop: Vec::new(), ..options }
     }
 
-    /// A party's table, with the columns `kept` even where they are dropped.
+    /// Reads a party's table. Includes dropped columns that are listed in `kept`.
     fn read(&self, table: &TableSettings, setting: &str, kept: &[String]) -> Result<FileTable, DataError> {
         let texts = self.settings.key_kind == LinkedKeys::Text;
         FileTable::read(&self.folders, &table.file, setting, &table.options(texts, kept))
@@ -257,7 +257,9 @@ impl Linked {
             LinkedKeys::Text => Keys::Text(table.take_texts(&settings.keys)?),
         };
         if table.names().next().is_none() {
-            return Err(table.error("has no column left for features, keys, label and dropped columns apart"));
+            return Err(
+                table.error("has no feature column besides the keys, the label and the dropped columns")
+            );
         }
         let numbers = self.settings.key_kind == LinkedKeys::Numbers;
         let bounds = settings.bounds_of(&table, numbers)?;
@@ -266,15 +268,15 @@ impl Linked {
     }
 }
 
-/// Refuses a party with a column that is called as the label and could be it.
+/// Refuses a secondary with a column that has the name and possible values of the label.
 fn refuse_label(party: &PartyTable, file: &str, label: &Column) -> Result<(), DataError> {
     let Features::Columns(Columns { table, .. }) = &party.features else { return Ok(()) };
     match table.column(&label.name) {
         Ok(column) if may_be_the_same(label, column) => Err(DataError::new(
             file,
             format!(
-                "has the column `{}`, which is the primary's label and has its values here: leave it out there (`drop`), or rename \
-                 it if it is something else",
+                "has the column `{}`, which has the name and the values of the primary's label: leave it out (`drop`), or rename \
+                 it if it has another meaning",
                 label.name
             ),
         )),
@@ -282,7 +284,8 @@ fn refuse_label(party: &PartyTable, file: &str, label: &Column) -> Result<(), Da
     }
 }
 
-/// Whether a column could hold labels: numbers where these are numbers, else nothing but their values.
+/// Returns true if `column` could hold the labels: if both columns are numeric, or if every value of `column`
+/// is also a value of the label.
 fn may_be_the_same(label: &Column, column: &Column) -> bool {
     if let (Values::Number(_), Values::Number(_)) = (&label.values, &column.values) {
         return true;

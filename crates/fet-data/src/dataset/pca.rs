@@ -1,15 +1,15 @@
-//! The leading principal components of a table.
+//! Leading principal components of a table.
 //!
-//! The covariance is formed once, in double precision, on all cores; its leading eigenvectors come from
-//! subspace iteration with a few extra vectors. A full decomposition, as in `smartcore`, takes minutes on a few hundred
-//! columns of mnist, for components that are not used.
+//! The covariance is computed once in double precision on all cores. Subspace iteration with a few extra
+//! vectors finds its leading eigenvectors. A full decomposition, as in `smartcore`, takes minutes for a few
+//! hundred columns of mnist and computes unused components.
 
 use fet_core::data::Matrix;
 use fet_core::rng::{Purpose, stream};
 use rand::RngExt;
 use rayon::prelude::*;
 
-/// Projects every row of `table` onto the `count` leading components of its first `fit` rows; each result
+/// Projects every row of `table` onto the `count` leading components of its first `fit` rows. Each result
 /// column has mean 0 and standard deviation 1 over those rows. [rows, count]
 ///
 /// A component without variance becomes 0. `count` must not exceed the columns.
@@ -35,10 +35,10 @@ pub(crate) fn project(table: &Matrix<f32>, fit: usize, count: usize) -> Matrix<f
     Matrix::new(count, projected)
 }
 
-/// The covariance of the first `fit` rows, [columns, columns] row by row.
+/// Returns the covariance of the first `fit` rows, [columns, columns] row by row.
 fn covariance(table: &Matrix<f32>, fit: usize, mean: &[f64]) -> Vec<f64> {
     let columns = table.columns();
-    // Column by column, so that a product runs over consecutive numbers.
+    // Transposed, so that a product runs over consecutive numbers.
     let by_column: Vec<Vec<f64>> = (0..columns)
         .into_par_iter()
         .map(|c| (0..fit).map(|row| f64::from(table.row(row)[c]) - mean[c]).collect())
@@ -55,7 +55,7 @@ fn covariance(table: &Matrix<f32>, fit: usize, mean: &[f64]) -> Vec<f64> {
     full
 }
 
-/// The `count` leading eigenvectors of a symmetric matrix, by subspace iteration.
+/// Returns the `count` leading eigenvectors of a symmetric matrix, by subspace iteration.
 fn leading(matrix: &[f64], columns: usize, count: usize) -> Vec<Vec<f64>> {
     const SPARE: usize = 8;
     const ROUNDS: usize = 300;
@@ -81,7 +81,7 @@ fn leading(matrix: &[f64], columns: usize, count: usize) -> Vec<Vec<f64>> {
     basis
 }
 
-/// Gram-Schmidt, applied twice; a vector that vanishes becomes 0.
+/// Gram-Schmidt, applied twice. A vector that vanishes becomes 0.
 fn orthonormalise(basis: &mut [Vec<f64>]) {
     for index in 0..basis.len() {
         let (done, rest) = basis.split_at_mut(index);
@@ -105,7 +105,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Points on an ellipse of half axes 5 and 2, turned by 30 degrees, with a constant third column.
+    /// Points on an ellipse of half axes 5 and 2, rotated by 30 degrees, with a constant third column.
     #[test]
     fn an_ellipse_has_its_axes_as_components() {
         let (sin, cos) = 30f64.to_radians().sin_cos();

@@ -1,9 +1,10 @@
 //! `split`: one labelled table split by columns among many parties that link by noisy keys (paper, 7.1).
 //!
-//! Rows and columns are shuffled by seed, and the columns split into equal parts, or into parts whose sizes follow a
-//! Dirichlet draw. The true key of a row is the first part's leading principal components, fitted on the first 70 % of
-//! the shuffled rows, or a uniform draw that only identifies the row; every party sees it with independent noise. Each
-//! secondary's rows are shuffled independently: row numbers carry no information.
+//! Rows and columns are shuffled by seed. The columns are split into equal parts, or into parts with sizes
+//! from a Dirichlet draw. The true key of a row is the first part's leading principal components, fitted on
+//! the first 70 % of the shuffled rows, or a uniform draw that only identifies the row. Every party sees the
+//! key with independent noise. The rows of each secondary are shuffled independently, so that row numbers
+//! carry no information.
 
 mod names;
 mod parts;
@@ -27,47 +28,51 @@ use parts::cut;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SplitSettings {
-    /// The number of parties, including the primary.
+    /// Number of parties, including the primary.
     #[schemars(range(min = 2, max = 128))]
     pub parties: usize,
-    /// The number of dimensions of the key, or of words of a name. A principal key has at most the primary's columns.
+    /// Number of dimensions of the key, or of words of a name. A principal key has at most as many dimensions
+    /// as the primary has columns.
     #[schemars(range(min = 1))]
     pub key_dims: usize,
-    /// What the true key of a row is, before noise.
+    /// True key of a row, before noise.
     pub keys: TrueKey,
-    /// The standard deviation of each party's noise on its keys; for names, the share of letters with a typing error; 0 for
-    /// none. A principal key itself has the standard deviation 1 in each dimension.
+    /// Standard deviation of each party's noise on its keys; for names, the share of letters with a typing
+    /// error; 0 for no noise. A principal key has standard deviation 1 in each dimension.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub key_noise: f64,
-    /// The noise of each party by itself, the primary first, in the unit of `key_noise`; empty if that applies to all.
+    /// Noise of each party, the primary first, in the unit of `key_noise`; empty to use `key_noise` for all
+    /// parties.
     #[schemars(inner(range(min = 0, max = 1_000_000)), extend("x-rule" = "empty, or one value for each party"))]
     pub key_noises: Vec<f64>,
-    /// α of the Dirichlet draw of the parties' shares of the columns: the smaller, the more unequal; 0 for equal shares.
+    /// α of the Dirichlet draw of the parties' shares of the columns. Smaller values give more unequal
+    /// shares; 0 gives equal shares.
     #[schemars(range(min = 0))]
     pub imbalance: f64,
-    /// The number of rows to use, drawn by seed; 0 for all.
+    /// Number of rows to use, drawn by seed; 0 for all.
     pub rows: usize,
-    /// The seed of the partition of columns, the keys and their noise; left out, it is the run's seed.
+    /// Seed of the partition of columns, the keys and their noise. The default is the run's seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partition_seed: Option<u64>,
-    /// The range [low, high] of every value of the table, from public knowledge, such as that of a pixel: secondaries scale by
-    /// it; left out, each scales by its columns' means and deviations, which is refused beside a privacy mechanism.
+    /// Range [low, high] of every value of the table, from public knowledge, such as the range of a pixel.
+    /// Secondaries scale by this range. Without it, each secondary scales by the means and deviations of its
+    /// columns, which is refused with a privacy mechanism.
     #[schemars(extend("x-rule" = "a range [low, high]: finite, low below high"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounds: Option<[f64; 2]>,
-    /// The table whose columns are divided among the parties.
+    /// Table whose columns are divided among the parties.
     pub source: Slot<dyn Source>,
 }
 
-/// The true keys of rows, before noise.
+/// True keys of rows, before noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TrueKey {
-    /// Principal components of the primary's own columns, each with mean 0 and standard deviation 1.
+    /// Principal components of the primary's columns, each with mean 0 and standard deviation 1.
     Principal,
-    /// Uniform in [-1, 1]: without noise, links are exact.
+    /// Uniform in [-1, 1]. Without noise, links are exact.
     Uniform,
-    /// `key_dims` words of random letters; noise is the share of letters with a typing error.
+    /// `key_dims` words of random letters. Noise is the share of letters with a typing error.
     Names,
 }
 
@@ -138,7 +143,7 @@ impl Dataset for Split {
         let SplitSettings { parties, key_dims, rows, imbalance, .. } = self.settings;
         if let Some(column) = self.aside.first() {
             let problem = format!(
-                "column `{column}` is not there: a table that is cut among parties has no names of columns"
+                "column `{column}` does not exist: a table that is split among parties has no column names"
             );
             return Err(DataError::new("`data.kind` \"split\"", problem));
         }
@@ -222,7 +227,7 @@ impl Dataset for Split {
 }
 
 impl Split {
-    /// The table of a party; a secondary's rows are shuffled.
+    /// Returns the table of a party. The rows of a secondary are shuffled.
     fn table(&self, party: usize, keys: Keys, features: Matrix<f32>) -> PartyTable {
         if party == 0 {
             return PartyTable { name: "primary".to_string(), keys, features: features.into(), bounds: None };

@@ -1,4 +1,4 @@
-//! Tables of files as datasets take them: found in the folders of data, read by [`fet_tables`], and taken apart.
+//! Tables for datasets: found in the data folders, read by [`fet_tables`], and split into columns.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use fet_tables::{Column, Kind, Options, Table, TableError, Values};
 
 use super::locate;
 
-/// The largest number of a key or a feature: its square is a number too, in 64 bits, and it is one in 32.
+/// Largest number of a key or a feature: it must be finite in 32 bits, and its square in 64 bits.
 const LARGEST: f64 = 1e38;
 
-/// A table and the file that it is from.
+/// Table with the name of its file.
 #[derive(Debug)]
 pub(crate) struct FileTable {
     file: String,
@@ -19,7 +19,7 @@ pub(crate) struct FileTable {
 }
 
 impl FileTable {
-    /// Reads `file` out of one of `folders`; `setting` is where the experiment names it.
+    /// Reads `file` from one of `folders`. `setting` is the name of the setting that names the file.
     pub(crate) fn read(
         folders: &Folders,
         file: &str,
@@ -31,40 +31,40 @@ impl FileTable {
         Ok(Self { file: path.display().to_string(), table })
     }
 
-    /// Reads a file that is in memory.
+    /// Parses a file in memory.
     fn parse(stored: &Stored, options: &Options) -> Result<Self, DataError> {
         let table = fet_tables::read_bytes(&stored.bytes, &stored.path, options).map_err(unusable)?;
         Ok(Self { file: stored.path.display().to_string(), table })
     }
 
-    /// A table that was read elsewhere.
+    /// Wraps a table that another module has read.
     pub(crate) fn of(file: &str, table: Table) -> Self {
         Self { file: file.to_string(), table }
     }
 
-    /// The number of records.
+    /// Returns the number of records.
     pub(crate) fn rows(&self) -> usize {
         self.table.rows
     }
 
-    /// The names of the columns that are left.
+    /// Returns the names of the remaining columns.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.table.columns.iter().map(|column| column.name.as_str())
     }
 
-    /// A column, which stays.
+    /// Returns a column without removing it.
     pub(crate) fn column(&self, name: &str) -> Result<&Column, DataError> {
         self.table.column(name).map_err(|error| self.refuse(error))
     }
 
-    /// Takes a column out of the table.
+    /// Removes and returns a column.
     pub(crate) fn take(&mut self, name: &str) -> Result<Column, DataError> {
         self.column(name)?;
         let at = self.table.columns.iter().position(|column| column.name == name);
         Ok(self.table.columns.remove(at.expect("it was found")))
     }
 
-    /// Takes columns of numbers out of the table, none of which is missing anywhere: [rows, names].
+    /// Removes number columns from the table and refuses missing cells. [rows, names]
     pub(crate) fn take_numbers(&mut self, names: &[String]) -> Result<Matrix<f64>, DataError> {
         let columns = names.iter().map(|name| self.numbers(name)).collect::<Result<Vec<_>, _>>()?;
         let rows = self.table.rows;
@@ -73,13 +73,13 @@ impl FileTable {
         Ok(Matrix::new(names.len(), values))
     }
 
-    /// Takes columns of text out of the table; a missing text is empty.
+    /// Removes text columns from the table. A missing text becomes an empty text.
     pub(crate) fn take_texts(&mut self, names: &[String]) -> Result<TextTable, DataError> {
         let columns = names.iter().map(|name| self.take(name)).collect::<Result<Vec<_>, _>>()?;
         Ok(texts(&columns, self.table.rows))
     }
 
-    /// Takes columns out of the table, each cell as text; a missing one is empty.
+    /// Removes columns from the table, each cell as text. A missing cell becomes an empty text.
     fn take_cells(&mut self, names: &[String]) -> Result<TextTable, DataError> {
         let columns = names
             .iter()
@@ -92,17 +92,17 @@ impl FileTable {
         ))
     }
 
-    /// What is left.
+    /// Returns the remaining columns.
     pub(crate) fn into_rest(self) -> Table {
         self.table
     }
 
-    /// Where a cell is, for a message.
+    /// Returns the place of a cell for a message.
     pub(crate) fn place(&self, row: usize, column: &str) -> String {
         format!("{} row {row} (from 0) column `{column}`", self.file)
     }
 
-    /// An error of this file.
+    /// Returns an error about this file.
     pub(crate) fn error(&self, problem: impl Into<String>) -> DataError {
         DataError::new(&self.file, problem.into())
     }
@@ -132,7 +132,7 @@ impl FileTable {
     }
 }
 
-/// The error of a reader as that of data: the same words.
+/// Converts a reader's error to a data error with the same text.
 pub(crate) fn unusable(error: TableError) -> DataError {
     let text = error.to_string();
     match text.split_once(": ") {
@@ -141,7 +141,7 @@ pub(crate) fn unusable(error: TableError) -> DataError {
     }
 }
 
-/// Columns of text side by side.
+/// Joins text columns to a table.
 fn texts(columns: &[Column], rows: usize) -> TextTable {
     fn cell(column: &Column, row: usize) -> &str {
         match &column.values {
@@ -156,13 +156,13 @@ fn texts(columns: &[Column], rows: usize) -> TextTable {
     )
 }
 
-/// How columns are read as texts, and no others.
+/// Options that read only the named columns, as texts.
 fn as_texts(columns: &[String]) -> Options {
     let kinds = columns.iter().map(|name| (name.clone(), Kind::Text)).collect();
     Options { kinds, columns: Some(columns.to_vec()), ..Options::default() }
 }
 
-/// How columns are read as keys that are compared for equality, and no others.
+/// Options that read only the named columns, as keys that are compared for equality.
 fn identifiers(columns: &[String]) -> Options {
     Options {
         columns: Some(columns.to_vec()),
@@ -173,7 +173,7 @@ fn identifiers(columns: &[String]) -> Options {
     }
 }
 
-/// A table's file as it was at one time: what is read of it fits together, whatever becomes of the file.
+/// Contents of a table's file at one time. Repeated reads are consistent even if the file changes.
 #[derive(Debug)]
 pub struct Stored {
     path: PathBuf,
@@ -181,7 +181,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// The file's bytes.
+    /// Reads the bytes of a file.
     pub fn read(path: &Path) -> Result<Self, DataError> {
         let path = locate(&Folders::default(), &path.display().to_string(), "file")?;
         let unreadable =
@@ -190,8 +190,9 @@ impl Stored {
         Ok(Self { path, bytes })
     }
 
-    /// The named columns as texts, row by row, without the spaces around the cells; numbers of a column that is nothing but numbers without
-    /// leading zeros in one spelling, unless `as_text` says otherwise of the column.
+    /// Returns the named columns as texts, row by row, without the spaces around the cells. In a column of
+    /// only numbers without leading zeros, equal numbers get one spelling, unless `as_text` is true for the
+    /// column.
     pub fn cells(&self, columns: &[String], as_text: &[bool]) -> Result<TextTable, DataError> {
         let read = |as_text: &[bool]| {
             let texts = columns.iter().zip(as_text).filter(|(_, as_text)| **as_text);
@@ -199,7 +200,8 @@ impl Stored {
             FileTable::parse(self, &Options { kinds, ..identifiers(columns) })
         };
         let table = read(as_text)?;
-        // A file that stores numbers may hold whole ones that 64 bits do not tell apart: their digits do.
+        // Large whole numbers can be equal in 64-bit floats although their digits differ, so that such
+        // columns are read as text.
         let is_long = |name: &String| {
             table.column(name).is_ok_and(|column| {
                 matches!(&column.values, Values::Number(values) if values.iter().any(|value| value.abs() >= APART))
@@ -211,22 +213,23 @@ impl Stored {
         table.take_cells(columns)
     }
 
-    /// As [`read_verbatim`].
+    /// Returns the named columns as [`read_verbatim`] does.
     pub fn verbatim(&self, columns: &[String]) -> Result<Vec<String>, DataError> {
         cells(FileTable::parse(self, &verbatim(columns))?, columns)
     }
 }
 
-/// The named columns of a table as keys; other columns are not read. Numbers if `kind` requires them; if it allows
-/// either, numbers if every cell is one without a leading zero and no whole number is too long to be told from its neighbours ([`APART`]), else texts.
+/// Reads only the named columns of a table, as keys. The keys are numbers if `kind` requires numbers. If
+/// `kind` allows both, the keys are numbers if every cell is a number without a leading zero, and every whole
+/// number is small enough to be exact ([`APART`]). Otherwise the keys are texts.
 ///
-/// With them come the reader's notes on these columns.
+/// The function also returns the reader's notes on these columns.
 pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<(Keys, Vec<String>), DataError> {
     let file = path.display().to_string();
     keys(&|options| FileTable::read(&Folders::default(), &file, "file", options), columns, kind)
 }
 
-/// The notes on columns, with the file.
+/// Returns the notes on columns, prefixed with the file.
 fn notes(table: &FileTable) -> Vec<String> {
     let notes = table.table.notes.iter().filter(|note| note.starts_with("column `"));
     notes.map(|note| format!("{} {note}", table.file)).collect()
@@ -273,12 +276,12 @@ fn keys(
     }
 }
 
-/// The cells of the named columns, row by row, without the spaces around them; a missing one is empty.
+/// Reads the cells of the named columns, row by row, without the spaces around them. A missing cell is empty.
 pub fn read_texts(path: &Path, columns: &[String]) -> Result<Vec<String>, DataError> {
     read_cells(path, columns, &as_texts(columns))
 }
 
-/// The cells of the named columns as they stand, row by row, with the spaces around them.
+/// Reads the cells of the named columns unchanged, row by row, with the spaces around them.
 pub fn read_verbatim(path: &Path, columns: &[String]) -> Result<Vec<String>, DataError> {
     read_cells(path, columns, &verbatim(columns))
 }
@@ -296,7 +299,7 @@ fn cells(mut table: FileTable, columns: &[String]) -> Result<Vec<String>, DataEr
     Ok(table.take_texts(columns)?.cells().into_iter().map(String::from).collect())
 }
 
-/// The names of the columns of a table.
+/// Reads the names of the columns of a table.
 pub fn read_names(path: &Path) -> Result<Vec<String>, DataError> {
     let table =
         FileTable::read(&Folders::default(), &path.display().to_string(), "file", &Options::default())?;
@@ -329,12 +332,12 @@ mod tests {
         assert_eq!(numbers.numbers().expect("numbers").values(), [0.5, 1.0, 7.0, 2.0]);
         assert!(keys(table, &["x"], KeyKind::Either).expect("either").numbers().is_some());
         assert!(keys(table, &["x", "name"], KeyKind::Either).expect("either").text().is_some());
-        // 2^53 and 2^53 + 1 are one number in 64 bits.
+        // 2^53 and 2^53 + 1 are the same number in a 64-bit float.
         let whole = |text: &str| keys(text.as_bytes(), &["x"], KeyKind::Either).expect("either");
         assert!(whole("x\n9007199254740991\n-9007199254740991\n").numbers().is_some());
         let long = whole("x\n1\n9007199254740993\n");
         assert_eq!(long.text().expect("texts").cells(), ["1", "9007199254740993"]);
-        // A leading zero belongs to an identifier, and identifiers that are mostly digits are texts.
+        // Cells with a leading zero are identifiers, and identifiers with mostly digits are texts.
         let codes = whole("x\n0123\n123\n");
         assert_eq!(codes.text().expect("texts").cells(), ["0123", "123"]);
         let mostly = format!("x\n{}12X\nNA\n", "7\n".repeat(50));

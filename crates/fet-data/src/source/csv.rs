@@ -14,13 +14,13 @@ use fet_tables::Options;
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CsvSettings {
-    /// The CSV file; may end in `.gz`. It is looked for beside the experiment, then in the data folder.
+    /// CSV file; may end in `.gz`. The program searches the experiment's folder, then the data folder.
     pub file: String,
-    /// The name of the column with the label.
+    /// Name of the label column.
     pub label: String,
-    /// The names of columns to leave out; empty to use all.
+    /// Names of columns to leave out; empty to use all.
     pub drop: Vec<String>,
-    /// What is predicted: a number, one of two classes or one of several.
+    /// Prediction task: a number, one of two classes or one of several.
     pub task: Task,
 }
 
@@ -53,7 +53,7 @@ impl Source for Csv {
         let classes = classes(*task, &labels, |row| table.place(row, label))?;
         let names: Vec<String> = table.names().map(String::from).collect();
         if names.is_empty() {
-            return Err(table.error("has no column left for features, label and dropped columns apart"));
+            return Err(table.error("has no feature column besides the label and the dropped columns"));
         }
         let features = table.take_numbers(&names)?;
         let features = Matrix::new(names.len(), features.values().iter().map(|&x| x as f32).collect());

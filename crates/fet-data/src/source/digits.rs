@@ -1,12 +1,12 @@
-//! `digits`: 1,797 real handwritten digits of 8 × 8 pixels (UCI, Alpaydin & Kaynak), included in the
-//! crate `smartcore`. The data of the quickstart: no file is needed.
+//! `digits`: 1,797 real handwritten digits of 8 × 8 pixels (UCI, Alpaydin & Kaynak), included in the crate
+//! `smartcore`. The quickstart uses this table because it needs no file.
 
 use fet_core::data::{DataError, DatasetContext, Labelled, Matrix, Source, Task};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of `digits`: there are none.
+/// Settings of `digits`, which has none.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DigitsSettings {}
@@ -44,7 +44,7 @@ impl Source for Digits {
 mod tests {
     use super::*;
 
-    /// The figures in the data set's description (scikit-learn's copy).
+    /// Compares with the figures in the description of the data set (scikit-learn's copy).
     #[test]
     fn the_digits_are_the_digits() {
         let data = Digits.read().expect("embedded");

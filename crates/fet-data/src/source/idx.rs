@@ -13,11 +13,11 @@ use crate::read::{bytes, classes};
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct IdxSettings {
-    /// The files of images, in the format of MNIST, read one after another; may end in `.gz`. A file is looked for beside
-    /// the experiment, then in the data folder.
+    /// Image files in the format of MNIST, read one after another; names may end in `.gz`. The program
+    /// searches the experiment's folder, then the data folder.
     #[schemars(extend("x-rule" = "at least one file"))]
     pub images: Vec<String>,
-    /// The files of the images' labels, in the same order.
+    /// Label files of the images, in the same order.
     #[schemars(extend("x-rule" = "as many files as `images`"))]
     pub labels: Vec<String>,
 }
@@ -65,7 +65,7 @@ impl Source for Idx {
             }
             let size = shape[1] * shape[2];
             if columns != 0 && columns != size {
-                let problem = format!("has images of {size} pixels; the file before it has {columns}");
+                let problem = format!("has images of {size} pixels; the previous file has {columns}");
                 return Err(DataError::new(path.display(), problem));
             }
             columns = size;
@@ -77,7 +77,7 @@ impl Source for Idx {
     }
 }
 
-/// An idx file of unsigned bytes with `dimensions` dimensions: its path, shape and values.
+/// Reads an idx file of unsigned bytes with `dimensions` dimensions. Returns its path, shape and values.
 fn read(
     folders: &Folders,
     file: &str,
@@ -91,7 +91,7 @@ fn read(
     if !bytes.starts_with(&magic) {
         let found = &bytes[..bytes.len().min(4)];
         return Err(bad(format!(
-            "is no idx file of {dimensions} dimensions: it begins with {found:?}, not {magic:?}"
+            "is not an idx file of {dimensions} dimensions: it begins with {found:?}, not {magic:?}"
         )));
     }
     if bytes.len() < header {
@@ -101,7 +101,7 @@ fn read(
     let shape: Vec<usize> = sizes.iter().map(|size| u32::from_be_bytes(*size) as usize).collect();
     let expected = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
     if expected != Some(bytes.len() - header) {
-        return Err(bad(format!("its header promises {shape:?} values; {} are there", bytes.len() - header)));
+        return Err(bad(format!("its header announces {shape:?} values; it has {}", bytes.len() - header)));
     }
     Ok((path, shape, bytes[header..].to_vec()))
 }
@@ -140,11 +140,11 @@ mod tests {
             let error = source(images, labels).expect_err("refused").to_string();
             assert!(error.contains(part), "{part} in {error}");
         };
-        check(&good[..good.len() - 1], &file(&[2], &[0, 1]), "promises [2, 1, 2] values; 3 are there");
-        check(b"PK\x03\x04", &file(&[2], &[0, 1]), "no idx file of 3 dimensions");
-        check(b"", &file(&[2], &[0, 1]), "no idx file");
+        check(&good[..good.len() - 1], &file(&[2], &[0, 1]), "announces [2, 1, 2] values; it has 3");
+        check(b"PK\x03\x04", &file(&[2], &[0, 1]), "not an idx file of 3 dimensions");
+        check(b"", &file(&[2], &[0, 1]), "not an idx file");
         check(&good[..7], &file(&[2], &[0, 1]), "is cut off: it has 7 bytes; its header alone has 16");
         check(&good, &file(&[3], &[0, 1, 2]), "has 3 labels");
-        check(&good, &good, "no idx file of 1 dimensions");
+        check(&good, &good, "not an idx file of 1 dimensions");
     }
 }

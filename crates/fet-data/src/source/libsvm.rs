@@ -1,6 +1,7 @@
-//! `libsvm`: a labelled table of sparse rows, `label index:value ...`, in the format of the LIBSVM collection.
+//! `libsvm`: a labelled table of sparse rows, `label index:value ...`, in the format of the LIBSVM
+//! collection.
 //!
-//! Rows are stored densely: meant for tables like gisette, which are in fact dense.
+//! Rows are stored densely, for tables like gisette, which are in fact dense.
 
 use std::path::Path;
 
@@ -16,12 +17,13 @@ use crate::read::{bytes, classes};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LibsvmSettings {
-    /// The file in the format of LIBSVM; may end in `.gz`. It is looked for beside the experiment, then in the data folder.
+    /// File in the format of LIBSVM; may end in `.gz`. The program searches the experiment's folder, then the
+    /// data folder.
     pub file: String,
-    /// The number of feature columns; 0 for the largest index in the file.
+    /// Number of feature columns; 0 for the largest index in the file.
     pub columns: usize,
-    /// What is predicted: a number, one of two classes or one of several. Labels of -1 and +1 become 0 and 1 for a binary
-    /// task.
+    /// Prediction task: a number, one of two classes or one of several. For a binary task, the labels -1 and
+    /// +1 become 0 and 1.
     pub task: Task,
 }
 
@@ -62,7 +64,7 @@ impl Source for Libsvm {
 fn parse(path: &Path, text: &str, settings: &LibsvmSettings) -> Result<Labelled, DataError> {
     let place = |line: usize| format!("{} line {}", path.display(), line + 1);
     let (mut labels, mut rows, mut widest) = (Vec::new(), Vec::new(), 0);
-    // Both stand for the class that is not 1, but not in the same file.
+    // Either 0 or -1 denotes the first class, but a file must not mix the two.
     let (mut zero, mut minus) = (false, false);
     for (line, row) in text.lines().enumerate().filter(|(_, row)| !row.trim().is_empty()) {
         let mut words = row.split_ascii_whitespace();

@@ -1,10 +1,10 @@
-//! `probes`: two classes of another table, made wide, as gisette was made of handwritten digits (Guyon, Gunn, Ben-Hur, Dror 2004,
-//! "Result analysis of the NIPS 2003 feature selection challenge").
+//! `probes`: two classes of another table with many added columns, as gisette was made from handwritten
+//! digits (Guyon, Gunn, Ben-Hur, Dror 2004, "Result analysis of the NIPS 2003 feature selection challenge").
 //!
-//! Some of the other table's columns are kept, products of pairs of them are added, and then probes: columns that have the values of
-//! one of these in another order of the rows, so that they tell nothing. What each column is follows from a seed of its own, not from
-//! that of a run: all runs have the same table. Gisette itself keeps pixels of the top middle of the images; here the kept columns are
-//! drawn from all that are not constant.
+//! The table keeps some columns of the other table and adds products of pairs of them. It also adds probes:
+//! copies of these columns with permuted rows, which carry no information. A separate seed determines the
+//! columns, so that all runs have the same table. Gisette keeps pixels of the top middle of the images; this
+//! source draws the kept columns from all columns that are not constant.
 
 use std::collections::HashSet;
 
@@ -21,31 +21,31 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProbesSettings {
-    /// The other table; its settings stand beside its kind.
+    /// Settings and kind of the other table.
     #[schemars(schema_with = "inner")]
     pub inner: Slot<dyn Source>,
-    /// The two classes: the first becomes 0, the second 1.
+    /// Two classes of the other table: the first becomes 0, the second 1.
     pub classes: [u32; 2],
-    /// The number of rows, half of each class, drawn by seed; 0 for all.
+    /// Number of rows, half of each class, drawn by seed; 0 for all.
     #[schemars(extend("x-rule" = "0, or an even number"))]
     pub rows: usize,
-    /// The number of columns in all.
+    /// Total number of columns.
     #[schemars(range(min = 2))]
     pub columns: usize,
-    /// The share of the other table's columns that are kept, of those that are not constant.
+    /// Share of the other table's non-constant columns to keep.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub kept: f64,
-    /// The share of the columns that are probes.
+    /// Share of the columns that are probes.
     #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub probes: f64,
-    /// The seed of all choices.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
 const KIND: &str = "probes";
 
 fn inner(_: &mut SchemaGenerator) -> Schema {
-    schema_of_inner::<dyn Source>("The other table; its settings stand beside its kind.", |kind| kind != KIND)
+    schema_of_inner::<dyn Source>("Settings and kind of the other table.", |kind| kind != KIND)
 }
 
 impl Default for ProbesSettings {
@@ -98,12 +98,12 @@ struct Probes {
     inner: Box<dyn Source>,
 }
 
-/// What a column is made of.
+/// Construction of an informative column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Made {
     /// A column of the other table.
     Kept(usize),
-    /// The product of two.
+    /// The product of two columns.
     Product(usize, usize),
 }
 
@@ -180,7 +180,7 @@ impl Source for Probes {
 }
 
 impl Probes {
-    /// The columns that tell something: kept ones first, then products.
+    /// Returns the informative columns: kept columns first, then products.
     fn made(
         &self,
         features: &Matrix<f32>,
@@ -200,7 +200,7 @@ impl Probes {
         let pairs = usable.len() * usable.len().saturating_sub(1) / 2;
         let short = |found: usize| {
             let problem = format!(
-                "must leave enough columns: {real} are to be kept ones and products of two, but {} are kept, and {found} can be had",
+                "must leave enough columns: {real} kept columns and products are needed, but {} kept columns give only {found}",
                 usable.len()
             );
             DataError::new("`data.source.kept`", problem)
@@ -241,7 +241,7 @@ mod tests {
         (0..data.features.rows()).map(|row| data.features.row(row)[column]).collect()
     }
 
-    /// The digits 4 and 9 are 181 and 180.
+    /// The digits have 181 rows of class 4 and 180 of class 9.
     #[test]
     fn a_wide_table_has_both_classes_and_is_the_same_for_every_run() {
         let data = read(|_| {}).expect("right");
@@ -278,7 +278,8 @@ mod tests {
                     let mean = values.iter().sum::<f32>() / 200.0;
                     (values.iter().map(|value| (value - mean).powi(2)).sum::<f32>() / 200.0).sqrt()
                 };
-                // The means of 100 rows each deviate by spread * sqrt(2 / 100) where the column tells nothing.
+                // For an uninformative column, the means of 100 rows each differ by about spread * sqrt(2 /
+                // 100).
                 (mean(0.0) - mean(1.0)).abs() / (spread * 0.02f32.sqrt())
             };
             let mut seen = HashSet::new();
@@ -286,11 +287,11 @@ mod tests {
             (all.iter().filter(|values| tells(values) > 4.0).count(), repeated)
         };
         let (telling, repeated) = share(0.0);
-        assert!(telling > 100, "{telling} of 300 columns tell the classes apart");
+        assert!(telling > 100, "{telling} of 300 columns separate the classes");
         assert!(repeated < 30, "{repeated}");
-        // Of 285 probes one is beyond four deviations with a probability of 0.02.
+        // With probability 0.02, one of 285 probes is beyond four deviations.
         let (telling, repeated) = share(0.95);
-        assert!(telling <= 17, "{telling} columns tell, though only 15 are no probes");
+        assert!(telling <= 17, "{telling} informative columns, but only 15 are not probes");
         assert!(repeated >= 270, "{repeated}");
     }
 

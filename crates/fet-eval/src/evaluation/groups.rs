@@ -1,4 +1,4 @@
-//! The scores of groups of rows.
+//! Scores by group of rows.
 
 use std::collections::BTreeMap;
 
@@ -8,43 +8,43 @@ use crate::nullable;
 use crate::predictions::Predictions;
 use crate::scores::Scores;
 
-/// So many of the largest groups have scores of their own.
+/// Maximum number of groups with separate scores.
 pub const LARGEST: usize = 30;
 
-/// The scores of the rows of each value of a column.
+/// Scores of the rows of each value of a column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Groups {
-    /// The column.
+    /// Name of the column.
     pub column: String,
-    /// The [`LARGEST`] groups at most, the largest first, equal ones by name.
+    /// At most [`LARGEST`] groups, the largest first, equal sizes by name.
     pub groups: Vec<Group>,
-    /// All other groups together; nothing if there are none.
+    /// All other groups together. `None` if there are no others.
     #[serde(deserialize_with = "nullable::given")]
     pub others: Option<Others>,
 }
 
-/// The rows of a value.
+/// Rows with one value of the column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
-    /// The value.
+    /// Value of the column.
     pub name: String,
-    /// How many rows have it.
+    /// Number of rows.
     pub rows: usize,
-    /// Every metric on them.
+    /// Every metric of these rows.
     pub scores: Scores,
 }
 
-/// The rows of all groups that are not told apart.
+/// Combined rows of all groups without separate scores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Others {
-    /// How many groups they are.
+    /// Number of groups.
     pub groups: usize,
-    /// How many rows these have.
+    /// Number of rows.
     pub rows: usize,
-    /// Every metric on them together.
+    /// Every metric of these rows together.
     pub scores: Scores,
 }
 
@@ -55,7 +55,7 @@ impl Groups {
         for (row, name) in names.iter().enumerate() {
             by_name.entry(name).or_default().push(row);
         }
-        // The sort is stable: groups of one size stay in the order of their names.
+        // The sort is stable: groups of equal size stay in the order of their names.
         let mut all: Vec<(&str, Vec<usize>)> = by_name.into_iter().collect();
         all.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
         let rest = all.split_off(LARGEST.min(all.len()));
@@ -74,7 +74,7 @@ impl Groups {
     }
 }
 
-/// The scores of some of the rows: the others weigh nothing.
+/// Computes the scores of `members`; the other rows have weight 0.
 fn scores_of(rows: &Predictions<'_>, members: &[usize]) -> Scores {
     let mut weights = vec![0.0; rows.rows()];
     members.iter().for_each(|row| weights[*row] = rows.weight(*row));

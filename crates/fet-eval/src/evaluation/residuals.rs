@@ -1,4 +1,4 @@
-//! The errors of a regression: how large and to which side.
+//! Residuals of a regression.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,43 +7,45 @@ use crate::predictions::Predictions;
 
 /// The number of bins.
 const BINS: usize = 30;
-/// Outside of these quantiles rows are only counted, so that single ones do not decide the width of the bins.
+/// Quantiles at the ends of the histogram. Rows beyond them are only counted, so that single rows do not
+/// determine the width of the bins.
 const ENDS: [f64; 2] = [0.005, 0.995];
-/// The quantiles that are told.
+/// Reported quantiles.
 const SHARES: [f64; 7] = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99];
 
-/// How p − y, predicted minus true, is distributed. Quantiles are linear interpolations, as numpy's; weights of rows do not
-/// move them, and count in bins.
+/// Distribution of the residual p − y, predicted minus true. Quantiles are linear interpolations, as in
+/// numpy. Weights of rows count in bins but not in quantiles.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Residuals {
-    /// Where the first bin begins: the 0.5 % quantile.
+    /// Lower edge of the first bin: the 0.5 % quantile.
     pub lower: f64,
-    /// Where the last bin ends: the 99.5 % quantile.
+    /// Upper edge of the last bin: the 99.5 % quantile.
     pub upper: f64,
-    /// The weight of the rows of each bin, without weights their number. There are 30 of the same width, each with its lower
-    /// edge, the last also with its upper edge; or one, if both ends are the same.
+    /// Total weight of the rows of each bin, or their number if the rows have no weights. The 30 bins have
+    /// equal width and include their lower edge; the last bin includes its upper edge. If both ends are
+    /// equal, there is one bin.
     pub counts: Vec<f64>,
-    /// The weight of the rows below the first bin.
+    /// Weight of the rows below the first bin.
     pub below: f64,
-    /// The weight of the rows above the last bin.
+    /// Weight of the rows above the last bin.
     pub above: f64,
-    /// The quantiles 1, 5, 25, 50, 75, 95 and 99 %.
+    /// Quantiles 1, 5, 25, 50, 75, 95 and 99 %.
     pub quantiles: Vec<Quantile>,
 }
 
-/// A quantile.
+/// Quantile of the residuals.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quantile {
-    /// The share of rows that is not above the value, from 0 to 1.
+    /// Share of rows at or below the value, from 0 to 1.
     pub share: f64,
-    /// The value.
+    /// Residual at this quantile.
     pub value: f64,
 }
 
 impl Residuals {
-    /// The residuals of a regression; nothing if one exceeds the range of numbers.
+    /// Returns the residuals of a regression, or `None` if a residual exceeds the range of `f64`.
     pub(super) fn of(rows: &Predictions<'_>) -> Option<Self> {
         let residuals: Vec<(f64, f64)> =
             rows.counted().map(|row| (rows.predicted(row) - rows.truth(row), rows.weight(row))).collect();
@@ -62,7 +64,7 @@ impl Residuals {
                 above += weight;
             } else {
                 let place = (residual - lower) / (upper - lower) * bins as f64;
-                // One bin has no width: 0/0 is NaN, and as an index 0.
+                // A single bin has width 0: 0/0 is NaN, and NaN as an index is 0.
                 counts[(place as usize).min(bins - 1)] += weight;
             }
         }

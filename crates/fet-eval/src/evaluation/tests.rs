@@ -1,4 +1,4 @@
-//! Small cases by hand.
+//! Small cases computed by hand.
 
 use rand_chacha::rand_core::SeedableRng;
 
@@ -18,7 +18,7 @@ fn evaluation(
 
 #[test]
 fn classes_have_a_matrix_and_a_curve() {
-    // Taken for 1 from 0.5 on: rows 1 and 3 are wrong.
+    // The predicted class is 1 from 0.5: rows 1 and 3 are wrong.
     let (truth, output) = ([0.0, 0.0, 1.0, 1.0], [0.1, 0.52, 0.9, 0.48]);
     let validation = Predictions::new(Task::Binary, &[1.0], &[0.9]).expect("right");
     let test = Predictions::new(Task::Binary, &truth, &output).expect("right");
@@ -47,7 +47,7 @@ fn classes_have_a_matrix_and_a_curve() {
 #[test]
 fn of_several_classes_the_curve_is_that_of_the_predicted_one() {
     let three = Task::Multiclass { classes: 3 };
-    // Class 2 with 0.7 and right; class 0 with 0.6 and wrong.
+    // Class 2 with 0.7, correct; class 0 with 0.6, wrong.
     let found = evaluation(Metric::Accuracy, three, &[2.0, 1.0], &[0.1, 0.2, 0.7, 0.6, 0.2, 0.2], None);
     let curve: Vec<(f64, f64)> = found.calibration.iter().map(|bin| (bin.predicted, bin.observed)).collect();
     assert_eq!(curve, [(0.6, 0.0), (0.7, 1.0)]);
@@ -72,7 +72,7 @@ fn residuals_are_counted_between_their_quantiles() {
     let residuals = found.residuals.expect("finite");
     assert_eq!((residuals.lower, residuals.upper), (1.0, 199.0));
     assert_eq!((residuals.below, residuals.above, residuals.counts.len()), (1.0, 1.0, 30));
-    // 1 to 7, then 8 to 14; the last from 1 + 29 · 6.6 = 192.4 on: 193 to 199.
+    // 1 to 7, then 8 to 14; the last bin starts at 1 + 29 · 6.6 = 192.4: 193 to 199.
     assert_eq!((residuals.counts[0], residuals.counts[1], residuals.counts[29]), (7.0, 7.0, 7.0));
     assert_eq!(residuals.counts.iter().sum::<f64>(), 199.0);
     let quantiles: Vec<(f64, f64)> = residuals.quantiles.iter().map(|one| (one.share, one.value)).collect();
@@ -100,7 +100,7 @@ fn weights_count_in_bins() {
 
 #[test]
 fn the_largest_groups_have_scores_and_the_others_are_one() {
-    // Group b has 3 rows, a and the single ones 2 and 1; the error of a row is its number.
+    // Group b has 3 rows, group a has 2, and the other groups have 1 each. The error of a row is its number.
     let mut names: Vec<String> = ["b", "a", "b", "a", "b"].map(String::from).to_vec();
     names.extend((0..LARGEST).map(|number| format!("c{number:02}")));
     let output: Vec<f64> = (0..names.len()).map(|row| row as f64).collect();

@@ -1,11 +1,11 @@
-//! Formatting of a metric's values for people: shares in per cent, everything else in its own unit.
+//! Formatting of metric values for people: shares in per cent, other metrics in their unit.
 //!
-//! Numbers for programs are never changed here.
+//! Machine-readable output does not use this module.
 
 use super::{Metric, Unit};
 
 impl Metric {
-    /// Its name in a sentence.
+    /// Returns the metric's name for use in a sentence.
     pub fn label(self) -> &'static str {
         match self {
             Self::Rmse => "RMSE",
@@ -24,7 +24,7 @@ impl Metric {
         }
     }
 
-    /// The metric with its unit, as a column header or the title of an axis.
+    /// Returns the metric's name with its unit, for a column header or the title of an axis.
     pub fn title(self) -> String {
         match self.unit() {
             Unit::Share => format!("{}, %", self.label()),
@@ -32,8 +32,8 @@ impl Metric {
         }
     }
 
-    /// A value, or a spread of values, with the metric's digits: as many as tell 10,000 rows apart, three in the label's
-    /// own unit.
+    /// Formats a value or a spread with the metric's digits: enough to distinguish 10,000 rows, and three for
+    /// the label's unit.
     pub fn show(self, value: f64) -> String {
         let digits = match self.unit() {
             Unit::Share => 2,
@@ -43,18 +43,18 @@ impl Metric {
         format!("{:.digits$}", self.scaled(value))
     }
 
-    /// A value with its metric, as in a sentence.
+    /// Formats a value with its metric, for use in a sentence.
     pub fn phrase(self, value: f64) -> String {
         let per_cent = if self.unit() == Unit::Share { " %" } else { "" };
         format!("{} {}{per_cent}", self.label(), self.show(value))
     }
 
-    /// A value in the unit that it is shown in.
+    /// Converts a value to the unit in which it is shown.
     pub fn scaled(self, value: f64) -> f64 {
         if self.unit() == Unit::Share { 100.0 * value } else { value }
     }
 
-    /// The size of a difference, as in a sentence.
+    /// Formats the size of a difference for use in a sentence.
     pub fn amount(self, difference: f64) -> String {
         let unit = if self.unit() == Unit::Share { "points" } else { self.label() };
         format!("{} {unit}", self.show(difference))

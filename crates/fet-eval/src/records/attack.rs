@@ -1,40 +1,40 @@
-//! What an attack found, as it stands in a report.
+//! Attack results in a report.
 
 use serde::{Deserialize, Serialize};
 
-/// What an attack on a run found.
+/// Result of an attack on a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AttackRecord {
-    /// The attack.
+    /// Name of the attack.
     pub attack: String,
-    /// Who attacks.
+    /// Role of the attacker.
     pub attacker: Attacker,
-    /// What it is after.
+    /// Target of the attack.
     pub target: Target,
-    /// The attacked or the attacking secondary, from 1.
+    /// Number of the attacked or attacking secondary, from 1.
     pub party: usize,
-    /// How many runs were trained for it, besides the reported one.
+    /// Number of runs trained for the attack, without the reported run.
     pub runs: usize,
-    /// What it reached. The first is the attack's result; the others show it from other sides.
+    /// Measures of success. The first is the main result of the attack; the others add detail.
     pub measures: Vec<Measure>,
 }
 
-/// A figure of an attack.
+/// Measure of an attack's success.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
-    /// What it is.
+    /// Name of the measure.
     pub name: String,
-    /// What the attacker reached.
+    /// Value that the attacker reached.
     pub value: f64,
-    /// What it reaches without the run: by guessing, or from what it had before.
+    /// Value that the attacker reaches without the run: by guessing, or from prior knowledge.
     pub baseline: f64,
-    /// What a complete success would be.
+    /// Value of a complete success.
     pub perfect: f64,
 }
 
-/// Who attacks.
+/// Role of an attacker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Attacker {
@@ -44,7 +44,7 @@ pub enum Attacker {
     Secondary,
 }
 
-/// What an attack is after: the types of VFLAIR (Zou et al. 2024, table 1), and links.
+/// Target of an attack: the types of VFLAIR (Zou et al. 2024, table 1), and links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Target {
@@ -52,16 +52,16 @@ pub enum Target {
     Labels,
     /// Another party's features.
     Features,
-    /// Whether a record is in a secondary's table.
+    /// Membership of a record in a secondary's table.
     Membership,
-    /// Whether a record was linked to one that it belongs to.
+    /// Correctness of a record's link.
     Links,
-    /// What the trained model predicts.
+    /// Predictions of the trained model.
     Predictions,
 }
 
 impl Attacker {
-    /// Its name in reports.
+    /// Returns the role's name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Primary => "primary",
@@ -71,7 +71,7 @@ impl Attacker {
 }
 
 impl Target {
-    /// Its name in reports.
+    /// Returns the target's name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Labels => "labels",
@@ -84,19 +84,20 @@ impl Target {
 }
 
 impl AttackRecord {
-    /// How far the attack came, from 0 to 1: that of its first measure.
+    /// Returns the leakage of the first measure, from 0 to 1.
     pub fn leakage(&self) -> f64 {
         self.measures.first().map_or(0.0, Measure::leakage)
     }
 }
 
 impl Measure {
-    /// A figure that is between `baseline` and `perfect`.
+    /// Creates a measure on the scale from `baseline` to `perfect`.
     pub fn new(name: impl Into<String>, value: f64, baseline: f64, perfect: f64) -> Self {
         Self { name: name.into(), value, baseline, perfect }
     }
 
-    /// The way from the baseline to a complete success, from 0 to 1: what the run gave away.
+    /// Returns the leakage of the run: the position of the value on the scale from baseline (0) to complete
+    /// success (1).
     pub fn leakage(&self) -> f64 {
         let way = self.perfect - self.baseline;
         if way == 0.0 { 0.0 } else { ((self.value - self.baseline) / way).clamp(0.0, 1.0) }

@@ -1,6 +1,6 @@
-//! The JSON lines of `fet run --log json`: one event each.
+//! JSON lines of `fet run --log json`, one event per line.
 //!
-//! How events are shown to people is for their readers.
+//! Readers decide how to show events to people.
 
 use std::path::PathBuf;
 
@@ -10,28 +10,28 @@ use serde::{Deserialize, Serialize};
 use super::report::Rows;
 use crate::nullable;
 
-/// How far a run is.
+/// Progress event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Event {
     /// Training begins.
     Start {
-        /// How many epochs there will be.
+        /// Number of epochs.
         epochs: usize,
-        /// The metric of validation and test.
+        /// Metric of validation and test.
         metric: Metric,
-        /// How many rows each part has.
+        /// Number of rows in each part.
         rows: Rows,
     },
-    /// A step of training is done.
+    /// A training step is done.
     Progress {
-        /// The epoch under way, from 1.
+        /// Current epoch, from 1.
         epoch: usize,
-        /// Of how many.
+        /// Number of epochs.
         epochs: usize,
-        /// How much of the epoch is done, from 0 to 1.
+        /// Completed fraction of the epoch, from 0 to 1.
         fraction: f64,
-        /// The epoch's training loss so far; may be NaN.
+        /// Training loss of the epoch so far; can be NaN.
         #[serde(deserialize_with = "nullable::nan")]
         loss: f64,
         /// Training rows per second in this epoch so far.
@@ -40,36 +40,36 @@ pub enum Event {
     },
     /// An epoch is done.
     Epoch {
-        /// From 1.
+        /// Completed epoch, from 1.
         epoch: usize,
-        /// Of how many.
+        /// Number of epochs.
         epochs: usize,
-        /// The training loss; may be NaN.
+        /// Training loss; can be NaN.
         #[serde(deserialize_with = "nullable::nan")]
         loss: f64,
-        /// The validation metric; may be NaN.
+        /// Validation metric; can be NaN.
         #[serde(deserialize_with = "nullable::nan")]
         validation: f64,
-        /// The test metric, where it was computed.
+        /// Test metric, if the run computed it.
         #[serde(deserialize_with = "nullable::given")]
         test: Option<f64>,
-        /// How long the epoch took.
+        /// Duration of the epoch in seconds.
         seconds: f64,
     },
     /// The run is done.
     Done {
-        /// Where its report is.
+        /// Path of the report.
         report: PathBuf,
     },
 }
 
 impl Event {
-    /// Reads a line; nothing where it is no event.
+    /// Parses a line. Returns `None` if the line is not an event.
     pub fn parse(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
     }
 
-    /// How much of the run is done, from 0 to 1; nothing where the event does not tell.
+    /// Returns the completed fraction of the run, from 0 to 1, or `None` if the event does not contain it.
     pub fn share(&self) -> Option<f64> {
         let (done, epochs) = match *self {
             Self::Progress { epoch, epochs, fraction, .. } => {

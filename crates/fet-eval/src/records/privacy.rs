@@ -1,93 +1,95 @@
-//! What a run's releases cost, as it stands in a report, and the two words of a guarantee that are settings as well.
+//! Privacy loss of a run in a report, and the enums of a guarantee that are also settings.
 //!
-//! How the figures are computed is for `fet-core` and `fet-privacy`.
+//! `fet-core` and `fet-privacy` compute the figures.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::nullable;
 
-/// A privacy loss, with what it assumes.
+/// Privacy loss and its assumptions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spent {
-    /// ε; nothing where the loss is not bounded.
+    /// ε. `None` if the loss is unbounded.
     #[serde(deserialize_with = "nullable::given")]
     pub epsilon: Option<f64>,
     /// δ.
     pub delta: f64,
-    /// What the figure assumes and what it protects, in words.
+    /// Description of the protected records and the assumptions.
     pub statement: String,
-    /// How it came about; nothing where there is no guarantee.
+    /// Details of the guarantee. `None` without a guarantee.
     #[serde(deserialize_with = "nullable::given")]
     pub guarantee: Option<Guarantee>,
 }
 
-/// What other parties can learn of the primary's training labels from what they receive, with what that assumes.
+/// Privacy loss of the primary's training labels through the messages that other parties receive, and its
+/// assumptions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LabelPrivacy {
-    /// ε for one training label; nothing where the loss is not bounded.
+    /// ε for one training label. `None` if the loss is unbounded.
     #[serde(deserialize_with = "nullable::given")]
     pub epsilon: Option<f64>,
     /// δ.
     pub delta: f64,
-    /// The protection.
+    /// Protection of the labels.
     pub mechanism: String,
-    /// What the figure covers, what it assumes and what it leaves out, in words.
+    /// Description of the scope, the assumptions and the exclusions of the figure.
     pub statement: String,
 }
 
-/// How a privacy loss came about.
+/// Derivation of a privacy loss.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Guarantee {
-    /// The mechanism.
+    /// Name of the privacy mechanism.
     pub mechanism: String,
-    /// C.
+    /// Clipping norm C.
     pub clip: f64,
-    /// σ: the noise on the sum of all parties, in units of C.
+    /// σ: noise on the sum of all parties, in units of C.
     pub noise: f64,
-    /// The noise in units of the sensitivity of the release in which the fewest parties took part.
+    /// Noise in units of the sensitivity of the release with the fewest parties.
     pub noise_multiplier: f64,
-    /// Which data sets are indistinguishable.
+    /// Neighbouring relation of data sets.
     pub neighbouring: Neighbouring,
-    /// What became of the models' learning.
+    /// Treatment of the models' learning.
     pub learning: Learning,
-    /// How many rows of a release may change where one record does.
+    /// Maximum number of rows of a release that can change with one record.
     pub occurrences: usize,
-    /// The share of records in each release.
+    /// Share of records in each release.
     pub sample_rate: f64,
-    /// Whether ε counts on that.
+    /// True if ε includes amplification by sampling.
     pub amplification: bool,
-    /// Whether only sums became known.
+    /// True if secure aggregation disclosed only sums.
     pub secure_sum: bool,
-    /// How many colluding secondaries are provided for.
+    /// Number of colluding secondaries that the noise allows for.
     pub colluding: usize,
-    /// How many releases were counted.
+    /// Number of releases.
     pub releases: u64,
-    /// ε if the sums failed to hide the parts and the primary saw every party's share of a release by itself; nothing where
-    /// no sum hides them, or where the loss is not bounded.
+    /// ε if secure aggregation failed and the primary saw the share of each party in a release. `None`
+    /// without secure aggregation, or if the loss is unbounded.
     #[serde(deserialize_with = "nullable::given")]
     pub epsilon_if_sum_fails: Option<f64>,
-    /// ε if 0, 1, … secondaries collude with the primary, at least up to 1: they take their own noise off the sums. Infinite where
-    /// it is not bounded; empty where no sum hides the parts.
+    /// ε if 0, 1, … secondaries collude with the primary, at least up to 1. Colluding secondaries subtract
+    /// their own noise from the sums. Infinite if the loss is unbounded; empty without secure aggregation.
     #[serde(deserialize_with = "nullable::all_infinite")]
     pub epsilon_by_colluding: Vec<f64>,
-    /// What the noise follows from.
+    /// Source of the noise.
     pub randomness: Randomness,
-    /// ε by Rényi divergences, for comparison; infinite where it is not bounded.
+    /// ε by Rényi divergences, for comparison; infinite if the loss is unbounded.
     #[serde(deserialize_with = "nullable::infinite")]
     pub epsilon_by_rdp: f64,
-    /// ε after each epoch; infinite where it is not bounded.
+    /// ε after each epoch; infinite if the loss is unbounded.
     #[serde(deserialize_with = "nullable::all_infinite")]
     pub epsilon_by_epoch: Vec<f64>,
-    /// What must hold, one sentence each.
+    /// Assumptions of the guarantee, one sentence each.
     pub assumptions: Vec<String>,
 }
 
 impl Guarantee {
-    /// ε by the number of colluding secondaries, in words; nothing where no sum hides the parts.
+    /// Returns a sentence with ε by the number of colluding secondaries, or `None` without secure
+    /// aggregation.
     pub fn collusion(&self) -> Option<String> {
         let figure = |(colluding, epsilon): (usize, &f64)| match epsilon.is_finite() {
             true => format!("{epsilon:.4} with {colluding}"),
@@ -99,18 +101,20 @@ impl Guarantee {
     }
 }
 
-/// What the parties' private randomness follows from.
+/// Source of the parties' private randomness.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Randomness {
-    /// The experiment's seed, which its report prints: a run repeats, and whoever knows the seed can subtract the noise.
+    /// The experiment's seed, which the report contains. Runs are reproducible, but anyone with the seed can
+    /// subtract the noise.
     #[default]
     Experiment,
-    /// Each party's own secret seed, from the operating system.
+    /// A secret seed of each party, from the operating system.
     Own,
 }
 
-/// Which data sets are to be indistinguishable, and how far apart their sums can be for one row.
+/// Neighbouring relation: pairs of data sets that must be indistinguishable. Each variant states the
+/// sensitivity of a row's sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Neighbouring {
@@ -122,15 +126,17 @@ pub enum Neighbouring {
     Record,
 }
 
-/// What the guarantee makes of the secondaries' models.
+/// Treatment of the secondaries' learning in the privacy guarantee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Learning {
-    /// They learn, and a record may through them change every row of every later release. All of it is counted.
+    /// The models learn, and through them a record can change every row of every later release. ε counts all
+    /// of these changes.
     Counted,
-    /// They learn, and ε is that of the records' direct part in each release, as in the paper: that the models have
-    /// learned from the record is not counted. It is no guarantee against an attacker that exploits this.
+    /// The models learn, but ε counts only the direct part of the records in each release, as in the paper.
+    /// This is not a guarantee against an attacker that exploits the learning.
     Assumed,
-    /// They keep their initial weights, and every row is released once for the whole run. All of it is counted.
+    /// The models keep their initial weights, and every row is released once for the whole run. ε counts the
+    /// entire release.
     Frozen,
 }

@@ -1,7 +1,7 @@
 //! The report of a run: `report.json`.
 //!
-//! Everything but `cost` is the same, bit for bit, for the same seed, device and data. Reports are made by `fet run`;
-//! whether one belongs to a certain experiment is for its readers to decide.
+//! For the same seed, device and data, all fields except `cost` are identical, bit for bit. `fet run` writes
+//! reports; readers decide if a report belongs to an experiment.
 
 use crate::{Evaluation, Metric};
 use serde::{Deserialize, Serialize};
@@ -11,145 +11,144 @@ use super::attack::AttackRecord;
 use super::privacy::{LabelPrivacy, Spent};
 use crate::nullable;
 
-/// The report of a finished run.
+/// Report of a finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
-    /// Which program made it.
+    /// Program that wrote the report.
     pub program: Program,
-    /// Every setting, with its default filled in.
+    /// All settings, including defaults.
     pub experiment: Value,
-    /// What was read, as checksums.
+    /// Checksums of the data.
     pub data: DataRecord,
-    /// The seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// The device.
+    /// Device of the run.
     pub device: String,
-    /// What is odd about the data, though it could be used.
+    /// Warnings about unusual data.
     pub warnings: Vec<String>,
-    /// What `validation` and `test` of epochs are: the main metric.
+    /// Main metric: the metric of `validation` and `test` in epochs.
     pub metric: Metric,
-    /// What the classes are called, in the order of their indices; empty for a regression.
+    /// Names of the classes in the order of their indices; empty for a regression.
     pub class_names: Vec<String>,
-    /// How many rows each part has.
+    /// Number of rows in each part.
     pub rows: Rows,
-    /// How many parties helped the primary.
+    /// Number of secondaries.
     pub secondaries: usize,
-    /// Trained parameters of all parties together.
+    /// Number of trained parameters of all parties together.
     pub parameters: usize,
-    /// What each epoch gave.
+    /// Results of each epoch.
     pub epochs: Vec<EpochReport>,
-    /// The epoch with the best validation metric.
+    /// Epoch with the best validation metric.
     pub best: Best,
-    /// What the model of that epoch reached by every metric, and where it is wrong.
+    /// Evaluation of the best epoch's model: all metrics, interval and errors.
     pub evaluation: Evaluation,
-    /// Privacy spent; nothing where no other party takes part.
+    /// Privacy loss of the records. `None` without other parties.
     #[serde(deserialize_with = "nullable::given")]
     pub privacy: Option<Spent>,
-    /// What the others can learn of the training labels; nothing where no other party takes part.
+    /// Privacy loss of the training labels. `None` without other parties.
     #[serde(deserialize_with = "nullable::given")]
     pub labels: Option<LabelPrivacy>,
-    /// What an attack found; nothing where the experiment names none.
+    /// Result of the attack. `None` if the experiment has no attack.
     #[serde(deserialize_with = "nullable::given")]
     pub attack: Option<AttackRecord>,
-    /// Bytes of payload a deployment would have sent, over all parties together.
+    /// Bytes of payload that a deployment would have sent, over all parties together.
     pub traffic: Traffic,
-    /// The same for each secondary.
+    /// Bytes of payload of each secondary.
     pub traffic_by_party: Vec<PartyTraffic>,
     /// Time and memory.
     pub cost: Cost,
 }
 
-/// Which program made a report.
+/// Program that wrote a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// Its version.
+    /// Version of the program.
     pub version: String,
-    /// The commit it was built from, where that is known.
+    /// Commit of the build, if known.
     pub commit: String,
     /// [`RESULTS_VERSION`](super::RESULTS_VERSION).
     pub results: u32,
 }
 
-/// What a run was computed from, besides its settings.
+/// Checksums of a run's data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataRecord {
-    /// Checksum of the files that the settings of the data name.
+    /// Checksum of the files named in the data settings.
     pub files: String,
-    /// Checksum of which rows were trained on, validated on and tested on: runs that share it can be compared row
-    /// by row.
+    /// Checksum of the split. Runs with the same checksum can be compared row by row.
     pub split: String,
-    /// Digests of the secondaries' tables, in their order.
+    /// Digests of the secondaries' tables, in the order of the secondaries.
     pub tables: Vec<TableDigest>,
 }
 
-/// The table of a secondary.
+/// Digest of a secondary's table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableDigest {
-    /// The secondary's name.
+    /// Name of the secondary.
     pub party: String,
-    /// A digest of its table, keyed with a secret of that party: two runs of the same party have the same digest if and only if
-    /// it has the same table in both. Nothing for a party that never joined.
+    /// Digest keyed with a secret of the secondary. Two runs of the same party have equal digests if and only
+    /// if its table is the same. `None` if the party never joined.
     #[serde(deserialize_with = "nullable::given")]
     pub digest: Option<String>,
 }
 
-/// Rows of each part.
+/// Number of rows in each part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rows {
-    /// Trained on.
+    /// Number of training rows.
     pub train: usize,
-    /// Validated on.
+    /// Number of validation rows.
     pub validation: usize,
-    /// Tested on.
+    /// Number of test rows.
     pub test: usize,
 }
 
-/// What an epoch gave.
+/// Results of an epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EpochReport {
-    /// Counted from 1.
+    /// Number of the epoch, from 1.
     pub epoch: usize,
-    /// The step size.
+    /// Learning rate.
     pub learning_rate: f64,
     /// Mean training loss over the epoch's batches.
     #[serde(deserialize_with = "nullable::nan")]
     pub train_loss: f64,
-    /// Validation metric after the epoch; may be NaN.
+    /// Validation metric after the epoch; can be NaN.
     #[serde(deserialize_with = "nullable::nan")]
     pub validation: f64,
-    /// Test metric after the epoch; computed only where the validation metric is the best so far.
+    /// Test metric after the epoch, computed only if the validation metric is the best so far.
     #[serde(deserialize_with = "nullable::given")]
     pub test: Option<f64>,
-    /// Bytes of payload that the epoch sent, its evaluations included.
+    /// Bytes of payload sent in the epoch, including its evaluations.
     pub traffic: Traffic,
 }
 
-/// The epoch that counts.
+/// Best epoch, which gives the result of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Best {
-    /// Counted from 1.
+    /// Number of the epoch, from 1.
     pub epoch: usize,
-    /// Its validation metric, the best of all epochs.
+    /// Validation metric, the best of all epochs.
     pub validation: f64,
-    /// Its test metric: the result of the run; may be NaN.
+    /// Test metric, the result of the run; can be NaN.
     #[serde(deserialize_with = "nullable::nan")]
     pub test: f64,
 }
 
-/// Bytes of payload between the primary and one secondary, or all of them together.
+/// Bytes of payload between the primary and one or all secondaries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
-    /// From the primary.
+    /// Bytes from the primary.
     pub sent: u64,
-    /// To the primary.
+    /// Bytes to the primary.
     pub received: u64,
 }
 
@@ -157,51 +156,52 @@ pub struct Traffic {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PartyTraffic {
-    /// The secondary's name.
+    /// Name of the secondary.
     pub party: String,
-    /// From the primary.
+    /// Bytes from the primary.
     pub sent: u64,
-    /// To the primary.
+    /// Bytes to the primary.
     pub received: u64,
 }
 
-/// Time and memory: what differs between runs of the same seed.
+/// Time and memory, which differ between runs with the same seed.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
-    /// From the start of the program to the end of training; of a run that was interrupted, up to its last
-    /// checkpoint too.
+    /// Seconds from the start of the program to the end of training. A resumed run adds the time up to its
+    /// last checkpoint.
     pub seconds: f64,
-    /// Loading, scaling, linking and building models, before the first step.
+    /// Seconds before the first step: loading, scaling, linking and building models.
     pub setup_seconds: f64,
-    /// Training rows per second, evaluation not counted.
+    /// Training rows per second, without evaluation.
     pub train_rows_per_second: f64,
-    /// Where the seconds of this process went.
+    /// Seconds of this process by phase.
     pub phases: Phases,
-    /// The most memory the process held; 0 where the system does not say.
+    /// Peak memory of the process; 0 if the system does not report it.
     pub peak_memory_bytes: u64,
 }
 
-/// Seconds spent in each phase since the trainer was made.
+/// Seconds spent in each phase since the trainer was created.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phases {
-    /// Training: the secondaries encode.
+    /// Training: forward pass of the secondaries' encoders.
     pub encode: f64,
-    /// Training: representations become a memory, and its gradient becomes theirs.
+    /// Training: aggregation of representations to a memory, and the gradient of each representation from the
+    /// memory's gradient.
     pub aggregate: f64,
-    /// Training: the primary decodes, forward and backward.
+    /// Training: forward and backward pass of the primary's decoder.
     pub decode: f64,
-    /// Training: the secondaries go back through their encoders and step.
+    /// Training: backward pass and optimiser step of the secondaries.
     pub learn: f64,
-    /// Training: the primary steps.
+    /// Training: optimiser step of the primary.
     pub step: f64,
     /// Validation and test, all phases together.
     pub evaluate: f64,
 }
 
 impl Traffic {
-    /// What has been sent since the meter stood at `earlier`.
+    /// Returns the traffic since the earlier reading.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self { sent: self.sent - earlier.sent, received: self.received - earlier.received }

@@ -1,47 +1,47 @@
-//! What a run follows from, and how `fet show --batch` is asked for it: a question and an answer on one line of JSON
+//! Identity of a run, and the protocol of `fet show --batch`: a question and an answer on one line of JSON
 //! each.
 //!
-//! Which settings exist is for `fet` to know; here an experiment is a JSON value.
+//! Only `fet` knows the settings; in this module an experiment is a JSON value.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::nullable;
 
-/// What a run follows from: equal identity, equal report (but for cost).
+/// Identity of a run. Equal identities give equal reports, except for `cost`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
-    /// Every setting, with its default filled in.
+    /// All settings, including defaults.
     pub experiment: Value,
-    /// Checksum of the files that the settings of the data name.
+    /// Checksum of the files named in the data settings.
     pub data: String,
     /// [`RESULTS_VERSION`](super::RESULTS_VERSION).
     pub results: u32,
 }
 
-/// Asks for one experiment.
+/// Question about one experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
     /// Changes after those of the command line, each as `path=value`.
     pub set: Vec<String>,
-    /// In place of the command line's, if not `null`.
+    /// Replaces the value of the command line, if not `null`.
     #[serde(deserialize_with = "nullable::given")]
     pub seed: Option<u64>,
 }
 
-/// What the experiment follows from, or why it is refused.
+/// Answer: the identity of the experiment, or the reason why it is refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Line", into = "Line")]
 pub enum Answer {
     /// A line with the fields of an [`Identity`].
     Identity(Identity),
-    /// A line with the field `error`: what is wrong with the experiment.
+    /// A line with the field `error`: the problem with the experiment.
     Refused(String),
 }
 
-/// The fields of both kinds of answers.
+/// Union of the fields of both answers.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {

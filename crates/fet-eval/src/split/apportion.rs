@@ -1,12 +1,14 @@
 //! Whole numbers of rows of each stratum in each part.
 //!
-//! The shares are countᵢ · sizeⱼ / n. Rounding each of them up or down so that strata and parts both keep their sums is
-//! always possible (Bacharach 1966, "Matrix rounding problems"): the fractional shares are a flow, and a network with
-//! whole capacities that has a flow has a whole one.
+//! The shares are countᵢ · sizeⱼ / n. Each share can always be rounded up or down so that strata and parts
+//! keep their sums (Bacharach 1966, "Matrix rounding problems"): the fractional shares are a flow, and a
+//! network with whole capacities that has a flow has a whole flow.
 
-/// `counts[i]` rows of stratum i over parts of `sizes[j]` rows; both sum to the same number.
+/// Distributes `counts[i]` rows of each stratum i over parts of `sizes[j]` rows. The sum of `counts` must
+/// equal the sum of `sizes`.
 ///
-/// Returns `[stratum][part]`; each number is its share rounded down or up, rows and columns sum to counts and sizes.
+/// Returns `[stratum][part]`. Each number is its share rounded down or up; rows sum to `counts` and columns
+/// to `sizes`.
 pub(super) fn apportion(counts: &[usize], sizes: &[usize]) -> Vec<Vec<usize>> {
     let all: usize = sizes.iter().sum();
     debug_assert_eq!(all, counts.iter().sum::<usize>(), "every row has a stratum and a part");
@@ -32,29 +34,31 @@ pub(super) fn apportion(counts: &[usize], sizes: &[usize]) -> Vec<Vec<usize>> {
     (0..counts.len()).map(|stratum| (0..sizes.len()).map(|part| number(stratum, part)).collect()).collect()
 }
 
-/// Which shares are rounded up so far.
+/// State of the rounding.
 struct Rounding {
-    /// Whether a share is rounded up: `[stratum][part]`.
+    /// True if a share is rounded up: `[stratum][part]`.
     up: Vec<Vec<bool>>,
-    /// What rounding down leaves of a share, in n-ths of a row; 0 is a whole share, which is never rounded up.
+    /// Remainder of a share after rounding down, in n-ths of a row. A share with remainder 0 is whole and
+    /// never rounded up.
     rest: Vec<Vec<u128>>,
-    /// How many more shares of a part are to be rounded up.
+    /// Number of shares of each part that are still to be rounded up.
     free: Vec<usize>,
 }
 
 impl Rounding {
-    /// Whether a share may still be rounded up.
+    /// Returns true if a share can still be rounded up.
     fn open(&self, stratum: usize, part: usize) -> bool {
         self.rest[stratum][part] > 0 && !self.up[stratum][part]
     }
 
-    /// Rounds one more share of a stratum up: the largest rest whose part has room, or else one whose part gets room
-    /// because another stratum moves from it to a third part (breadth first).
+    /// Rounds one more share of a stratum up. It prefers the largest remainder whose part has a free place.
+    /// Otherwise it searches breadth first for a part that gets a free place because another stratum moves to
+    /// a third part.
     fn round_one_up(&mut self, stratum: usize) {
         let parts = self.free.len();
         let mut queue: Vec<usize> = (0..parts).filter(|part| self.open(stratum, *part)).collect();
         queue.sort_by_key(|part| std::cmp::Reverse(self.rest[stratum][*part]));
-        // How a part was reached: from which part, and which stratum moves.
+        // Predecessor of a part in the search, and the stratum that moves.
         let mut from: Vec<Option<(usize, usize)>> = vec![None; parts];
         let mut next = 0;
         while let Some(&part) = queue.get(next) {
@@ -72,7 +76,7 @@ impl Rounding {
         unreachable!("a table of fractions with whole sums can be rounded");
     }
 
-    /// Follows the path back from a part with room.
+    /// Follows the path back from a part with a free place.
     fn take(&mut self, stratum: usize, mut part: usize, from: &[Option<(usize, usize)>]) {
         self.free[part] -= 1;
         while let Some((before, mover)) = from[part] {

@@ -1,110 +1,112 @@
-//! What is wrong with a wanted split.
+//! Errors of splits.
 
 use super::fractions::LEAST_SHARE;
 
-/// Why rows cannot be split. Each message gives the rule, the value and what to do.
+/// Error of a split. Each message states the rule, the value and the remedy.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SplitError {
     /// Too few rows.
     #[error(
-        "each part needs a row, but of {rows} rows {validation} are for validation and {test} for the test; give at \
-         least {least} rows or larger fractions"
+        "each part needs a row, but {rows} rows give {validation} for validation and {test} for the test; use at least \
+         {least} rows or larger fractions"
     )]
     TooFewRows {
-        /// The number of rows.
+        /// Number of rows.
         rows: usize,
-        /// Rows that validation would get.
+        /// Number of validation rows.
         validation: usize,
-        /// Rows that the test would get.
+        /// Number of test rows.
         test: usize,
-        /// How many rows suffice.
+        /// Minimum number of rows.
         least: usize,
     },
-    /// Not a share.
+    /// Invalid fractions.
     #[error(
-        "the fractions of validation and test lie at or above {LEAST_SHARE} each and sum to less than 1, not \
-         {validation} and {test}; take 0.1 and 0.2"
+        "the fractions of validation and test must be at least {LEAST_SHARE} each and sum to less than 1, not \
+         {validation} and {test}; use 0.1 and 0.2"
     )]
     Fractions {
-        /// The fraction of validation rows.
+        /// Fraction of validation rows.
         validation: f64,
-        /// The fraction of test rows.
+        /// Fraction of test rows.
         test: f64,
     },
-    /// A column of another length.
-    #[error("the strategy \"{strategy}\" needs a value for each of {rows} rows; its column has {got}")]
+    /// Column of the wrong length.
+    #[error("the strategy \"{strategy}\" needs a value for each of {rows} rows; the column has {got}")]
     Length {
-        /// The strategy.
+        /// Name of the strategy.
         strategy: &'static str,
-        /// The number of rows.
+        /// Number of rows.
         rows: usize,
-        /// The length of the column.
+        /// Length of the column.
         got: usize,
     },
     /// Too few groups.
     #[error(
-        "{least} groups are needed, so that each part has one; there are {groups}; go by another column, or split at \
-         random"
+        "each part needs a group: {least} groups are needed, but the column has {groups}; use another column or a random \
+         split"
     )]
     TooFewGroups {
-        /// How many are needed.
+        /// Minimum number of groups.
         least: usize,
-        /// How many there are.
+        /// Number of groups.
         groups: usize,
     },
-    /// A part without rows.
+    /// Part without rows.
     #[error("the strategy \"{strategy}\" leaves no row for {part} among {rows}; {}", remedy(.strategy))]
     EmptyPart {
-        /// The strategy.
+        /// Name of the strategy.
         strategy: &'static str,
-        /// The part.
+        /// Empty part.
         part: &'static str,
-        /// The number of rows.
+        /// Number of rows.
         rows: usize,
     },
-    /// A label that names no part.
-    #[error("row {row} (from 0) is labelled \"{name}\"{hint}; a row is one of train, validation and test")]
+    /// Label that is not the name of a part.
+    #[error("row {row} (from 0) has the label \"{name}\"{hint}; labels are train, validation and test")]
     UnknownPart {
-        /// The row, from 0.
+        /// Row index, from 0.
         row: usize,
-        /// Its label.
+        /// Label of the row.
         name: String,
-        /// The most similar label.
+        /// Suggestion of the most similar label.
         hint: String,
     },
-    /// A number of folds that cannot be.
-    #[error("there are at least 2 folds and at most one per row, not {folds} of {rows} rows; take 5")]
+    /// Invalid number of folds.
+    #[error(
+        "the number of folds must be at least 2 and at most the number of rows, not {folds} for {rows} rows; use 5"
+    )]
     Folds {
-        /// The number of folds.
+        /// Number of folds.
         folds: usize,
-        /// The number of rows.
+        /// Number of rows.
         rows: usize,
     },
-    /// Labels are one split.
+    /// Folds were requested of labels, which define a single split.
     #[error(
-        "labels of train, validation and test name one split and no folds; give a column that numbers the folds to the \
-         strategy \"group\""
+        "labels of train, validation and test define a single split without folds; use the strategy \"group\" with a \
+         column that numbers the folds"
     )]
     LabelsHaveNoFolds,
-    /// A value that has no place in an order.
+    /// Value without a place in an order.
     #[error(
-        "row {row} (from 0) holds {value}, which is in no quantile; drop the row, or stratify by another column"
+        "row {row} (from 0) holds {value}, which has no quantile; drop the row or stratify by another column"
     )]
     NotFinite {
-        /// The row.
+        /// Row index, from 0.
         row: usize,
-        /// The value.
+        /// Rejected value.
         value: f64,
     },
 }
 
-/// What to do about an empty part.
+/// Returns the remedy for an empty part.
 fn remedy(strategy: &str) -> &'static str {
     match strategy {
-        "time" => "too many rows share a time: use a finer one, or smaller fractions",
-        "labels" => "label some rows so",
-        "group" => "a group is too large: go by another column, or split at random",
-        _ => "give more rows or larger fractions",
+        "time" => "too many rows share a time: use a finer time or smaller fractions",
+        "labels" => "label some rows for this part",
+        "group" => "a group is too large: use another column or a random split",
+        _ => "use more rows or larger fractions",
     }
 }

@@ -1,4 +1,5 @@
-//! Folds: several splits of the same rows, so that every row is tested once (by time: all but the earliest).
+//! Cross-validation folds: several splits that test every row once (by time: every row except the earliest
+//! block).
 
 use rand_chacha::ChaCha8Rng;
 
@@ -10,13 +11,14 @@ use super::strata::rows_by_stratum;
 use super::time::{boundary, by_time};
 use super::{Fractions, Split, SplitError, Strategy};
 
-/// `count` splits; split f tests fold f. The folds partition the rows, and their sizes differ by at most one row
-/// (groups: approximately). Validation is `fractions.validation()` of all rows, taken from those that are not tested,
-/// and is another part of them for each fold.
+/// Returns `count` splits; split f tests fold f. The folds partition the rows, and their sizes differ by at
+/// most one row (groups: approximately). Each split takes `fractions.validation()` of all rows for validation
+/// from its remaining rows, a different part for each fold.
 ///
-/// By time the rows are cut into `count` + 1 blocks of about the same size, and split f tests block f + 1 after training
-/// on all rows before it, of which the latest `fractions.validation()` validate; the earliest block is never tested
-/// (forward chaining, as scikit-learn's `TimeSeriesSplit`). Rows of one time are in one block, the later one.
+/// By time, the rows are cut into `count` + 1 blocks of about the same size. Split f trains on all rows
+/// before block f + 1 and tests that block. The latest `fractions.validation()` of the earlier rows are for
+/// validation. The earliest block is never tested (forward chaining, as in scikit-learn's `TimeSeriesSplit`).
+/// Rows with the same time are in one block, the later one.
 pub fn folds(
     rows: usize,
     strategy: &Strategy<'_>,
@@ -42,12 +44,13 @@ pub fn folds(
     splits.into_iter().map(|split: Split| split.checked(strategy.name())).collect()
 }
 
-/// Sizes of `count` blocks that differ by at most one row.
+/// Returns sizes of `count` blocks that differ by at most one row.
 fn block_sizes(rows: usize, count: usize) -> Vec<usize> {
     (0..count).map(|block| (block + 1) * rows / count - block * rows / count).collect()
 }
 
-/// The order turned so that block `fold` comes first: it is tested, what follows it validates, the others train.
+/// Rotates the order so that block `fold` comes first. That block is the test, the following rows are for
+/// validation, and the others for training.
 fn turn(order: &[usize], sizes: &[usize], fold: usize, validation: impl Fn(usize) -> usize) -> Split {
     let start: usize = sizes[..fold].iter().sum();
     let mut turned = order.to_vec();

@@ -1,16 +1,16 @@
-//! How large the parts are.
+//! Sizes of the parts.
 
 use serde::{Deserialize, Serialize};
 
 use super::SplitError;
 
-/// The least fraction that is taken.
+/// Minimum fraction of a part.
 pub(super) const LEAST_SHARE: f64 = 1e-6;
 
-/// Added to a share before it is rounded down: 0.29 of 100 rows are 29, whatever 0.29 is in binary.
+/// Added to a share before it is rounded down: 0.29 of 100 rows are 29 although 0.29 is smaller in binary.
 const ROUNDING: f64 = 1e-9;
 
-/// The fractions of rows for validation and test; the others are trained on.
+/// Fractions of rows for validation and test; the remaining rows are for training.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct Fractions {
@@ -19,14 +19,14 @@ pub struct Fractions {
 }
 
 impl Default for Fractions {
-    /// 70, 10 and 20 per cent.
+    /// 70 per cent training, 10 per cent validation and 20 per cent test.
     fn default() -> Self {
         Self { validation: 0.1, test: 0.2 }
     }
 }
 
 impl Fractions {
-    /// Checked fractions.
+    /// Checks and returns the fractions.
     pub fn new(validation: f64, test: f64) -> Result<Self, SplitError> {
         let large_enough = validation >= LEAST_SHARE && test >= LEAST_SHARE;
         if large_enough && validation + test < 1.0 {
@@ -36,21 +36,22 @@ impl Fractions {
         }
     }
 
-    /// The fraction of rows for validation.
+    /// Returns the fraction of rows for validation.
     pub fn validation(self) -> f64 {
         self.validation
     }
 
-    /// The fraction of rows for the test.
+    /// Returns the fraction of rows for the test.
     pub fn test(self) -> f64 {
         self.test
     }
 
-    /// The numbers of rows: ⌊rows · fraction⌋ for validation and test, the others for training. None is 0.
+    /// Returns the numbers of rows: ⌊rows · fraction⌋ for validation and test, the others for training.
+    /// Refuses a size of 0.
     pub fn sizes(self, rows: usize) -> Result<Sizes, SplitError> {
         let (validation, test) = (share(rows, self.validation), share(rows, self.test));
         if validation == 0 || test == 0 || validation + test >= rows {
-            // From here on each of the three shares has a row.
+            // With `least` rows, each of the three parts has a row.
             let smallest = self.validation.min(self.test).min(1.0 - self.validation - self.test);
             let least = (1.0 / smallest - ROUNDING).ceil() as usize;
             return Err(SplitError::TooFewRows { rows, validation, test, least });
@@ -58,20 +59,21 @@ impl Fractions {
         Ok(Sizes { train: rows - validation - test, validation, test })
     }
 
-    /// The number of validation rows among those that a fold does not test: at least one, and not all.
+    /// Returns the number of validation rows among the rows that a fold does not test: at least one, but not
+    /// all.
     pub(super) fn validation_beside(self, rows: usize, tested: usize) -> usize {
         share(rows, self.validation).clamp(1, (rows - tested).saturating_sub(1).max(1))
     }
 }
 
-/// Numbers of rows.
+/// Numbers of rows of the parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Trained on.
+    /// Number of training rows.
     pub train: usize,
-    /// For validation.
+    /// Number of validation rows.
     pub validation: usize,
-    /// For the test.
+    /// Number of test rows.
     pub test: usize,
 }
 
@@ -79,7 +81,7 @@ fn share(rows: usize, fraction: f64) -> usize {
     (rows as f64 * fraction + ROUNDING).floor() as usize
 }
 
-/// Fractions as they are read.
+/// Unchecked fractions, as deserialized.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Unchecked {
@@ -122,7 +124,7 @@ mod tests {
         let read = serde_json::from_str::<Fractions>(r#"{"validation": 0.25, "test": 0.25}"#);
         assert_eq!(read.expect("right"), Fractions::new(0.25, 0.25).expect("right"));
         let wrong = serde_json::from_str::<Fractions>(r#"{"validation": 0.9, "test": 0.2}"#);
-        assert!(wrong.expect_err("too much").to_string().contains("0.9 and 0.2; take 0.1 and 0.2"));
+        assert!(wrong.expect_err("too much").to_string().contains("0.9 and 0.2; use 0.1 and 0.2"));
         assert_eq!(Fractions::new(0.29, 0.29).expect("right").sizes(100).expect("enough").test, 29);
     }
 }

@@ -1,4 +1,4 @@
-//! No group on two sides.
+//! Splits that keep each group in one part.
 
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -13,7 +13,7 @@ pub(super) fn split(groups: &[usize], sizes: Sizes, rng: &mut ChaCha8Rng) -> Res
     Ok(Split { train, validation, test, aside: vec![] })
 }
 
-/// The rows of each group, largest group first, groups of one size in a random order.
+/// Returns the rows of each group, largest group first, groups of equal size in a random order.
 pub(super) fn shuffled_groups(groups: &[usize], rng: &mut ChaCha8Rng) -> Vec<Vec<usize>> {
     let order: Vec<usize> = (0..groups.len()).collect();
     let mut members = rows_by_stratum(groups, &order);
@@ -22,8 +22,8 @@ pub(super) fn shuffled_groups(groups: &[usize], rng: &mut ChaCha8Rng) -> Vec<Vec
     members
 }
 
-/// Deals groups to parts: each to the part that lacks most rows, but once only as many groups are left as there are
-/// empty parts, to one of those.
+/// Deals groups to parts: each group goes to the part that lacks most rows. If only as many groups remain as
+/// parts are empty, the group goes to an empty part.
 pub(super) fn deal<const PARTS: usize>(
     groups: Vec<Vec<usize>>,
     targets: [usize; PARTS],
@@ -32,7 +32,7 @@ pub(super) fn deal<const PARTS: usize>(
     Ok(parts.try_into().expect("as many parts as targets"))
 }
 
-/// [`deal`] to a number of parts that is known at run time.
+/// [`deal`] for a number of parts that is known only at run time.
 pub(super) fn deal_to(groups: Vec<Vec<usize>>, targets: &[usize]) -> Result<Vec<Vec<usize>>, SplitError> {
     if groups.len() < targets.len() {
         return Err(SplitError::TooFewGroups { least: targets.len(), groups: groups.len() });

@@ -1,4 +1,4 @@
-//! Splits that follow from a shuffled order: random ones, and stratified ones.
+//! Random and stratified splits from a shuffled order.
 
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -8,7 +8,7 @@ use super::apportion::apportion;
 use super::fractions::Sizes;
 use super::strata::rows_by_stratum;
 
-/// The rows in a random order.
+/// Returns the rows in a random order.
 pub(super) fn shuffled(rows: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
     let mut order: Vec<usize> = (0..rows).collect();
     order.shuffle(rng);
@@ -26,7 +26,8 @@ pub(super) fn random(rows: usize, sizes: Sizes, rng: &mut ChaCha8Rng) -> Split {
     cut(shuffled(rows, rng), sizes)
 }
 
-/// Each stratum is cut alone, in numbers that round its shares up or down and sum to the sizes of the parts.
+/// Splits each stratum separately. The counts round the stratum's shares up or down and sum to the sizes of
+/// the parts.
 pub(super) fn stratified(strata: &[usize], sizes: Sizes, rng: &mut ChaCha8Rng) -> Split {
     let members = rows_by_stratum(strata, &shuffled(strata.len(), rng));
     let counts: Vec<usize> = members.iter().map(Vec::len).collect();
@@ -39,7 +40,7 @@ pub(super) fn stratified(strata: &[usize], sizes: Sizes, rng: &mut ChaCha8Rng) -
         split.validation.extend(part.validation);
         split.test.extend(part.test);
     }
-    // By stratum until here: batches that are not shuffled would see one class after the other.
+    // Removes the order by stratum: unshuffled batches would otherwise see one class after the other.
     for part in [&mut split.train, &mut split.validation, &mut split.test] {
         part.shuffle(rng);
     }

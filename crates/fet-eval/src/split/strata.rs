@@ -1,10 +1,11 @@
-//! Strata: rows that are to be spread evenly over the parts.
+//! Strata: sets of rows that a split spreads evenly over the parts.
 
 use std::collections::BTreeMap;
 
 use super::SplitError;
 
-/// A number for each distinct value, in the order of the values: groups or classes from a column of names.
+/// Returns a number for each distinct value, in the order of the values: groups or classes from a column of
+/// names.
 pub fn codes<T: Ord>(column: &[T]) -> Vec<usize> {
     let distinct: BTreeMap<&T, ()> = column.iter().map(|value| (value, ())).collect();
     let numbers: BTreeMap<&T, usize> =
@@ -12,10 +13,11 @@ pub fn codes<T: Ord>(column: &[T]) -> Vec<usize> {
     column.iter().map(|value| numbers[value]).collect()
 }
 
-/// The strata of a number: `bins` bins with about as many rows each, from the smallest values up.
+/// Returns the strata of a numeric column: `bins` bins with about the same number of rows, from the smallest
+/// values up.
 ///
-/// A value that has i smaller ones among n is in bin ⌊i · bins / n⌋, so that equal values share a bin; with ties some
-/// bins may be empty.
+/// A value with i smaller values among n is in bin ⌊i · bins / n⌋, so that equal values share a bin. Ties can
+/// leave bins empty.
 pub fn quantile_strata(values: &[f64], bins: usize) -> Result<Vec<usize>, SplitError> {
     if let Some((row, &value)) = values.iter().enumerate().find(|(_, value)| !value.is_finite()) {
         return Err(SplitError::NotFinite { row, value });
@@ -26,7 +28,7 @@ pub fn quantile_strata(values: &[f64], bins: usize) -> Result<Vec<usize>, SplitE
     Ok(values.iter().map(|value| smaller(*value) * bins.max(1) / values.len()).collect())
 }
 
-/// The rows of each stratum, strata by number, rows in the order given.
+/// Returns the rows of each stratum, strata by number, rows in the given order.
 pub(super) fn rows_by_stratum(strata: &[usize], order: &[usize]) -> Vec<Vec<usize>> {
     let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     order.iter().for_each(|&row| members.entry(strata[row]).or_default().push(row));

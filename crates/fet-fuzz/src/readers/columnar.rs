@@ -1,5 +1,5 @@
-//! Parquet and Arrow. Their values have no checksum, so that a changed value cannot be told from another one: what is accepted
-//! must be a sound table.
+//! Parquet and Arrow. Their values have no checksum, so that a changed value cannot be detected. An accepted
+//! input must give a consistent table.
 
 use fet_tables::{Column, MISSING_CODE, Options, Table, Values};
 
@@ -28,7 +28,7 @@ pub(super) fn parquet() -> Vec<Vec<u8>> {
     written("parquet")
 }
 
-/// A file, and the stream within it.
+/// Returns a file, and the stream inside the file.
 pub(super) fn arrow() -> Vec<Vec<u8>> {
     let mut files = written("arrow");
     files.push(files[0][8..].to_vec());

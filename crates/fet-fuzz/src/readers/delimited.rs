@@ -1,4 +1,4 @@
-//! CSV, held against a second parser of the same dialect, byte by byte, that shares no code with the first.
+//! CSV, compared with a second, independent parser of the same dialect, byte by byte.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use super::outcome;
 use crate::Outcome;
 
-/// What a bare cell may say to be missing.
+/// Marks of a missing cell.
 const MISSING: [&str; 7] = ["", "na", "n/a", "nan", "null", "none", "?"];
 
 pub(super) fn tables() -> Vec<Vec<u8>> {
@@ -33,14 +33,14 @@ pub(super) fn read(bytes: &[u8]) -> Outcome {
     outcome(fet_tables::read_from(bytes, Some(Format::Csv), &options).map(|table| wrong(bytes, &table)))
 }
 
-/// What is wrong with the table of these bytes. Compressed bytes have a checksum of their own.
+/// Returns the first difference of the table from these bytes. Skips compressed bytes, which have a checksum.
 fn wrong(bytes: &[u8], table: &Table) -> Option<String> {
     if bytes.starts_with(&[0x1f, 0x8b]) || bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
         return None;
     }
     let text = bytes.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(bytes);
     let Some(records) = records(text) else { return Some("a quote is never closed".into()) };
-    let Some((header, rows)) = records.split_first() else { return Some("there is nothing".into()) };
+    let Some((header, rows)) = records.split_first() else { return Some("there are no records".into()) };
     if rows.len() != table.rows || header.len() != table.columns.len() {
         let [rows, columns] = [rows.len(), header.len()];
         return Some(format!(
@@ -77,10 +77,10 @@ fn is(cell: &str, values: &Values, row: usize) -> bool {
     }
 }
 
-/// The cells of each record; none if a quote is never closed. Blank lines are no records.
+/// Parses the cells of each record. Returns `None` if a quote is never closed. Skips blank lines.
 fn records(text: &[u8]) -> Option<Vec<Vec<Vec<u8>>>> {
     let (mut all, mut record, mut cell) = (Vec::new(), Vec::new(), Vec::new());
-    // Whether something of the record has been seen, whether a quote is open, and whether the cell has begun.
+    // `any`: the record has any content. `open`: a quote is open. `begun`: the cell has begun.
     let (mut any, mut open, mut begun) = (false, false, false);
     let mut at = 0;
     while at < text.len() {

@@ -1,5 +1,5 @@
-//! Messages between parties. An altered frame is refused; one whose checksum a hostile sender has made right is a message, which
-//! then must come back as itself.
+//! Messages between parties. The reader must refuse an altered frame. If a hostile sender has corrected its
+//! checksum, the frame is a message, and encoding and decoding it again must give the same message.
 
 use fet_core::data::{Keys, Matrix, Sealed, TextTable};
 use fet_core::message::{
@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::Outcome;
 
-/// Where length, checksum and body begin.
+/// Offset at which length, checksum and body begin.
 const LENGTH: usize = 8;
 const SUM: usize = 16;
 const BODY: usize = 24;
@@ -72,10 +72,10 @@ fn again<M: Message>(frame: &[u8], wrong: &dyn Fn(&Vec<u8>) -> Option<String>) -
         Ok(message) => message,
         Err(error) => return Outcome::Refused(error.to_string()),
     };
-    let Ok(first) = encode(&message) else { return Outcome::Wrong("it cannot be sent again".into()) };
+    let Ok(first) = encode(&message) else { return Outcome::Wrong("it cannot be encoded again".into()) };
     match decode::<M>(&first, LARGEST_FRAME).and_then(|message| encode(&message)) {
         Ok(second) if second == first => wrong(&first).map_or(Outcome::Accepted, Outcome::Wrong),
-        Ok(_) => Outcome::Wrong("it comes back as something else".into()),
-        Err(error) => Outcome::Wrong(format!("what it becomes is refused: {error}")),
+        Ok(_) => Outcome::Wrong("the second encoding differs".into()),
+        Err(error) => Outcome::Wrong(format!("the encoded message is refused: {error}")),
     }
 }

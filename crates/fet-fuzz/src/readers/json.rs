@@ -1,5 +1,5 @@
-//! The records that programs exchange: reports, events, questions, answers. What is accepted, written and read again must be
-//! the same, and no field may be lost.
+//! Records that programs exchange: reports, events, questions, answers. A record that is accepted, written
+//! and read again must be unchanged, without lost fields.
 
 use fet_eval::records::{Answer, Event, Question, Report};
 use serde::Serialize;
@@ -45,14 +45,14 @@ fn again<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Result<Option<String>
         return Ok(Some(format!("{written} is refused")));
     };
     if serde_json::to_string(&second).map_err(words)? != written {
-        return Ok(Some(format!("{written} is read as something else")));
+        return Ok(Some(format!("{written} is read differently")));
     }
     let [given, made] = [serde_json::from_slice::<Value>(bytes), serde_json::from_str(&written)];
     let (given, made) = (given.map_err(words)?, made.map_err(words)?);
     Ok(lost(&given, &made).then(|| format!("{given} became {made}")))
 }
 
-/// Whether something that was given is absent, or is another.
+/// Returns true if a given value is absent or different.
 fn lost(given: &Value, made: &Value) -> bool {
     match (given, made) {
         (Value::Object(given), Value::Object(made)) => {

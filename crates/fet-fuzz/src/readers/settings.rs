@@ -1,4 +1,5 @@
-//! Experiments, and what `--set` takes. What is accepted, written out with every default and read again must be the same.
+//! Experiments, and arguments of `--set`. Settings that are accepted, written out with every default and read
+//! again must be unchanged.
 
 use std::path::Path;
 
@@ -8,10 +9,10 @@ use fet_core::schema;
 use super::outcome;
 use crate::Outcome;
 
-// The plug-ins whose settings are read; what is not named is not linked.
-use {fet_baselines as _, fet_data as _, fet_federation as _, fet_linkers as _};
+// The crates of the plug-ins must be named to be linked.
+use {fet_baselines as _, fet_components as _, fet_data as _, fet_linkers as _};
 
-/// The experiments of the repository, those that they extend merged in.
+/// Returns the experiments of the repository, merged with the experiments that they extend.
 pub(super) fn experiments() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let read = |path: &Path| std::fs::read_to_string(path).ok()?.parse::<toml::Table>().ok();
@@ -35,7 +36,7 @@ pub(super) fn experiments() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// An assignment for every setting that has a default, and some that choose a plug-in.
+/// Returns an assignment for every setting with a default, and some assignments that choose a plug-in.
 pub(super) fn assignments() -> Vec<Vec<u8>> {
     let mut all: Vec<String> =
         ["linker.kind=\"clk\"", "method.kind=solo", "encoder.kind=\"mlp\"", "name=x", "seed=3"]
@@ -79,24 +80,24 @@ pub(super) fn set(bytes: &[u8]) -> Outcome {
 
 fn experiment(table: toml::Table) -> Result<Option<String>, fet_core::registry::SettingsError> {
     let mut given = table.clone();
-    // Words for people, which change no result.
+    // Free text, which changes no result.
     given.remove("origin");
     let first = Experiment::from_table(table)?;
     if let Some(path) = lost(&given, &first.to_table(), "") {
-        return Ok(Some(format!("`{path}` was given and is not among the settings")));
+        return Ok(Some(format!("`{path}` was given but is missing in the settings")));
     }
     let written = first.to_table().to_string();
     let again = written.parse::<toml::Table>().map_err(|error| error.to_string());
     Ok(match again.and_then(|table| Experiment::from_table(table).map_err(|error| error.to_string())) {
-        Err(error) => Some(format!("what it writes out is refused: {error}")),
+        Err(error) => Some(format!("the written settings are refused: {error}")),
         Ok(again) if again.to_table().to_string() != written => {
-            Some("what it writes out is read as something else".into())
+            Some("the written settings are read differently".into())
         }
         Ok(_) => None,
     })
 }
 
-/// A setting that was given and is absent, or is another, in what was made of it.
+/// Returns the path of a given setting that is absent or different in the result.
 fn lost(given: &toml::Table, made: &toml::Table, path: &str) -> Option<String> {
     given.iter().find_map(|(name, value)| {
         let path = format!("{path}{name}");
@@ -105,7 +106,7 @@ fn lost(given: &toml::Table, made: &toml::Table, path: &str) -> Option<String> {
                 lost(given, made, &format!("{path}."))
             }
             (given, Some(made)) if same(given, made) => None,
-            // As if it were not given.
+            // An empty value equals a missing one.
             (toml::Value::String(text), None) if text.is_empty() => None,
             (toml::Value::Array(values), None) if values.is_empty() => None,
             (toml::Value::Table(values), None) if values.is_empty() => None,

@@ -1,4 +1,4 @@
-//! idx and libsvm files, held against a second reading of the same bytes.
+//! idx and libsvm files, compared with a second reading of the same bytes.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -15,7 +15,7 @@ thread_local! {
     static FOLDER: OnceCell<TempDir> = const { OnceCell::new() };
 }
 
-/// A folder for files, in memory where there is one.
+/// Calls `work` with a temporary folder, in memory if possible.
 pub(super) fn in_folder<T>(work: impl FnOnce(&Path) -> T) -> T {
     FOLDER.with(|folder| {
         let folder = folder.get_or_init(|| {
@@ -36,7 +36,8 @@ pub(super) fn images() -> Vec<Vec<u8>> {
     vec![image(2, 3), image(1, 1), LABELS.to_vec()]
 }
 
-/// Reads the bytes as images beside sound labels; where they are sound labels, as labels beside sound images.
+/// Reads the bytes as images with valid labels. Bytes with the header of labels are read as labels with valid
+/// images.
 pub(super) fn idx(bytes: &[u8]) -> Outcome {
     let images = bytes.get(3) != Some(&1);
     let sound = &self::images()[1];
@@ -75,11 +76,11 @@ pub(super) fn libsvm(bytes: &[u8]) -> Outcome {
     let read = in_folder(|folder| {
         std::fs::write(folder.join("x.svm"), bytes).expect("writable");
         let of = |task| source(&LibsvmSettings { file: "x.svm".into(), columns: 0, task }, folder);
-        // As classes too, for what is refused of them alone.
+        // Reads the file as classes too, to test errors about classes.
         if let Ok(data) = of(Task::Binary)
             && data.labels.iter().any(|label| ![0.0, 1.0].contains(label))
         {
-            return Ok(Some(format!("{:?} are no two classes", data.labels)));
+            return Ok(Some(format!("{:?} are not two classes", data.labels)));
         }
         of(Task::Regression).map(|data| differs(bytes, &data))
     });
@@ -92,7 +93,7 @@ fn source<R: Recipe<dyn Source>>(settings: &R, folder: &Path) -> Result<Labelled
     source.read().map_err(|error| error.to_string())
 }
 
-/// Where the rows are not those of the text.
+/// Returns the first difference of the rows from the text.
 fn differs(bytes: &[u8], data: &Labelled) -> Option<String> {
     let Ok(text) = std::str::from_utf8(bytes) else { return Some("it is not UTF-8".into()) };
     let lines: Vec<&str> = text.split('\n').filter(|line| !line.trim().is_empty()).collect();
@@ -112,12 +113,12 @@ fn differs(bytes: &[u8], data: &Labelled) -> Option<String> {
                 return Some(format!("{word:?} was read"));
             };
             if index <= next || index > width || values[row * width + index - 1] != value {
-                return Some(format!("{word:?} became another value, or has no place"));
+                return Some(format!("{word:?} became another value or is out of place"));
             }
-            // What lies between is zero; of wide rows only the cells that are there are looked at.
+            // Cells between the given ones must be zero. For wide rows only the given cells are checked.
             let between = &values[row * width + next..row * width + index - 1];
             if width < 1_000 && between.iter().any(|value| *value != 0.0) {
-                return Some(format!("before {word:?} is a value that nobody gave"));
+                return Some(format!("the table has an extra value before {word:?}"));
             }
             next = index;
         }

@@ -1,4 +1,5 @@
-//! Saved state and cached links: a checksum covers every byte, so that what is accepted is what was written.
+//! Saved state and cached links. A checksum covers every byte, so that an accepted input must equal the
+//! written one.
 
 use std::sync::OnceLock;
 
@@ -36,11 +37,11 @@ pub(super) fn states() -> Vec<Vec<u8>> {
 
 pub(super) fn checkpoint(bytes: &[u8]) -> Outcome {
     static KNOWN: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
-    // The same header and values, whatever the file's own order and padding.
+    // Compares header and values, regardless of the file's order and padding.
     outcome(StateFile::read::<Value>(bytes).map(|(header, file)| {
         let again = StateFile::new(&header, file.parameters).to_bytes();
         let known = KNOWN.get_or_init(states).contains(&again);
-        (!known).then(|| "it is not what was written".to_string())
+        (!known).then(|| "it differs from the written file".to_string())
     }))
 }
 
@@ -60,7 +61,7 @@ fn link() -> (Links, Vec<String>) {
     })
 }
 
-/// The links as they must be, and the file that holds them.
+/// Returns the expected links, and the file that holds them.
 fn kept() -> &'static (Links, Vec<u8>, String) {
     static KEPT: OnceLock<(Links, Vec<u8>, String)> = OnceLock::new();
     KEPT.get_or_init(|| {

@@ -1,5 +1,6 @@
-//! All that goes between the members and a server without TLS is recorded, both ways, for a whole run. No piece of what only its
-//! owner may know is in it; and what is sent looks like noise. The same search finds pieces that were put there.
+//! Records all traffic between the members and a server without TLS, in both directions, for a whole run. The
+//! traffic must contain no piece of a private value, and must look like noise. A control checks that the same
+//! search finds planted pieces.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -14,14 +15,14 @@ use crate::proxy::Plan;
 use crate::world::World;
 
 const AREA: &str = "capture";
-/// The length of the pieces that are searched for.
+/// Length of the pieces to search for.
 const PIECE: usize = 8;
-/// So many bytes of each message are no secret: its kind, the session, and its number in it.
+/// Number of public bytes at the start of each message: its kind, the session, and its number.
 const HEADER: usize = 17;
-/// The length of the blocks of payload that must look like noise.
+/// Length of the payload blocks that must look like noise.
 const BLOCK: usize = 4096;
-/// The largest χ² of a block's 256 counts: with 255 degrees of freedom, noise exceeds it with a probability α < 10⁻⁹ (mean 255,
-/// standard deviation 22.6), and a block of floats has several thousand.
+/// Maximum χ² of a block's 256 counts. With 255 degrees of freedom, noise exceeds it with a probability α <
+/// 10⁻⁹ (mean 255, standard deviation 22.6). A block of floats has several thousand.
 const MOST_CHI2: f64 = 420.0;
 
 pub(super) fn cases() -> Vec<Case> {
@@ -81,7 +82,7 @@ fn captured(
     let sent: usize = streams.iter().map(Vec::len).sum();
     verdict.note(format!("{sent} bytes in {} streams, {} pieces", streams.len(), secrets.pieces.len()));
     let payload: usize = streams.iter().map(|stream| payloads(stream).len()).sum();
-    // A search of nothing finds nothing: what was recorded is the run.
+    // Checks that the recording is not empty, because a search in an empty recording would find no leaks.
     if payload < 20_000 || secrets.pieces.len() < 3000 {
         verdict.fault(Kind::WrongCode, format!("{payload} bytes of payload were recorded"));
     }
@@ -98,7 +99,7 @@ fn captured(
     Ok(verdict)
 }
 
-/// Puts pieces of each kind of secret into what was recorded: the search must find every one.
+/// Plants pieces of each kind of secret in the recording, and checks that the search finds all of them.
 fn control(streams: &mut [Vec<u8>], secrets: &Secrets, rng: &mut ChaCha8Rng, verdict: &mut Verdict) {
     let mut kinds: BTreeMap<&str, Vec<[u8; PIECE]>> = BTreeMap::new();
     for (piece, what) in &secrets.pieces {
@@ -115,24 +116,24 @@ fn control(streams: &mut [Vec<u8>], secrets: &Secrets, rng: &mut ChaCha8Rng, ver
             let before = stream[at..at + PIECE].to_vec();
             stream[at..at + PIECE].copy_from_slice(&piece);
             if !secrets.found(stream).iter().any(|(_, found)| *found == at) {
-                verdict.fault(Kind::WrongCode, format!("a piece of {what} that was put there is not found"));
+                verdict.fault(Kind::WrongCode, format!("a planted piece of {what} is not found"));
             }
             stream[at..at + PIECE].copy_from_slice(&before);
         }
     }
     let floats: Vec<u8> = (0..BLOCK / 4).flat_map(|_| (rng.random::<f32>() - 0.5).to_le_bytes()).collect();
     if structured(&floats).is_empty() {
-        verdict.fault(Kind::WrongCode, "a block of floats that was put there is not found");
+        verdict.fault(Kind::WrongCode, "a planted block of floats is not found");
     }
 }
 
-/// Pieces of what only its owner may know, and what each is of.
+/// Pieces of private values, with the kind of value.
 struct Secrets {
     pieces: HashMap<[u8; PIECE], &'static str>,
 }
 
 impl Secrets {
-    /// The keys, tables and models of all members, as they stand in files and as they are in memory.
+    /// Collects the keys, tables and models of all members, in the form of files and of memory.
     fn of(world: &World<'_>) -> anyhow::Result<Self> {
         let mut secrets = Self { pieces: HashMap::new() };
         for member in world.members() {
@@ -185,8 +186,8 @@ impl Secrets {
         self.add(&doubles, 8, what);
     }
 
-    /// Every piece that begins at a multiple of `step`, but for those that anybody could write: with fewer than four
-    /// different bytes, such as zeros or ones.
+    /// Adds every piece that begins at a multiple of `step`. Skips pieces with fewer than four different
+    /// bytes, such as zeros or ones, which also occur in public data.
     fn add(&mut self, bytes: &[u8], step: usize, what: &'static str) {
         for window in bytes.windows(PIECE).step_by(step) {
             let mut piece = [0; PIECE];
@@ -200,15 +201,16 @@ impl Secrets {
         }
     }
 
-    /// Which pieces are in a recording, and where.
+    /// Returns the pieces in a recording with their positions.
     fn found(&self, stream: &[u8]) -> Vec<(&'static str, usize)> {
         let windows = stream.windows(PIECE).enumerate();
         windows.filter_map(|(at, window)| Some((*self.pieces.get(window)?, at))).collect()
     }
 }
 
-/// What the messages of a stream carry behind their headers, one after another: the protocol's lines `PUB` and `MSG` end with the number of bytes.
-/// A message that is sent again as it was, such as the first of a handshake while a party starts, is counted once.
+/// Returns the concatenated payloads of a stream's messages without their headers. The protocol's lines `PUB`
+/// and `MSG` end with the number of bytes. An identical repetition of a message counts once, such as the
+/// first message of a handshake while a party starts.
 fn payloads(stream: &[u8]) -> Vec<u8> {
     let mut found = Vec::new();
     let mut known = HashSet::new();
@@ -228,7 +230,7 @@ fn payloads(stream: &[u8]) -> Vec<u8> {
     found
 }
 
-/// The blocks whose bytes are not equally frequent, with their χ².
+/// Returns the blocks whose bytes are not equally frequent, with their χ².
 fn structured(payload: &[u8]) -> Vec<(usize, f64)> {
     let chi2 = |block: &[u8]| {
         let mut counts = [0.0_f64; 256];
@@ -240,7 +242,7 @@ fn structured(payload: &[u8]) -> Vec<(usize, f64)> {
     blocks.filter(|(_, chi2)| *chi2 > MOST_CHI2).collect()
 }
 
-/// The bytes of a text in base 32, as keys are written.
+/// Returns the bytes of a text in base 32, the format of keys.
 fn base32(text: &str) -> Vec<u8> {
     let digits = text.bytes().filter_map(|c| match c {
         b'A'..=b'Z' => Some(u32::from(c - b'A')),

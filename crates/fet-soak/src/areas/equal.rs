@@ -1,4 +1,4 @@
-//! No fault: everything that parties as processes can do gives the bytes of the simulation.
+//! Undisturbed runs: all features of parties as processes give the bytes of the simulation.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +15,7 @@ use crate::world::World;
 
 const AREA: &str = "equal";
 
-/// A name, the data, and the tables of settings that differ.
+/// Name, data, and changed settings tables.
 type Cell = (&'static str, Data, &'static [(&'static str, &'static str)]);
 
 const FEDSIM: &str = r#"{ kind = "fedsim", local = { hidden = [8], width = 4 }, pair_hidden = [8], pair_outputs = 4, gate_hidden = 4, conv_channels = 2, conv_kernel = 2, conv_hidden = [8] }"#;
@@ -177,7 +177,7 @@ const CELLS: &[Cell] = &[
     ("labels max-norm", Data::Places, &[("labels", "{ kind = \"max-norm\" }")]),
     ("labels noisy gradients", Data::Digits, &[("labels", "{ kind = \"noisy-gradients\" }")]),
     ("labels randomised response", Data::Digits, &[("labels", "{ kind = \"randomised-response\" }")]),
-    // Settings of training that change what goes between parties.
+    // Settings of training that change the messages between parties.
     (
         "party dropout",
         Data::Digits,
@@ -216,10 +216,10 @@ const CELLS: &[Cell] = &[
     ),
 ];
 
-/// What a cell has where it says nothing else.
+/// Default plug-ins, which every cell without other settings uses.
 const DEFAULTS: &[&str] = &["fet", "nearest", "average", "none"];
 
-/// Methods that ask nobody.
+/// Methods without other parties.
 const ALONE: &[&str] = &["fet-alone", "gbdt-solo", "solo"];
 
 /// Cells of the short form.
@@ -283,8 +283,9 @@ pub(super) fn cases() -> Vec<Case> {
     CELLS.iter().map(case).chain(others).collect()
 }
 
-/// Runs twice outside a rehearsal, with other secrets of the parties the second time: the masks of a secure sum cancel, whatever
-/// they follow from. The simulation cannot tell the bytes, because the primary sends its rows in an order of its own.
+/// Runs twice outside a rehearsal, with new secrets of the parties the second time: the masks of secure
+/// aggregation must cancel for any secrets. The case does not compare with the simulation, because the
+/// primary sends its rows in a secret order.
 fn new_secrets(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::new(End::Equal);
     let mut experiment = Experiment::new(Data::Digits).with("aggregator", SECURE);
@@ -324,7 +325,7 @@ fn new_secrets(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<V
     Ok(verdict)
 }
 
-/// Whether every plug-in that has to do with other parties has a cell.
+/// Checks that every plug-in that communicates with other parties has a cell.
 fn every(kit: &Kit, _: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<Verdict> {
     for slot in ["method", "linker", "aggregator", "privacy", "labels"] {
         let listed = Command::new(&kit.fet).args(["list", slot]).output()?;
@@ -346,7 +347,7 @@ fn every(kit: &Kit, _: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<Verdict> {
     Ok(Verdict::new(End::Equal))
 }
 
-/// One run, undisturbed.
+/// Runs the experiment once, undisturbed.
 pub(super) fn run(kit: &Kit, folder: &Path, experiment: Experiment) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::new(End::Equal);
     kit.simulation(&experiment)?;

@@ -1,4 +1,5 @@
-//! Processes are killed at moments that are drawn, phase by phase, and started again: the same bytes in the end.
+//! Kills processes at random moments, phase by phase, and starts them again: the final bytes must be the
+//! same.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -15,7 +16,7 @@ use crate::world::World;
 
 const AREA: &str = "kill";
 
-/// What a run is doing when somebody is killed.
+/// Phase of the run in which a process is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Joining,
@@ -26,7 +27,7 @@ enum Phase {
     Finishing,
 }
 
-/// Who is killed.
+/// Process to kill or stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Victim {
     Primary,
@@ -34,9 +35,9 @@ enum Victim {
     /// The primary and a party at once.
     Both,
     All,
-    /// The primary is asked to end, as Ctrl-C does.
+    /// The primary receives SIGTERM and ends by itself.
     Asked,
-    /// A party stands still for a while, and goes on.
+    /// A party pauses for a while and continues.
     Frozen,
 }
 
@@ -56,9 +57,9 @@ const VICTIMS: [(Victim, &str); 6] = [
     (Victim::Asked, "primary by SIGTERM"),
     (Victim::Frozen, "party frozen"),
 ];
-/// Of each phase and victim, so many cases in the long form.
+/// Number of cases per phase and victim in the long form.
 const EACH: usize = 4;
-/// An end that was asked for.
+/// Exit code of an interrupted run.
 const INTERRUPTED: i32 = 130;
 
 pub(super) fn cases() -> Vec<Case> {
@@ -66,7 +67,8 @@ pub(super) fn cases() -> Vec<Case> {
     for (phase, phase_name) in PHASES {
         for (victim, victim_name) in VICTIMS {
             for number in 1..=EACH {
-                // A party that was started again is heard of after some four seconds, which the short form has not often.
+                // The primary hears of a restarted party only after some four seconds, so that the short form
+                // has few such cases.
                 let short = number == 1
                     && matches!(victim, Victim::Primary | Victim::Party)
                     && !matches!(phase, Phase::Joining | Phase::Keys);
@@ -82,7 +84,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-/// The experiment in which a phase takes long enough to be met.
+/// Returns an experiment in which the phase is long enough to be hit.
 fn experiment(phase: Phase, rng: &mut ChaCha8Rng) -> Experiment {
     let digits = || Experiment::new(Data::Digits).rows(600);
     let secure = "{ kind = \"secure-average\" }";
@@ -154,10 +156,10 @@ fn disturbed(
     Ok(verdict)
 }
 
-/// A moment that was waited for.
+/// Moment at which a process is struck.
 struct Met {
     what: String,
-    /// Within so many microseconds after it, somebody is struck.
+    /// Maximum random delay after the moment, in microseconds.
     spread: u64,
 }
 
@@ -193,7 +195,7 @@ impl Running<'_> {
         let mut saves = if phase == Phase::Saving { rng.random_range(1..5) } else { 0 };
         let mut last = before;
         let began = Instant::now();
-        // Where nothing comes, such as the epoch of a run that is over, whoever is there is struck nevertheless.
+        // If the moment never comes, such as an epoch of a finished run, the process is struck nevertheless.
         while self.primary.ended()?.is_none() && began.elapsed() < Duration::from_secs(20) {
             let met = match phase {
                 Phase::Joining => self.primary.stderr().contains("waiting for"),
@@ -220,7 +222,7 @@ impl Running<'_> {
         Ok(Met { what: what.into(), spread })
     }
 
-    /// Kills whoever it is, and starts them again; whether nobody is to be struck any more.
+    /// Strikes the victim and starts it again. Returns true if the primary has ended.
     fn strike(
         &mut self,
         victim: Victim,
@@ -277,7 +279,7 @@ impl Running<'_> {
     }
 }
 
-/// The files of a folder, with their sizes and times.
+/// Returns the files of a folder with their sizes and times.
 fn listing(folder: &Path) -> Vec<(PathBuf, u64, Option<SystemTime>)> {
     let mut found: Vec<_> = std::fs::read_dir(folder)
         .into_iter()

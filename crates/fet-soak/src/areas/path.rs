@@ -1,5 +1,6 @@
-//! A bad way between a member and the server, or a server that ends: the same bytes, or a clear refusal that loses nothing. Once
-//! the way is good again, the same command gives the same bytes.
+//! A disturbed connection between a member and the server, or a server that ends: the run gives the same
+//! bytes, or a clear refusal that loses no data. After the disturbance, the same command gives the same
+//! bytes.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,25 +17,25 @@ use crate::proxy::{Plan, Proxy, Trick};
 use crate::world::World;
 
 const AREA: &str = "path";
-/// Of each way, so many cases in the long form.
+/// Number of cases per disturbance in the long form.
 const EACH: usize = 4;
-/// How long a run may take on a bad way, in seconds.
+/// Time limit in seconds of a run with a disturbed connection.
 const PATIENCE: u64 = 120;
 
-/// What is wrong with the way.
+/// Disturbance of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Delay,
     Throttle,
-    /// These happen at moments that are drawn.
+    /// Disturbances at random positions.
     Tricks(&'static [Trick]),
-    /// The same while the members reach each other for the first time.
+    /// Disturbances while the members connect for the first time.
     Early(&'static [Trick]),
-    /// No way for so many milliseconds at most, now and then.
+    /// Occasional interruptions of at most the given number of milliseconds.
     Parted(u64),
     /// The server is killed and started again.
     Server,
-    /// No way at all from some moment on, until it is healed.
+    /// Permanent interruption from a random moment until the proxy is healed.
     Gone,
 }
 
@@ -157,7 +158,7 @@ fn disturbed(kit: &Kit, folder: &Path, way: Way, tls: bool, rng: &mut ChaCha8Rng
     Ok(verdict)
 }
 
-/// Starts parties again that have ended, which they may with a clear message where they could not reach the server.
+/// Restarts parties that have ended. A party may end with a clear message if it could not reach the server.
 fn revive(world: &World<'_>, parties: &mut [Process], verdict: &mut Verdict) -> anyhow::Result<()> {
     for (member, party) in world.members()[1..].iter().zip(parties) {
         let Some(ended) = party.ended()? else { continue };
@@ -174,7 +175,7 @@ fn revive(world: &World<'_>, parties: &mut [Process], verdict: &mut Verdict) -> 
     Ok(())
 }
 
-/// Takes the way or the server away, at moments that are drawn, until the primary has ended.
+/// Interrupts the connection or the server at random moments until the primary has ended.
 fn interrupt(
     way: Way,
     world: &mut World<'_>,

@@ -1,4 +1,5 @@
-//! Predictions by parties as processes: those of a simulation, whoever is killed meanwhile; and refusals.
+//! Predictions by parties as processes: they must equal those of a simulation, even if a process is killed;
+//! and refusals.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,12 +15,12 @@ use crate::process::Process;
 use crate::world::World;
 
 const AREA: &str = "predict";
-/// The primary's command, but for the parties.
+/// Arguments of the primary's command, without the parties.
 const PREDICT: [&str; 6] = ["predict", "out", "--rows", "new.csv", "--out", "new-predictions.csv"];
-/// Of each victim, so many cases in the long form.
+/// Number of cases per victim in the long form.
 const EACH: usize = 7;
 
-/// Who is killed while predictions are made.
+/// Process to kill during prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Victim {
     Nobody,
@@ -62,7 +63,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-/// The primary's command.
+/// Starts the primary's command.
 fn predict(world: &World<'_>) -> anyhow::Result<Process> {
     predict_with(world, &[])
 }
@@ -72,7 +73,7 @@ fn predict_with(world: &World<'_>, more: &[&str]) -> anyhow::Result<Process> {
     Process::start(&world.kit.fet, &arguments, &world.of("primary"), "predict")
 }
 
-/// Has every party answer requests for predictions.
+/// Allows predictions in the policy of every party.
 fn allow(world: &World<'_>) -> anyhow::Result<()> {
     for member in &world.members()[1..] {
         let file = world.party_file(member, "", "\n[policy]\npredictions = true\n");
@@ -81,7 +82,8 @@ fn allow(world: &World<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A finished run, with new records beside it: the rows of the primary's table, some of them twice.
+/// Finishes a run and writes a table of new records: the rows of the primary's table, some of them twice.
+/// Returns the parties.
 fn finished(world: &World<'_>, verdict: &mut Verdict) -> anyhow::Result<Vec<Process>> {
     let table = world.experiment.files().remove(0);
     let new = format!("{}{}", table.text, table.text.lines().skip(1).take(50).collect::<Vec<_>>().join("\n"));
@@ -142,7 +144,7 @@ fn predicted(
     }
     let struck = ended.signal == Some(9) && victim == Victim::Primary;
     if ended.code != Some(0) && !ended.hung && !struck {
-        // A party that is lost meanwhile may be an error, as long as it says so.
+        // The loss of a party may be an error if the message is clear.
         if victim == Victim::Nobody || !matches!(ended.code, Some(2 | 75)) {
             verdict.fault(Kind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
         }
@@ -167,7 +169,7 @@ fn predicted(
     Ok(verdict)
 }
 
-/// A table without the similarities of links, which a simulation knows and a primary is not told.
+/// Returns a table without the similarities of links, which only a simulation knows.
 fn without_similarities(text: &str) -> String {
     let header = text.lines().next().unwrap_or_default();
     let kept: Vec<bool> = header.split(',').map(|title| !title.starts_with("similarity to ")).collect();
@@ -178,7 +180,7 @@ fn without_similarities(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// Three processes of one command: all parties there, one of them missing, none of them there.
+/// Runs one command three times: with all parties, without one party, and without any party.
 fn missing(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::new(End::Equal);
     let method = "{ kind = \"fet\", hidden = 8, heads = 2, party_dropout = 0.3 }";
@@ -188,7 +190,7 @@ fn missing(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     let mut parties = finished(&world, &mut verdict)?;
     let file = world.of("primary").join("new-predictions.csv");
     let drop = ["--missing", "drop", "--wait", "2"];
-    // The titles, and the cells of the column `missing`.
+    // Returns the titles, and the cells of the column `missing`.
     let marked = || -> anyhow::Result<(Vec<String>, Vec<String>)> {
         let text = std::fs::read_to_string(&file)?;
         let cells = |line: &str| line.split(',').map(String::from).collect::<Vec<_>>();
@@ -201,7 +203,7 @@ fn missing(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
         let _ = std::fs::remove_file(&file);
         let ended = predict_with(&world, more)?.wait(kit.patience(30))?;
         if ended.code != Some(right) {
-            let what = format!("{more:?}: {}; right is {right}: {}", ended.said(), ended.stderr);
+            let what = format!("{more:?}: {}; expected {right}: {}", ended.said(), ended.stderr);
             verdict.fault(Kind::WrongCode, what);
         }
         if file.exists() != (right == 0) {
@@ -226,7 +228,7 @@ fn missing(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
-/// A model that was trained with all parties in each step.
+/// Predicts without a party although the model was trained with all parties in each step.
 fn never(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::new(End::Refused);
     let world = World::new(kit, folder, Experiment::new(Data::Places), true, 10)?;
@@ -235,7 +237,7 @@ fn never(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     let ended = predict_with(&world, &["--missing", "drop"])?.wait(kit.patience(30))?;
     if ended.code != Some(2) {
         verdict
-            .fault(Kind::WrongCode, format!("the primary: {}; right is 2: {}", ended.said(), ended.stderr));
+            .fault(Kind::WrongCode, format!("the primary: {}; expected 2: {}", ended.said(), ended.stderr));
     }
     for problem in problems(&ended.stderr, &["method.party_dropout"]) {
         verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
@@ -244,18 +246,18 @@ fn never(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
-/// A party whose policy does not allow predictions.
+/// Predicts although a party's policy forbids predictions.
 fn forbidden(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::new(End::Refused);
     let world = World::new(kit, folder, Experiment::new(Data::Places), true, 10)?;
     allow(&world)?;
-    // The first party's policy is the usual one, which allows none.
+    // The first party has the default policy, which forbids predictions.
     std::fs::write(world.of("p1").join("party.toml"), world.party_file("p1", "", ""))?;
     let mut parties = finished(&world, &mut verdict)?;
     let ended = predict(&world)?.wait(kit.patience(30))?;
     if ended.code != Some(2) {
         verdict
-            .fault(Kind::WrongCode, format!("the primary: {}; right is 2: {}", ended.said(), ended.stderr));
+            .fault(Kind::WrongCode, format!("the primary: {}; expected 2: {}", ended.said(), ended.stderr));
     } else {
         for problem in problems(&ended.stderr, &["policy.predictions", "streets|p1|party 1"]) {
             verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));

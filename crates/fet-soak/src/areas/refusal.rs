@@ -1,5 +1,5 @@
-//! What must not work: wrong files, wrong keys, other settings, and what a party's policy forbids. Each is refused with exit
-//! code 2 and one message that names what is wrong; and no file is lost or changed.
+//! Commands that must be refused: wrong files, wrong keys, different settings, and violations of a party's
+//! policy. Each refusal has exit code 2 and one message that names the problem, and loses or changes no file.
 
 mod agreement;
 mod change;
@@ -22,32 +22,33 @@ use crate::world::World;
 
 const AREA: &str = "refusal";
 
-/// Who must refuse.
+/// Process that must refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Who {
     /// The primary's command.
     Primary,
     /// The command of party 1.
     Party,
-    /// The command of the primary, because party 1, which goes on serving, refuses.
+    /// The command of the primary, after a refusal by party 1, which continues to serve.
     Asked,
 }
 
-/// What is changed in the folders of a run that would work otherwise.
+/// Change in the folders of a run that would otherwise succeed.
 type Change = fn(&World<'_>) -> anyhow::Result<()>;
 
-/// A name, who refuses, what is changed, and what the message names: one text of each entry, of those that `|` separates.
+/// Name, refusing process, change, and texts that the message must contain: one alternative of each entry,
+/// separated by `|`.
 type Line = (&'static str, Who, Change, &'static [&'static str]);
 
 const PRIMARY: Who = Who::Primary;
 const PARTY: Who = Who::Party;
 const ASKED: Who = Who::Asked;
 
-/// The lines, topic by topic.
+/// Cases, topic by topic.
 const LINES: [&[Line]; 5] =
     [connection::LINES, rosters::LINES, agreement::LINES, policy::LINES, needs::LINES];
 
-/// Lines of the short form: every third.
+/// Interval of the cases in the short form: every third case.
 const SHORT: usize = 3;
 
 pub(super) fn cases() -> Vec<Case> {
@@ -77,7 +78,7 @@ fn refused(
             judge("p1", &ended, codes(name), names, &mut verdict);
         }
         Who::Primary => {
-            // Nothing is said against the others, where they serve.
+            // The case does not check the parties that serve.
             let _parties = world.parties()?;
             let ended = world.run(patience)?;
             judge("the primary", &ended, codes(name), names, &mut verdict);
@@ -98,7 +99,7 @@ fn refused(
     Ok(verdict)
 }
 
-/// The exit codes that are right: what may be over by itself, such as a server that cannot be reached, is worth another try.
+/// Returns the expected exit codes. Code 75 is for temporary problems, such as an unreachable server.
 fn codes(name: &str) -> &'static [i32] {
     match name.starts_with("no such server") || name == "other host" {
         true => &[75],
@@ -106,7 +107,7 @@ fn codes(name: &str) -> &'static [i32] {
     }
 }
 
-/// Holds an end against the exit codes that are right, and its message against what it must name.
+/// Checks the exit code of a process, and the texts in its message.
 fn judge(who: &str, ended: &Ended, codes: &[i32], names: &[&str], verdict: &mut Verdict) {
     if ended.hung {
         verdict.fault(Kind::Hang, format!("{who}: {}", ended.stderr));
@@ -114,7 +115,7 @@ fn judge(who: &str, ended: &Ended, codes: &[i32], names: &[&str], verdict: &mut 
     }
     if !ended.code.is_some_and(|code| codes.contains(&code)) {
         verdict
-            .fault(Kind::WrongCode, format!("{who}: {}; right is {codes:?}: {}", ended.said(), ended.stderr));
+            .fault(Kind::WrongCode, format!("{who}: {}; expected {codes:?}: {}", ended.said(), ended.stderr));
     }
     if ended.code != Some(0) {
         for problem in problems(&ended.stderr, names) {
@@ -123,7 +124,7 @@ fn judge(who: &str, ended: &Ended, codes: &[i32], names: &[&str], verdict: &mut 
     }
 }
 
-/// The files below a folder, but for what processes print.
+/// Returns the files below a folder, without the output of processes.
 fn files(folder: &Path) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder)? {

@@ -1,5 +1,5 @@
-//! What parties keep between runs: another run in the same folders, and states that are lost, old, damaged or another's. The
-//! bytes of the simulation, or a clear refusal; never other bytes.
+//! State that parties keep between runs: another run in the same folders, and lost, old, damaged or foreign
+//! states. The result must be the bytes of the simulation or a clear refusal.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,10 +16,10 @@ use crate::world::World;
 
 const AREA: &str = "state";
 
-/// What happens to the folders of a run that was killed in its midst.
+/// Change in the folders of a run that was killed midway.
 type Change = fn(&World<'_>, &mut ChaCha8Rng) -> anyhow::Result<()>;
 
-/// A name, what happens, and whether the run must end well nevertheless.
+/// Name, change, and true if the run must still succeed.
 const CHANGES: &[(&str, Change, bool)] = &[
     ("nothing", |_, _| Ok(()), true),
     ("a party's state is lost", |w, _| Ok(std::fs::remove_dir_all(w.of("p1").join("state"))?), false),
@@ -68,7 +68,7 @@ fn checkpoint(world: &World<'_>) -> PathBuf {
     world.of("primary").join("out/checkpoint.safetensors")
 }
 
-/// A party's states, in the order of their epochs.
+/// Returns a party's states, in the order of their epochs.
 fn states(world: &World<'_>, member: &str) -> anyhow::Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(world.kept(member))?;
     let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -100,7 +100,7 @@ fn another(world: &World<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs until so many epochs are over, and kills everybody.
+/// Runs `epochs` epochs and kills all processes.
 fn half(world: &World<'_>, epochs: usize) -> anyhow::Result<()> {
     let _parties = world.parties()?;
     let mut primary = world.primary()?;
@@ -109,7 +109,7 @@ fn half(world: &World<'_>, epochs: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until so many epochs are over.
+/// Waits until `epochs` epochs are done.
 fn after_epochs(world: &World<'_>, primary: &mut Process, epochs: usize) -> anyhow::Result<()> {
     let began = Instant::now();
     while primary.stdout().matches("\"event\":\"epoch\"").count() < epochs {
@@ -120,7 +120,7 @@ fn after_epochs(world: &World<'_>, primary: &mut Process, epochs: usize) -> anyh
     Ok(())
 }
 
-/// Holds an end against the simulation, or its message against what is clear.
+/// Compares a successful run with the simulation, and checks the message of a failed one.
 fn judge(world: &World<'_>, ended: &Ended, well: bool, verdict: &mut Verdict) -> anyhow::Result<()> {
     if ended.hung {
         verdict.fault(Kind::Hang, format!("the primary: {}", ended.stderr));
@@ -162,7 +162,7 @@ fn resumed(
     }
     world.check(&mut parties, &mut verdict)?;
     if ended.code != Some(0) && !ended.hung {
-        // The message says what to do: start again; and where an account was lost, add what it has forgotten.
+        // Follows the message: starts the run again, and if an account was lost, adds the forgotten releases.
         std::fs::remove_dir_all(world.of("primary").join("out"))?;
         let mut again = world.run(kit.patience(60))?;
         if let Some((_, rest)) = again.stderr.split_once("fet ledger add --age ") {
@@ -184,7 +184,8 @@ fn resumed(
     Ok(verdict)
 }
 
-/// A run with another seed, by parties that keep the states of one that is over, or amid; then the first once more.
+/// Runs another seed while the parties keep the states of the first run, which is finished or killed midway
+/// (`amid`). Then runs the first seed again.
 fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::new(End::Equal);
     let (first, second) = (experiment(), Experiment { seed: 5, ..experiment() });
@@ -209,15 +210,16 @@ fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<Verdict> {
         }
         world.experiment = experiment;
         let mut parties = world.parties()?;
-        // The parties have kept the first apart from the second.
+        // The parties have kept the states of the two runs separate.
         judge(&world, &world.run(kit.patience(60))?, true, &mut verdict)?;
         world.check(&mut parties, &mut verdict)?;
     }
     Ok(verdict)
 }
 
-/// A party is down in the midst of a run, and starts again with another table: the run is refused at the primary, whose process
-/// `stays` or is killed too, and the party names the file. With the former table the run ends in the bytes of the simulation.
+/// Kills a party during a run and restarts it with another table. The primary's process `stays`, or is killed
+/// too. The primary must refuse the run, and the party must name the file. With the former table, the run
+/// ends with the bytes of the simulation.
 fn replaced(kit: &Kit, folder: &Path, stays: bool) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::new(End::Refused);
     let experiment = Experiment::new(Data::Places).with("train", "{ epochs = 60, batch_size = 8 }");
@@ -243,7 +245,7 @@ fn replaced(kit: &Kit, folder: &Path, stays: bool) -> anyhow::Result<Verdict> {
         world.run(kit.patience(60))?
     };
     if ended.code != Some(2) {
-        let what = format!("the primary: {}; right is 2: {}", ended.said(), ended.stderr);
+        let what = format!("the primary: {}; expected 2: {}", ended.said(), ended.stderr);
         verdict.fault(if ended.hung { Kind::Hang } else { Kind::WrongCode }, what);
     }
     for problem in problems(&ended.stderr, &["streets", "table", "checksum", "put the former table back"]) {
@@ -270,7 +272,7 @@ fn replaced(kit: &Kit, folder: &Path, stays: bool) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
-/// A checkpoint from a copy, older than all that the parties have kept.
+/// Resumes from an old copy of the checkpoint, older than all states of the parties.
 fn old_checkpoint(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::new(End::Equal);
     kit.simulation(&experiment())?;

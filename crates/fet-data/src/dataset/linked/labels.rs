@@ -1,16 +1,17 @@
-//! Labels: a column of numbers, or of the names of classes.
+//! Labels: a column of numbers or of class names.
 
 use fet_core::data::{DataError, Task};
 use fet_tables::{MISSING_CODE, Values};
 
 use crate::read::table::FileTable;
 
-/// The largest number that can be predicted: the square of an error is a number too.
+/// Largest number that can be predicted: the square of an error must be finite.
 const LARGEST: f64 = 1e100;
-/// The most classes.
+/// Maximum number of classes.
 const MOST_CLASSES: usize = 10_000;
 
-/// Takes the label's column out of the table: one label for each record, and the names of classes where they have names.
+/// Removes the label column from the table. Returns one label per record, and the names of classes if they
+/// have names.
 pub(super) fn labels(
     table: &mut FileTable,
     label: &str,
@@ -26,8 +27,8 @@ pub(super) fn labels(
     let missing = |row: usize| {
         Err(DataError::new(
             table.place(row, label),
-            "must have a label; it is missing (leave out records without one; if NA or the like is a value here, declare the column in \
-             `columns` as \"category\", or name other marks in `missing`)",
+            "must have a label; it is missing (leave out records without a label; if a mark such as NA is a value of this column, declare the \
+             column in `columns` as \"category\", or set other marks in `missing`)",
         ))
     };
     match column.values {
@@ -74,7 +75,8 @@ pub(super) fn labels(
     }
 }
 
-/// Numbers as classes: 0, 1, 2, ... without a gap are what they are; others are the names of classes, in their order.
+/// Converts numbers to classes. The numbers 0, 1, 2, ... without a gap are class indices. Other numbers are
+/// class names in ascending order.
 fn classes_of_numbers(
     table: &FileTable,
     label: &str,
@@ -86,7 +88,7 @@ fn classes_of_numbers(
     known.dedup();
     let wanted = if task == Task::Binary { "2 classes" } else { "at most 10000 classes" };
     let fits = if task == Task::Binary { known.len() == 2 } else { known.len() <= MOST_CLASSES };
-    // One class of two is told by what it lacks, further below.
+    // A binary label with the single value 0 is accepted as class 0. The check below refuses other single values.
     let plain = known.iter().enumerate().all(|(place, value)| *value == place as f64);
     if plain && known.len() <= MOST_CLASSES && (known.len() <= 2 || task == Task::Multiclass) {
         return Ok((values, Vec::new()));

@@ -1,4 +1,4 @@
-//! The settings of one party's table: its file, its keys, and what its columns are and become.
+//! Settings of one party's table: file, keys, and kinds and encoding of columns.
 
 use std::collections::BTreeMap;
 
@@ -11,60 +11,64 @@ use serde::{Deserialize, Serialize};
 
 use crate::read::table::FileTable;
 
-/// One party's table.
+/// Table of one party.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TableSettings {
-    /// The party's name in reports; empty for the name of its file.
+    /// Name of the party in reports; empty to use the name of its file.
     pub name: String,
-    /// The file of the table: CSV with any delimiter, Parquet or Arrow; may end in `.gz` or `.zst`. It is looked for beside
-    /// the experiment, then in the data folder.
+    /// File of the table: CSV with any delimiter, Parquet or Arrow; may end in `.gz` or `.zst`. The program
+    /// searches the experiment's folder, then the data folder.
     pub file: String,
-    /// The names of the columns of the key, in the order that all parties share.
+    /// Names of the key columns, in the same order for all parties.
     #[schemars(extend("x-rule" = "at least one column, each named once, as many as the primary's"))]
     pub keys: Vec<String>,
-    /// The names of columns to leave out; empty to use all.
+    /// Names of columns to leave out; empty to use all.
     pub drop: Vec<String>,
-    /// What columns are, as `column = "kind"`, where it is not what `fet data show` infers; empty to infer all.
+    /// Kinds of columns, as `column = "kind"`, that replace the kinds shown by `fet data show`; empty to
+    /// infer all.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub columns: BTreeMap<String, Kind>,
-    /// What stands between the cells of a line: one character, or "tab"; empty to detect it.
+    /// Delimiter between the cells of a line: one character, or "tab"; empty to detect the delimiter.
     #[schemars(extend("x-rule" = "one character (no quote, no line end), \"tab\" or empty"))]
     #[serde(skip_serializing_if = "String::is_empty")]
     pub delimiter: String,
-    /// What stands for a missing cell beside an empty one, in place of the usual marks (NA, N/A, NaN, null, None, ?); empty for those,
-    /// which do not count in a column that `columns` calls a category; [""] for an empty cell alone.
+    /// Marks of a missing cell, in addition to an empty cell; empty for the usual marks (NA, N/A, NaN, null,
+    /// None, ?); [""] for empty cells only. The usual marks do not count in a column that `columns` declares
+    /// as a category.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
-    /// How columns of numbers are scaled, where `bounds` declares no range of theirs.
+    /// Scaling of number columns without a range in `bounds`.
     #[schemars(extend("default" = "standard"))]
     #[serde(skip_serializing_if = "is_default")]
     pub scaling: Scaling,
-    /// The names of columns that are clipped to their quantiles of 1 % and 99 % before they are scaled, as they have
-    /// wild values; empty for those of `scaling` "robust" alone.
+    /// Names of columns with outliers, clipped to their quantiles of 1 % and 99 % before scaling; empty for
+    /// only the clipping of `scaling` "robust".
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub clip: Vec<String>,
-    /// A category of at most so many values gets a column for each value; one of more is hashed; 0 to hash every category.
+    /// Maximum number of values of a category with one column per value. Categories with more values are
+    /// hashed; 0 hashes every category.
     #[schemars(range(min = 0, max = MOST_COLUMNS), extend("default" = 32))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_hot: Option<usize>,
-    /// The number of columns that a hashed category, or a text, gets.
+    /// Number of columns for a hashed category or a text.
     #[schemars(range(min = 1, max = MOST_COLUMNS), extend("default" = 32))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buckets: Option<usize>,
-    /// The range of each column of numbers of a secondary, keys included, as `column = [low, high]`, from public knowledge, by
-    /// which it scales; empty with `dates` and `categories` to scale by means and deviations, which is refused beside a
-    /// privacy mechanism. A secondary declares every column but texts, or none.
+    /// Ranges of the number columns of a secondary, including keys, as `column = [low, high]`, from public
+    /// knowledge. The secondary scales by these ranges. If `bounds`, `dates` and `categories` are all empty,
+    /// it scales by means and deviations, which is refused with a privacy mechanism. A secondary declares
+    /// either every column except texts, or no column.
     #[schemars(extend("x-rule" = "ranges [low, high]: finite, low below high"))]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub bounds: BTreeMap<String, [f64; 2]>,
-    /// The range of each date of a secondary, as `column = [first, last]` in ISO 8601, from public knowledge; empty with
-    /// `bounds` and `categories` to declare nothing.
+    /// Ranges of the date columns of a secondary, as `column = [first, last]` in ISO 8601, from public
+    /// knowledge; empty, together with `bounds` and `categories`, to declare no column.
     #[schemars(extend("x-rule" = "ranges [first, last] of dates in ISO 8601"))]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub dates: BTreeMap<String, [String; 2]>,
-    /// All values of each category of a secondary, as `column = [values]`, from public knowledge; empty with `bounds` and
-    /// `dates` to declare nothing. Any other value counts as unknown.
+    /// All values of each category of a secondary, as `column = [values]`, from public knowledge; empty,
+    /// together with `bounds` and `dates`, to declare no column. Other values count as unknown.
     #[schemars(extend("x-rule" = "lists of at least one value"))]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub categories: BTreeMap<String, Vec<String>>,
@@ -74,11 +78,11 @@ fn is_default(scaling: &Scaling) -> bool {
     *scaling == Scaling::default()
 }
 
-/// The most columns of a hashed column, and the most values of a category with a column each.
+/// Maximum number of columns of a hashed column, and of values of a category with one column per value.
 const MOST_COLUMNS: usize = 1 << 16;
 
 impl TableSettings {
-    /// Refuses settings that fit no table.
+    /// Refuses invalid settings.
     pub(super) fn check(&self) -> Result<(), Violation> {
         if let Some((column, bounds)) = self.bounds.iter().find(|(_, bounds)| !Bounds::is_range(**bounds)) {
             let field = format!("bounds.{column}");
@@ -97,11 +101,11 @@ impl TableSettings {
             }
         }
         if let Some(key) = self.keys.iter().find(|key| self.columns.contains_key(*key)) {
-            let rule = "must not name a key: `key_kind` says what keys are";
+            let rule = "must not name a key: `key_kind` sets the kind of keys";
             return Err(Violation::new("columns", rule, format!("{key:?}")));
         }
         if let Some(key) = self.drop.iter().find(|name| self.keys.contains(name)) {
-            let rule = "must not name a key: keys are no features anyway";
+            let rule = "must not name a key: keys are not features";
             return Err(Violation::new("drop", rule, format!("{key:?}")));
         }
         if let Some(key) = self.clip.iter().find(|name| self.keys.contains(name)) {
@@ -110,12 +114,12 @@ impl TableSettings {
         Ok(())
     }
 
-    /// What the party is called.
+    /// Returns the name of the party.
     pub(super) fn party_name(&self) -> &str {
         if self.name.is_empty() { &self.file } else { &self.name }
     }
 
-    /// The first setting that declares something, and what.
+    /// Returns the name and value of the first setting that declares columns.
     pub(super) fn declares(&self) -> Option<(&'static str, String)> {
         let Self { bounds, dates, categories, .. } = self;
         let all = [
@@ -126,11 +130,12 @@ impl TableSettings {
         all.into_iter().find(|(_, given, _)| *given).map(|(field, _, value)| (field, value))
     }
 
-    /// How the file is read: keys as numbers or texts, and dropped columns only where they are `kept`.
+    /// Returns the read options of the file: keys as numbers or texts, without dropped columns unless listed
+    /// in `kept`.
     pub(super) fn options(&self, text_keys: bool, kept: &[String]) -> Options {
         let key = if text_keys { Kind::Text } else { Kind::Number };
         let mut kinds = self.columns.clone();
-        // A declaration says what a column is: no record of the table has a say in it.
+        // A declaration determines the kind of a column, regardless of its records.
         let declared = self.bounds.keys().map(|name| (name, Kind::Number));
         let declared = declared.chain(self.dates.keys().map(|name| (name, Kind::Date { format: None })));
         for (name, kind) in declared.chain(self.categories.keys().map(|name| (name, Kind::Category))) {
@@ -142,7 +147,7 @@ impl TableSettings {
         Options { kinds, drop, missing, delimiter: delimiter(&self.delimiter), ..Options::default() }
     }
 
-    /// How columns become numbers.
+    /// Returns the rules that encode columns as numbers.
     pub(super) fn rules(&self) -> Rules {
         let usual = Rules::default();
         let ranges = self.bounds.iter().filter(|(name, _)| !self.keys.contains(name));
@@ -160,8 +165,9 @@ impl TableSettings {
         }
     }
 
-    /// The declared ranges of the keys of a table that has its keys taken out already, if it declares anything: of every
-    /// column but texts, and of no other.
+    /// Returns the declared ranges of the keys, or `None` if the settings declare no column. `table` must no
+    /// longer contain the keys. Checks that every column except texts is declared, and that every declared
+    /// column exists.
     pub(super) fn bounds_of(
         &self,
         table: &FileTable,
@@ -173,7 +179,7 @@ impl TableSettings {
         let place = |column: &str| format!("{} column `{column}`", self.file);
         let keys: &[String] = if number_keys { &self.keys } else { &[] };
         let of = |column: &String| {
-            let problem = "must have a range in `bounds`, which names some columns of this table";
+            let problem = "must have a range in `bounds`, since this table declares some of its columns";
             let range = self.bounds.get(column).copied();
             range.ok_or_else(|| DataError::new(place(column), problem))
         };
@@ -195,7 +201,7 @@ impl TableSettings {
         let mut declared = declared.chain(self.dates.keys()).chain(self.categories.keys());
         if let Some(column) = declared.find(|column| !names.contains(&column.as_str())) {
             let problem =
-                format!("has no column `{column}` to declare; `bounds`, `dates` or `categories` names it");
+                format!("has no column `{column}`, but `bounds`, `dates` or `categories` declares it");
             return Err(DataError::new(&self.file, problem));
         }
         Ok(Some(Bounds { keys, features: Vec::new() }))

@@ -1,4 +1,4 @@
-//! Tests of `linked`: tables as they are.
+//! Tests of `linked`.
 
 use super::*;
 use fet_core::data::Bounds;
@@ -26,7 +26,7 @@ fn load(folder: &Path, changes: &[(&str, toml::Value)]) -> Result<VerticalData, 
     dataset.load().map_err(|e| e.to_string())
 }
 
-/// The numbers of a table, column by column.
+/// Returns the numbers of a table, column by column.
 fn numbers(table: &PartyTable) -> Vec<f64> {
     let Features::Columns(columns) = &table.features else { panic!("typed columns") };
     let values = |column: &Column| match &column.values {
@@ -133,7 +133,8 @@ fn the_real_tables_are_read_where_they_are() {
     assert_eq!((data.primary.features.columns(), data.secondaries[0].features.columns()), (68, 8));
 }
 
-/// A primary of shops and a secondary of streets, with a missing number, a date, a category and another delimiter.
+/// Creates a primary of shops and a secondary of streets, with a missing number, a date, a category and
+/// another delimiter.
 fn typed() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let primary = "lon;lat;kind;opened;size;sold\n1;2;bakery;2020-01-31;NA;yes\n1,5;2;café;2021-02-01;30;no\n2;2;;;40,5;yes\n";

@@ -1,16 +1,16 @@
-//! Text keys for a split: words of random letters, and typing errors in them.
+//! Text keys for a split: words of random letters with typing errors.
 
 use fet_core::data::TextTable;
 use rand::{Rng, RngExt};
 
-/// `rows` keys of `words` words, each of six to ten letters.
+/// Draws `rows` keys of `words` words, each of six to ten letters.
 pub(super) fn draw(rows: usize, words: usize, rng: &mut impl Rng) -> TextTable {
     let mut word = || (0..rng.random_range(6..=10)).map(|_| letter(rng)).collect::<String>();
     TextTable::new(words, (0..rows * words).map(|_| word()).collect())
 }
 
-/// The same with each letter mistyped with probability `rate`: replaced, left out, doubled, or swapped with the one
-/// before.
+/// Mistypes each letter with probability `rate`: replaces it, drops it, doubles it, or swaps it with the
+/// previous letter.
 pub(super) fn mistype(words: &TextTable, rate: f64, rng: &mut impl Rng) -> TextTable {
     let mut typed = |word: &str| {
         let mut out: Vec<char> = Vec::with_capacity(word.len() + 1);

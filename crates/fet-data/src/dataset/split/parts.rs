@@ -1,13 +1,13 @@
-//! The number of columns of each party. It does not choose which columns.
+//! Number of columns of each party. The module does not choose the columns.
 
 use rand::Rng;
 use rand_distr::{Distribution, Gamma};
 
-/// Splits `columns` among `parties`: equally for `alpha` 0, else in shares drawn from Dirichlet(α). Then the first
-/// party gets at least `least` columns, and every other at least one.
+/// Splits `columns` among `parties`: equally for `alpha` 0, otherwise in shares drawn from Dirichlet(α). The
+/// first party gets at least `least` columns, and every other party at least one.
 ///
 /// # Panics
-/// If there are fewer than `least + parties - 1` columns, or `alpha` is negative.
+/// Panics if there are fewer than `least + parties - 1` columns, or if `alpha` is negative.
 pub(super) fn cut(
     columns: usize,
     parties: usize,
@@ -19,7 +19,7 @@ pub(super) fn cut(
         let (size, larger) = (columns / parties, columns % parties);
         return (0..parties).map(|party| size + usize::from(party < larger)).collect();
     }
-    // A Dirichlet draw is a vector of Gamma(α, 1) draws over their sum.
+    // A Dirichlet draw is a vector of Gamma(α, 1) draws divided by their sum.
     let gamma = Gamma::new(alpha, 1.0).expect("α was checked to be positive and finite");
     let draws: Vec<f64> = (0..parties).map(|_| gamma.sample(rng).max(f64::MIN_POSITIVE)).collect();
     let total: f64 = draws.iter().sum();
@@ -27,7 +27,7 @@ pub(super) fn cut(
     let free = columns - (0..parties).map(floor).sum::<usize>();
     let wanted: Vec<f64> = draws.iter().map(|draw| draw / total * free as f64).collect();
     let mut sizes: Vec<usize> = wanted.iter().enumerate().map(|(p, w)| floor(p) + *w as usize).collect();
-    // The columns that rounding left go to the largest remainders.
+    // The columns that remain after rounding down go to the largest remainders.
     let mut by_remainder: Vec<usize> = (0..parties).collect();
     by_remainder.sort_by(|&a, &b| wanted[b].fract().total_cmp(&wanted[a].fract()).then(a.cmp(&b)));
     let left = columns - sizes.iter().sum::<usize>();
@@ -58,8 +58,8 @@ mod tests {
     }
 
     /// The mean of the first party's share is 1/2 for two parties and any α. With α = 1 the share is uniform
-    /// over 0..=996 columns above the floor, so the mean of 400 draws has a standard deviation of 14.4; the test
-    /// fails by chance with probability 1e-4 (3.9 deviations).
+    /// over 0..=996 columns above the minimum, so that the mean of 400 draws has a standard deviation of
+    /// 14.4. The test fails by chance with probability 1e-4 (3.9 deviations).
     #[test]
     fn shares_are_fair() {
         let first = |seed| cut(1_000, 2, 1.0, 3, &mut stream(seed, 0, Purpose::Parties, 0))[0] as f64;

@@ -19,8 +19,8 @@ fn numbers(table: &PartyTable) -> &Matrix<f64> {
     table.keys.numbers().expect("a split has keys of numbers")
 }
 
-/// How many of the first 200 primary rows have their own record, or one with the same key, as the nearest of the
-/// first secondary; the test knows the order of that party's rows.
+/// Counts the first 200 primary rows whose nearest key at the first secondary is the key of the same record.
+/// The test knows the order of the secondary's rows.
 fn nearest_is_own(key_noise: f64) -> usize {
     let data = load(|s| s.key_noise = key_noise, 3).expect("a split");
     let mut order: Vec<usize> = (0..1_797).collect();
@@ -54,7 +54,7 @@ fn parts_partition_the_columns_and_keep_rows_together() {
         .map(|table| table.features.columns())
         .collect();
     assert_eq!(widths, [13, 13, 13, 13, 12]);
-    // Every pixel of the source stands with exactly one party.
+    // Exactly one party has each pixel of the source.
     let whole = SplitSettings::default().source;
     let whole = whole
         .build(&DatasetContext { folders: &Folders::default(), seed: 0, aside: &[] })
@@ -107,7 +107,8 @@ fn names_are_mistyped_as_often_as_said() {
     let noisy = data.primary.keys.text().expect("texts");
     let letters: usize = clean.cells().iter().map(|cell| cell.len()).sum();
     let whole = clean.cells().into_iter().zip(noisy.cells()).filter(|(a, b)| a == b).count();
-    // A word of eight letters is whole with 0.95^8 = 0.66; α = 1e-9 for 3,594 words, lengths mixed.
+    // A word of eight letters has no error with probability 0.95^8 = 0.66; α = 1e-9 for 3,594 words of
+    // various lengths.
     let share = whole as f64 / clean.cells().len() as f64;
     assert!((0.6..0.73).contains(&share), "{share} of {letters} letters' words are whole");
     let error = load(|s| (s.keys, s.key_noise) = (TrueKey::Names, 2.0), 0).expect_err("refused");

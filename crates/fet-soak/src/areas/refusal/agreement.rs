@@ -1,4 +1,4 @@
-//! Other settings at a party than at the primary: the message names the field, and both values.
+//! Settings of a party that differ from the primary's: the message names the field and both values.
 
 use super::change::edit;
 use super::{ASKED, Line};
@@ -81,7 +81,7 @@ pub(super) const LINES: &[Line] = &[
     ),
 ];
 
-/// Before everything else in a file.
+/// Inserts a text at the beginning of a file.
 fn add(world: &World<'_>, path: &str, text: &str) -> anyhow::Result<()> {
     edit(world, path, "", text)
 }

@@ -1,4 +1,4 @@
-//! Changes of what lies in members' folders, for lines of several topics. What one topic alone changes lies there.
+//! Changes of files in members' folders that several topics use. Changes of a single topic are in its module.
 
 use crate::world::World;
 
@@ -17,7 +17,7 @@ pub(super) fn edit(world: &World<'_>, path: &str, old: &str, new: &str) -> anyho
     Ok(std::fs::write(&path, text.replacen(old, new, 1))?)
 }
 
-/// In the experiment of all members.
+/// Edits the experiment of all members.
 pub(super) fn everywhere(world: &World<'_>, old: &str, new: &str) -> anyhow::Result<()> {
     world.members().into_iter().try_for_each(|member| edit(world, &format!("{member}/exp.toml"), old, new))
 }

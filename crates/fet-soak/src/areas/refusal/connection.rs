@@ -1,4 +1,4 @@
-//! The way to the server: certificates, addresses, keys and identities.
+//! Connection to the server: certificates, addresses, keys and identities.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -25,7 +25,8 @@ pub(super) const LINES: &[Line] = &[
     ),
     ("no authority file", PARTY, |w| remove(w, "p1/ca.pem"), &["ca.pem"]),
     ("empty authority file", PARTY, |w| write(w, "p1/ca.pem", ""), &["ca.pem"]),
-    // The server asks for TLS, whatever the roster says; and its certificate is not of an authority that the system knows.
+    // The server requires TLS regardless of the roster, and no authority known to the system has signed its
+    // certificate.
     (
         "without TLS",
         PARTY,
@@ -106,7 +107,7 @@ fn key(world: &World<'_>, of: &str, to: &str) -> anyhow::Result<()> {
     world.kit.copy_key(of, &world.of(to).join("own.key"))
 }
 
-/// A member with another key, of which its own roster knows and the server does not.
+/// Gives a member another key, which its own roster contains but the server does not know.
 fn stranger(world: &World<'_>, member: &str) -> anyhow::Result<()> {
     key(world, "stranger", member)?;
     let line = |text: String| text.lines().next().unwrap_or_default().to_string();

@@ -1,4 +1,4 @@
-//! A member that is absent or there twice, and a key that is there already.
+//! Absent and duplicate members, and an existing key.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ fn absent(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     parties[1].kill();
     let ended = world.run(kit.patience(20))?;
     judge("the primary", &ended, &[2, 75], &["p2", "join", "3 s"], &mut verdict);
-    // When it is there, the same command works.
+    // Once the party has joined, the same command works.
     parties[1] = world.party("p2")?;
     let again = world.run(kit.patience(20))?;
     if again.code != Some(0) {
@@ -51,7 +51,6 @@ fn one_state(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     let second = world.party("p2")?.wait(kit.patience(20))?;
     judge("p2", &second, &[2, 75], &["state", "another"], &mut verdict);
     drop(first);
-    // One after the other: the folder is that of another party.
     world.panics(&mut verdict)?;
     Ok(verdict)
 }
@@ -92,7 +91,7 @@ fn two_parties(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     }
     let ended = world.run(kit.patience(60))?;
     judge("the primary", &ended, &[75], &["p1|party 1", "two processes"], &mut verdict);
-    // A party looks once a second.
+    // A party checks once a second.
     let named = |process: &Process| process.stderr().contains("two processes answer the primary");
     let began = std::time::Instant::now();
     while !(named(&twice) && named(&parties[0])) && began.elapsed() < kit.patience(5) {
@@ -105,7 +104,7 @@ fn two_parties(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
         }
     }
     drop(twice);
-    // With one of them the same command works.
+    // With one of the two processes, the same command works.
     let again = world.run(kit.patience(60))?;
     judge("the primary with one", &again, &[0], &[], &mut verdict);
     world.compare(&mut verdict)?;

@@ -1,4 +1,5 @@
-//! What a run between processes needs: a method with parties, their secret for a linker, keys that sign, tables.
+//! Requirements of a run between processes: a method with parties, the parties' secret for a linker, signing
+//! keys, tables.
 
 use super::change::{edit, everywhere, secure, signing, write};
 use super::{ASKED, Line, PARTY, PRIMARY};
@@ -99,7 +100,7 @@ pub(super) const LINES: &[Line] = &[
     ),
 ];
 
-/// With a linker that needs the parties' secret.
+/// Selects a linker that needs the parties' secret.
 fn sealed(world: &World<'_>) -> anyhow::Result<()> {
     let linker = "\"rotation\", secret_env = \"FET_SOAK_SECRET\", neighbours = 3";
     everywhere(world, "\"nearest\", neighbours = 3", linker)
@@ -113,7 +114,7 @@ fn other_signing(world: &World<'_>) -> anyhow::Result<()> {
     edit(world, "p1/roster.toml", &signing(world, "p1")?, &signing(world, "stranger")?)
 }
 
-/// At `member`, party 1 has the signing key of a stranger.
+/// Replaces the signing key of party 1 in the roster of `member` by a stranger's key.
 fn other_signing_at(world: &World<'_>, member: &str) -> anyhow::Result<()> {
     let path = format!("{member}/roster.toml");
     edit(world, &path, &signing(world, "p1")?, &signing(world, "stranger")?)

@@ -1,4 +1,4 @@
-//! What a party's policy forbids: the message names the rule, and the value.
+//! Violations of a party's policy: the message names the rule and the value.
 
 use super::change::{everywhere, policy, secure};
 use super::{ASKED, Line, PARTY};

@@ -1,4 +1,4 @@
-//! Rosters, and a party's own file with what it names.
+//! Invalid rosters, and invalid files of a party.
 
 use super::change::{edit, policy, remove, signing, write};
 use super::{Line, PARTY, PRIMARY};
@@ -78,7 +78,7 @@ pub(super) const LINES: &[Line] = &[
         |w| edit(w, "primary/roster.toml", "ca = \"ca.pem\"\n", ""),
         &["not recognised|certificate"],
     ),
-    // A party's own file.
+    // A party's file.
     ("no party file", PARTY, |w| remove(w, "p1/party.toml"), &["party.toml"]),
     (
         "party file without a key",
@@ -113,7 +113,7 @@ pub(super) const LINES: &[Line] = &[
     ),
 ];
 
-/// A roster without its last party.
+/// Removes the last party from a roster.
 fn fewer(world: &World<'_>, member: &str) -> anyhow::Result<()> {
     let path = world.of(member).join("roster.toml");
     let text = std::fs::read_to_string(&path)?;

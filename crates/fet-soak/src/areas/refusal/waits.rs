@@ -1,5 +1,5 @@
-//! What once made the primary wait in silence: a server that takes no large packets, a party that hangs, and a key that was
-//! rotated. Each ends in time, and both sides say why.
+//! Faults that once made the primary wait without a message: a server that takes no large packets, a hanging
+//! party, and a rotated key. Each run must end in time, and both sides must name the reason.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// Gives the server another limit, and starts it again.
+/// Changes the server's limit, and starts it again.
 fn limit(world: &mut World<'_>, bytes: u32) -> anyhow::Result<()> {
     edit(world, "hub/hub.conf", "max_payload: 262144", &format!("max_payload: {bytes}"))?;
     world.server.stop();
@@ -42,7 +42,7 @@ fn small(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
-/// A longer run, so that something can happen in the middle of it.
+/// Returns an experiment with a longer run, for disturbances in the middle.
 fn long() -> Experiment {
     Experiment::new(Data::Digits).rows(0).with("train", "{ epochs = 400, batch_size = 64 }")
 }
@@ -88,7 +88,7 @@ fn hangs(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
-/// A member with a new key, of which the server and its own roster know, and the other rosters do not.
+/// Gives a member a new key, which the server and its own roster contain but the other rosters do not.
 fn rotated(kit: &Kit, folder: &Path, member: &str) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::new(End::Refused);
     let mut world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
