@@ -1,4 +1,5 @@
-//! `fet attack`, and the attack that an experiment names: what a party learns that the others keep to themselves.
+//! `fet attack`, and the attack that an experiment names: measures how much one party learns of another
+//! party's private data.
 
 use std::fmt::Write;
 use std::sync::atomic::AtomicBool;
@@ -14,8 +15,11 @@ use fet_core::registry::{Slot, plugins};
 use crate::experiment_file::data_folders;
 use crate::input::{input, machine};
 
-/// Puts `experiment` to the attack of that name with its default settings; without a name to its own attack, or to every one
-/// that fits it. Standard error is told which one is under way; `found` gets what each has found.
+/// Runs attacks on `experiment` and passes the result of each attack to `found`.
+///
+/// With a name, the function runs that attack with its default settings. Without a name, it runs the
+/// experiment's own attack, or every attack that fits the experiment if the experiment names none. Progress
+/// goes to standard error.
 pub fn attack(
     experiment: &Experiment,
     name: Option<&str>,
@@ -45,7 +49,7 @@ pub fn attack(
                 fet_files::note!("attack {number}/{all}  {}  {runs}, {seconds:.1} s", slot.kind());
                 found(&record)?;
             }
-            // Of all attacks, those that are for other tasks are left out.
+            // When all attacks run, those for other tasks are skipped.
             Err(AttackError::Refused(why)) if !sole => {
                 fet_files::note!("attack {number}/{all}  {}  left out: {why}", slot.kind());
             }
@@ -55,8 +59,10 @@ pub fn attack(
     Ok(())
 }
 
-/// A record for people: who learned what, and each figure between what the attacker reaches without the run and a complete
-/// success.
+/// Formats a record for people.
+///
+/// The text names the attacker and the target. Each figure is shown between the attacker's result without the
+/// run and a complete success.
 pub fn words(record: &AttackRecord) -> String {
     let what = match record.target {
         Target::Labels => "of the training labels",
@@ -90,14 +96,14 @@ pub fn words(record: &AttackRecord) -> String {
     text
 }
 
-/// The attack that an experiment names, checked against its data before anything trains.
+/// Attack that an experiment names, checked against its data before anything trains.
 pub(crate) struct Planned {
     slot: Slot<dyn Attack>,
     data: VerticalData,
 }
 
 impl Planned {
-    /// The experiment's attack, if it names one.
+    /// Returns the experiment's attack, or `None` if the experiment names none.
     pub(crate) fn of(experiment: &Experiment, backend: &Backend) -> anyhow::Result<Option<Self>> {
         let Some(slot) = experiment.attack.clone() else { return Ok(None) };
         let (data, stop, machine) = (load(experiment)?, AtomicBool::new(false), machine(backend));
@@ -106,7 +112,7 @@ impl Planned {
         Ok(Some(Self { slot, data }))
     }
 
-    /// What it finds; nothing if it was interrupted.
+    /// Runs the attack; returns `None` if the user interrupted it.
     pub(crate) fn run(
         self,
         experiment: &Experiment,

@@ -1,5 +1,7 @@
-//! The model card: what a finished model is, what it was made of, how good it is and what it revealed, for people
-//! (Mitchell et al. 2019, "Model Cards for Model Reporting"). It holds what the report holds, and nothing else.
+//! The model card of a finished run: its purpose, data, quality and disclosures, for people (Mitchell et al.
+//! 2019, "Model Cards for Model Reporting").
+//!
+//! The card contains only information from the report.
 
 use std::fmt::Write;
 
@@ -8,7 +10,7 @@ use fet_records::{Estimate, Guarantee, Metric, Report, Value};
 use fet_scores::conformal::{COVERAGE, Conformal};
 use fet_train::trainer::Trainer;
 
-/// The card of a run, as Markdown.
+/// Returns the card of a run as Markdown.
 pub(crate) fn card(
     experiment: &Experiment,
     trainer: &Trainer,

@@ -1,5 +1,7 @@
-//! `fet data`: looks at tables before anything trains: what one holds (`show`), and whether an experiment finds all it needs
-//! (`check`). What it prints shows cells: it is for the holder of the tables.
+//! `fet data`: inspects tables before anything trains.
+//!
+//! `show` describes the content of one table. `check` verifies that an experiment finds all its files. The
+//! output contains cells, so only the owner of the tables should see it.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -18,36 +20,39 @@ use crate::input::input;
 use crate::provenance::check_files;
 use crate::run;
 
-/// The commands.
+/// Commands of `fet data`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
-    /// Show what a table holds: kinds of columns, missing cells, ranges, and what a model would see.
+    /// Describe a table: kinds of columns, missing cells, ranges, and the numbers that a model would see.
     Show(Arguments),
-    /// Check that an experiment's files are there and can be used; says where missing ones come from.
+    /// Check that an experiment's files exist and are usable; name the source of missing files.
     Check {
-        /// The experiment.
+        /// Experiment to check.
         #[command(flatten)]
         experiment: crate::experiment_file::ExperimentArguments,
     },
 }
 
-/// The arguments of `fet data show`.
+/// Arguments of `fet data show`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// CSV with any delimiter, Parquet or Arrow; may end in .gz or .zst. `-` is standard input.
+    /// The table: CSV with any delimiter, Parquet or Arrow; the name may end in .gz or .zst. `-` reads
+    /// standard input.
     pub file: PathBuf,
-    /// The kind of a column, as in `--column built=date:%d/%m/%Y` (number, number:1,234.5, time, category, date or text); can be given many times.
+    /// Kind of a column, as in `--column built=date:%d/%m/%Y` (number, number:1,234.5, time, category, date
+    /// or text). Can be repeated.
     #[arg(long = "column", value_name = "NAME=KIND")]
     pub columns: Vec<String>,
-    /// What stands for a missing cell beside an empty one, in place of the usual marks; can be given many times.
+    /// Text that marks a missing cell, in place of the usual marks; an empty cell is always missing. Can be
+    /// repeated.
     #[arg(long, value_name = "MARK")]
     pub missing: Vec<String>,
-    /// What stands between the cells of a line: one character, or "tab" [default: detected].
+    /// Delimiter between the cells of a line: one character, or "tab" [default: detected].
     #[arg(long)]
     pub delimiter: Option<String>,
 }
 
-/// What a table holds, as text.
+/// Returns a description of a table as text.
 pub fn show(arguments: &Arguments) -> anyhow::Result<String> {
     let mut options = Options { keep_empty: true, ..Options::default() };
     if let Some(name) = &arguments.delimiter {
@@ -86,7 +91,7 @@ pub fn show(arguments: &Arguments) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// What becomes of each column.
+/// Lists the model inputs that each column becomes.
 fn seen(table: &Table, prepared: &Preparation) -> String {
     let width = table.columns.iter().map(|column| column.name.chars().count()).max().unwrap_or(0).min(40);
     let mut text = String::new();
@@ -98,7 +103,7 @@ fn seen(table: &Table, prepared: &Preparation) -> String {
     text
 }
 
-/// What number keys reach over: records are linked by distance in these units.
+/// Returns the ranges of number keys; the linker computes distances in these units.
 fn key_ranges(keys: &Keys) -> String {
     let Keys::Numbers(keys) = keys else { return String::new() };
     let range = |column: usize| {
@@ -114,7 +119,7 @@ fn key_ranges(keys: &Keys) -> String {
     )
 }
 
-/// A note on the columns that have one value in every record.
+/// Returns a note on the columns that have one value in every record.
 fn constants(columns: &[(String, Option<String>)], record: &str) -> String {
     const MOST: usize = 10;
     if columns.is_empty() {
@@ -144,7 +149,10 @@ fn numbers(count: usize) -> String {
     if count == 1 { "1 number of each record".into() } else { format!("{count} numbers of each record") }
 }
 
-/// What an experiment would read, as text; an error if it cannot be read.
+/// Returns a description of the data that an experiment would read.
+///
+/// # Errors
+/// Returns an error if the experiment cannot read its data.
 pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
     let folders = data_folders(experiment);
     let mut text = String::new();
@@ -192,7 +200,7 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
             )));
         }
     }
-    // What a run would refuse beyond its tables; the parties tell how many records have no link.
+    // Building the trainer finds problems beyond the tables; the parties also report records without links.
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
     let trainer = run::trainer(experiment, &backend, None)?;
     trainer.warnings().iter().for_each(|warning| fet_files::note!("warning: {warning}"));

@@ -1,4 +1,4 @@
-//! The exit code of a command that fails.
+//! Exit codes of commands that fail.
 
 use std::io;
 
@@ -6,10 +6,13 @@ use crate::input::InputError;
 use crate::parties::Unreached;
 use crate::run;
 
-/// The same command may succeed later.
+/// Exit code of a temporary failure: the same command may succeed later.
 const TEMPORARY: u8 = 75;
 
-/// 2: invalid input; 75: what may pass, such as a party that cannot be reached or a full disk; 1: anything else.
+/// Returns the exit code of an error.
+///
+/// 2: invalid input. 75: a temporary failure, such as an unreachable party or a full disk. 1: any other
+/// error.
 pub fn code(error: &anyhow::Error) -> u8 {
     let restart = || run::party_error(error).is_some_and(|party| party.is_restart());
     if is_full(error) || error.is::<Unreached>() || restart() {
@@ -18,7 +21,9 @@ pub fn code(error: &anyhow::Error) -> u8 {
     if error.is::<InputError>() { 2 } else { 1 }
 }
 
-/// Whether a disk is full, or a quota of one is used up: here, or, by its words, at another party.
+/// Returns true if a disk is full or a quota is used up, on this machine or at another party.
+///
+/// The function recognises the error of another party by its text.
 fn is_full(error: &anyhow::Error) -> bool {
     let full = |kind| matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
     let here = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
@@ -26,7 +31,7 @@ fn is_full(error: &anyhow::Error) -> bool {
     here.map(io::Error::kind).any(full) || words().iter().any(|words| text.contains(words.as_str()))
 }
 
-/// The words of the system for a full disk and for a used quota.
+/// Returns the operating system's messages for a full disk and an exceeded quota.
 fn words() -> Vec<String> {
     #[cfg(unix)]
     const CODES: &[i32] = if cfg!(target_os = "macos") { &[28, 69] } else { &[28, 122] };

@@ -1,4 +1,4 @@
-//! A finished run, read back from its folder: its report, its experiment and the models of its parties.
+//! Reads a finished run back from its folder: the report, the experiment and the parties' models.
 
 use std::path::{Path, PathBuf};
 
@@ -11,18 +11,18 @@ use fet_train::trainer::SavedModel;
 use crate::folder::{CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, PREDICTIONS, REPORT};
 use crate::input::{InputError, of_json};
 
-/// A finished run.
+/// Finished run.
 #[derive(Debug)]
 pub struct FinishedRun {
-    /// Where it is.
+    /// Folder of the run.
     pub folder: PathBuf,
     /// `report.json`.
     pub report: Report,
-    /// Its settings.
+    /// Settings of the run.
     pub experiment: Experiment,
 }
 
-/// More parties than this are a damaged report.
+/// Maximum number of parties; a larger number means that the report is damaged.
 const MOST_PARTIES: usize = 1 << 16;
 
 impl FinishedRun {
@@ -43,7 +43,7 @@ impl FinishedRun {
         Ok(Self { folder: folder.to_path_buf(), report, experiment })
     }
 
-    /// The primary's model.
+    /// Returns the primary's model.
     pub fn model(&self) -> Result<SavedModel, InputError> {
         let model = SavedModel::read(&file(&self.folder, MODEL)?).map_err(|error| self.bad(MODEL, &error))?;
         let report = &self.report;
@@ -56,7 +56,7 @@ impl FinishedRun {
         Ok(model)
     }
 
-    /// The model of a secondary, from 1.
+    /// Returns the model of secondary `number`, from 1.
     pub fn party(&self, number: usize) -> Result<Finished, InputError> {
         let name = format!("{PARTIES}/party{number}/{MODEL}");
         let model = Finished::read(&file(&self.folder, &name)?).map_err(|error| self.bad(&name, &error))?;
@@ -66,7 +66,7 @@ impl FinishedRun {
         Ok(model)
     }
 
-    /// The models of its parties, for a run that goes on from them.
+    /// Returns the parties' models as the start of a further run.
     pub(crate) fn start(&self) -> Result<Start, InputError> {
         let primary = self.model()?;
         let of = |party: usize| {
@@ -76,7 +76,7 @@ impl FinishedRun {
         Ok(Start { primary, parties })
     }
 
-    /// Refuses a folder in which some of what the run wrote is missing or damaged.
+    /// Refuses a folder with missing or damaged results.
     pub(crate) fn check(&self) -> Result<(), InputError> {
         let again = |error: InputError| {
             InputError(format!(
@@ -84,7 +84,7 @@ impl FinishedRun {
             ))
         };
         let primary = file(&self.folder, PREDICTIONS).and_then(|_| self.model()).map_err(again)?;
-        // Parties elsewhere keep their models.
+        // Parties on other machines keep their own models.
         let here = |party: &usize| self.folder.join(PARTIES).join(format!("party{}", party + 1)).exists();
         let parties =
             (0..self.report.secondaries).filter(|party| !primary.gone().contains(party) && here(party));
@@ -96,7 +96,8 @@ impl FinishedRun {
     }
 }
 
-/// Where the run in `folder` found its data files, beside those of `FET_DATA`.
+/// Returns the folder with the data files of the run in `folder`, in addition to the folders of
+/// `FET_DATA`.
 fn data_folder(folder: &Path) -> Option<PathBuf> {
     fet_files::read_to_string(&folder.join(DATA_FOLDER)).ok().map(PathBuf::from)
 }

@@ -1,29 +1,30 @@
-//! The files in the folder of a run.
+//! Names and checks of the files in the folder of a run.
 
 use std::path::{Path, PathBuf};
 
-/// The report of a finished run.
+/// Report of a finished run.
 pub(crate) const REPORT: &str = "report.json";
-/// The model of its best epoch.
+/// Model of the best epoch.
 pub(crate) const MODEL: &str = "model.safetensors";
-/// The folder with one folder for each secondary.
+/// Folder with one folder for each secondary.
 pub(crate) const PARTIES: &str = "parties";
-/// The predictions for its validation and test rows.
+/// Predictions for the validation and test rows.
 pub(crate) const PREDICTIONS: &str = "predictions.csv";
-/// What the model is, for people.
+/// Model card.
 pub(crate) const CARD: &str = "model-card.md";
-/// Where the run found its data files beside those of `FET_DATA`; it is no part of a report.
+/// Folder with the data files of the run, in addition to those of `FET_DATA`. The report does not
+/// contain this path.
 pub(crate) const DATA_FOLDER: &str = "data-folder";
-/// In the folder of parties: by what parties elsewhere know the run.
+/// File in the folder of parties: the run id for parties elsewhere.
 pub(crate) const RUN_ID: &str = "run";
-/// The primary's state while the run goes on.
+/// State of the primary in an unfinished run.
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
-/// The lock of the process that works on the run; a crash leaves the file behind.
+/// Lock of the process that works on the run; a crash leaves the file behind.
 pub(crate) const LOCK: &str = "lock";
-/// The report that a study set aside because it is incomplete or of another run.
+/// Report that a study moved away because it is incomplete or belongs to another run.
 const OLD_REPORT: &str = "report.old.json";
 
-/// Refuses a name that a terminal would not show as it is.
+/// Refuses a name that contains control characters, which a terminal would not show.
 pub(crate) fn plain(out: &Path) -> Result<(), String> {
     match out.to_string_lossy().chars().find(|c| c.is_control()) {
         Some(found) => {
@@ -33,8 +34,10 @@ pub(crate) fn plain(out: &Path) -> Result<(), String> {
     }
 }
 
-/// Refuses a folder in which something else has the name of a file that a run writes, before the run has done its work: an input
-/// of it, a file that no run has written, a FIFO, which would wait for a reader.
+/// Refuses a folder in which something else has the name of a file that a run writes.
+///
+/// Examples are an input of the run, a file that no run has written, and a FIFO, which would block. The check
+/// happens before the run does any work.
 pub(crate) fn check<'a>(folder: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), String> {
     plain(folder).map_err(|problem| format!("--out {}: {problem}", folder.display()))?;
     let inputs: Vec<PathBuf> = inputs.into_iter().filter_map(|path| path.canonicalize().ok()).collect();
@@ -57,7 +60,8 @@ pub(crate) fn check<'a>(folder: &Path, inputs: impl IntoIterator<Item = &'a Path
     if parties.exists() && !parties.is_dir() {
         return Err(format!("{} must be a folder, or absent: move it away", parties.display()));
     }
-    // A run that a crash ended, or a report that was moved away, leaves results without a report: a run may replace these.
+    // After a crash, or if somebody has moved the report, a folder has results without a report. A run may
+    // replace these results.
     let traces = [REPORT, CHECKPOINT, LOCK, DATA_FOLDER, OLD_REPORT];
     let begun = traces.iter().any(|name| folder.join(name).exists());
     match [MODEL, PREDICTIONS, CARD].iter().map(|name| folder.join(name)).find(|path| path.exists()) {

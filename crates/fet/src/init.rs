@@ -1,7 +1,7 @@
-//! `fet init`: an experiment for a user's own tables, written by looking at them, with a comment on each choice.
+//! `fet init`: writes an experiment for a user's own tables, with a comment on each choice.
 //!
-//! What it writes is a beginning that runs. It guesses the keys from the columns that all tables share, and the task from the label;
-//! it never guesses the label.
+//! The experiment is a starting point that runs. The command guesses the keys from the columns that all
+//! tables share, and the task from the label. The user must name the label.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -13,37 +13,38 @@ use fet_tables::{ColumnSummary, Options, Summary, summary};
 use crate::input::input;
 use crate::output;
 
-/// The arguments of `fet init`.
+/// Arguments of `fet init`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// The primary's table, which has the label, then those of the other parties.
+    /// The primary's table, which has the label, followed by the tables of the other parties.
     #[arg(required = true, num_args = 2.., value_name = "TABLE")]
     pub tables: Vec<PathBuf>,
-    /// The column of the primary's table that is to be predicted.
+    /// Column of the primary's table to predict.
     #[arg(long)]
     pub label: String,
-    /// The columns by which records are linked, of the same names in all tables [default: the columns that all share].
+    /// Columns that link the records, with the same names in all tables [default: the columns that all tables
+    /// share].
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     pub keys: Vec<String>,
-    /// The experiment to write; a file that is there is not replaced; `-` is standard output.
+    /// Experiment file to write; the command never replaces an existing file. `-` writes to standard output.
     #[arg(long, default_value = "experiment.toml")]
     pub out: PathBuf,
 }
 
-/// The days from which on two dates have nothing in common, as an experiment begins.
+/// Initial setting for the distance, in days, at which the similarity of two dates becomes 0.
 const NEAR_DAYS: f64 = 30.0;
 
-/// A table, and what it holds.
+/// Table with a summary of its content.
 struct Looked {
-    /// The party's name, that of the file.
+    /// Name of the party, taken from the file name.
     name: String,
-    /// The file as the experiment names it.
+    /// Path of the file as the experiment names it.
     file: String,
     path: PathBuf,
     summary: Summary,
 }
 
-/// Writes the experiment, and returns what to do next.
+/// Writes the experiment, and returns the next steps for the user.
 pub fn init(arguments: &Arguments) -> anyhow::Result<String> {
     let out = &arguments.out;
     output::check(out, &arguments.tables)?;
@@ -54,7 +55,7 @@ pub fn init(arguments: &Arguments) -> anyhow::Result<String> {
         arguments.tables.iter().map(|path| look(path, out)).collect::<Result<_, _>>()?;
     let text = experiment(arguments, &tables)?;
     let to_standard = out == Path::new(output::STANDARD);
-    // What is written must be an experiment of this program.
+    // The written text must be a valid experiment.
     let mut table: toml::Table = text.parse()?;
     table.remove("ablation");
     Experiment::from_table(table).map_err(|error| input(format!("{}: {error}", out.display())))?;
@@ -88,7 +89,10 @@ impl Looked {
         self.summary.columns.iter().map(|column| column.name.as_str())
     }
 
-    /// The column, or what is there in its place.
+    /// Returns the column of this name.
+    ///
+    /// # Errors
+    /// Returns a message that lists the table's columns if there is no such column.
     fn find(&self, name: &str, argument: &str) -> anyhow::Result<&ColumnSummary> {
         self.column(name).ok_or_else(|| {
             let hint = did_you_mean(name, self.names());
@@ -101,7 +105,7 @@ impl Looked {
     }
 }
 
-/// The experiment as text.
+/// Returns the text of the experiment.
 fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String> {
     let [primary, others @ ..] = tables else {
         return Err(input("name the primary's table first, then the others"));
@@ -219,7 +223,7 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
     Ok(text)
 }
 
-/// The columns by which records are linked, and whether they are texts.
+/// Returns the key columns, and true if they are text keys.
 fn keys(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<(Vec<String>, bool)> {
     let is_number = |name: &str| {
         tables.iter().all(|table| table.column(name).is_some_and(|column| column.kind == "number"))
@@ -242,7 +246,7 @@ fn keys(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<(Vec<String>
     if !numbers.is_empty() {
         return Ok((numbers, false));
     }
-    // As texts a key may be missing, and may be a date in one table and a name in another.
+    // Text keys may be missing, and a text key may be a date in one table and a name in another.
     if !shared.is_empty() {
         return Ok((shared, true));
     }
@@ -253,7 +257,7 @@ fn keys(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<(Vec<String>
     Err(input(format!("no column is in all tables; name the keys with --keys ({})", known.join("; "))))
 }
 
-/// A column in a few words.
+/// Describes a column in a few words.
 fn about(column: &ColumnSummary) -> String {
     let more = if column.distinct_more { "more than " } else { "" };
     let mut text = format!("{}, {more}{} values", column.kind, column.distinct);
@@ -263,7 +267,7 @@ fn about(column: &ColumnSummary) -> String {
     text
 }
 
-/// A name in a comment: one line.
+/// Makes a name fit on one line of a comment.
 fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

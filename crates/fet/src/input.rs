@@ -1,30 +1,30 @@
-//! Invalid input of the command, and the device that it computes on.
+//! Errors about invalid input, and the device of the computation.
 
 use fet_backends::Backend;
 use fet_train::trainer::Machine;
 
-/// The input of a command is invalid: exit code 2.
+/// Error about invalid input of a command (exit code 2).
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct InputError(pub String);
 
-/// An error that the input is at fault for.
+/// Returns an error that the input has caused.
 pub(crate) fn input(error: impl std::fmt::Display) -> anyhow::Error {
     InputError(error.to_string()).into()
 }
 
-/// The backend for the trainer.
+/// Returns the backend in the form that the trainer takes.
 pub fn machine(backend: &Backend) -> Machine {
     let Backend { device, on_host, party_threads, .. } = backend.clone();
     Machine { device, on_host, party_threads }
 }
 
-/// The field that an error says is missing.
+/// Returns the field that serde's message names as missing.
 fn missing(error: &str) -> Option<&str> {
     error.strip_prefix("missing field `")?.split_once('`').map(|(field, _)| field)
 }
 
-/// What is wrong with JSON, without the names of Rust's types.
+/// Describes an error in JSON without the names of Rust types.
 pub(crate) fn of_json(error: &serde_json::Error) -> String {
     let place = format!("line {} column {}", error.line(), error.column());
     match error.classify() {

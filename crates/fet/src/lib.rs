@@ -1,6 +1,7 @@
-//! The `fet` command, as a library so that tests can call what the command does.
+//! The `fet` command as a library, so that tests can call the functions behind the command.
 //!
-//! The only crate that references every plug-in crate: inventory drops a crate that nothing references.
+//! Only this crate references every plug-in crate. The `inventory` crate loses plug-ins of a crate that is
+//! never referenced.
 
 pub mod account;
 pub mod attack;
@@ -35,7 +36,7 @@ pub mod threads;
 pub mod train;
 mod watch;
 
-// Plug-in crates. A linker, encoder, ... of your own: add its crate here and to Cargo.toml.
+// Plug-in crates. To add your own linker, encoder or other plug-in, add its crate here and to Cargo.toml.
 use custom_linker as _;
 use fet_attacks as _;
 use fet_baselines as _;

@@ -1,8 +1,8 @@
-//! The peak memory of this process.
+//! Peak memory of this process.
 //!
-//! It reads Linux's `/proc`; elsewhere the result is 0, which means "unknown".
+//! The value comes from Linux's `/proc`; on other systems it is 0, which means "unknown".
 
-/// The peak memory of this process, in bytes; 0 if unknown.
+/// Returns the peak memory of this process in bytes; 0 if unknown.
 pub fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,4 +1,4 @@
-//! Where a command writes: refused before any work is done.
+//! Checks of a command's output, before the command does any work.
 
 use std::path::{Path, PathBuf};
 
@@ -8,22 +8,23 @@ use crate::folder::{self, CARD, CHECKPOINT, DATA_FOLDER, MODEL, PREDICTIONS, REP
 use crate::input::input;
 use crate::provenance::files;
 
-/// What a command must not overwrite: a run's own files, and the data files that it was made from.
+/// Returns the files that a command must not overwrite: the run's own files, and its data files.
 pub(crate) fn of_run(run: &FinishedRun) -> Vec<PathBuf> {
     let names = [REPORT, MODEL, PREDICTIONS, CARD, DATA_FOLDER, CHECKPOINT];
     let data = files(&run.experiment, &data_folders(&run.experiment)).into_iter().map(|(_, path)| path);
     names.iter().map(|name| run.folder.join(name)).chain(data).collect()
 }
 
-/// Standard output, as a name.
+/// Name of standard output.
 pub(crate) const STANDARD: &str = "-";
 
-/// Refuses an output that is a folder, lies in none that exists, cannot be written, or is one of the inputs.
+/// Refuses an output that is a folder, has a missing parent folder, cannot be written, or is one of the
+/// inputs.
 pub(crate) fn check<'a>(out: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> anyhow::Result<()> {
     check_as("--out", out, inputs)
 }
 
-/// The same of what another argument names.
+/// Like [`check`], for the output that `argument` names.
 pub(crate) fn check_as<'a>(
     argument: &str,
     out: &Path,
@@ -53,7 +54,7 @@ pub(crate) fn check_as<'a>(
     Ok(())
 }
 
-/// The same of a file for its owner alone: neither standard output nor compressed.
+/// Like [`check_as`], for a file that only its owner may read; refuses standard output and compression.
 pub(crate) fn check_own<'a>(
     argument: &str,
     out: &Path,

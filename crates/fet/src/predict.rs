@@ -1,7 +1,7 @@
-//! `fet predict`: what a finished run's model makes of new records of the primary.
+//! `fet predict`: applies a finished run's model to new records of the primary.
 //!
-//! The new rows are linked with the secondaries' records, and everything is prepared as it was for the run. In a simulation
-//! the secondaries' tables are read where the run read them.
+//! The command links the new rows with the secondaries' records and prepares everything in the same way as
+//! the run did. In a simulation it reads the secondaries' tables from the same files as the run.
 
 use std::cell::RefCell;
 use std::io::Read;
@@ -28,52 +28,54 @@ use crate::parties::{self, Purpose};
 use crate::predictions::{Predicted, ROW, number, table, text};
 use crate::provenance::{Provenance, files};
 
-/// The arguments of `fet predict`.
+/// Arguments of `fet predict`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// The folder of a finished run.
+    /// Folder of a finished run.
     pub run: PathBuf,
-    /// The new records: a table with the primary's columns of keys and features; `-` is standard input.
+    /// New records: a table with the primary's key and feature columns; `-` reads standard input.
     #[arg(long)]
     pub rows: PathBuf,
-    /// The predictions: .csv, .tsv (either with .gz), .parquet or .arrow; `-`, the default, is standard output, as CSV.
+    /// Output file for the predictions: .csv, .tsv (either with .gz), .parquet or .arrow. `-`, the default,
+    /// writes CSV to standard output.
     #[arg(long, default_value = "-")]
     pub out: PathBuf,
-    /// The other parties are elsewhere: their roster (TOML). Each of them runs `fet party`.
+    /// Roster (TOML) of parties on other machines. Each of these parties runs `fet party`.
     #[arg(long, value_name = "ROSTER", requires = "key")]
     pub parties: Option<PathBuf>,
-    /// The primary's key, to reach parties elsewhere.
+    /// The primary's key, to reach parties on other machines.
     #[arg(long, requires = "parties")]
     pub key: Option<PathBuf>,
-    /// What becomes of the predictions where a party elsewhere does not join.
+    /// Reaction to a party that does not join.
     #[arg(long, value_enum, default_value_t, requires = "parties")]
     pub missing: Missing,
-    /// How many seconds a party elsewhere is waited for [default: `wait` of the roster].
+    /// Seconds to wait for a party on another machine [default: `wait` in the roster].
     #[arg(long, value_name = "SECONDS", requires = "parties")]
     pub wait: Option<u64>,
-    /// A folder in which the secondaries' tables are looked for first: tables with other records than those of the run, in the
-    /// same columns.
+    /// Folder that is searched first for the secondaries' tables: tables with other records than the run's,
+    /// in the same columns.
     #[arg(long, value_name = "FOLDER", conflicts_with = "parties")]
     pub data: Option<PathBuf>,
-    /// A column of the new records, such as an identifier, that the predictions repeat as it is.
+    /// Column of the new records, such as an identifier, to copy into the predictions.
     #[arg(long, value_name = "COLUMN")]
     pub id: Option<String>,
-    /// The tensor backend [default: that of the run].
+    /// Tensor backend [default: the backend of the run].
     #[arg(long)]
     pub device: Option<String>,
 }
 
-/// What becomes of predictions where a party does not join.
+/// Reaction to a party that does not join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Missing {
-    /// There are none.
+    /// Fail without predictions.
     #[default]
     Error,
-    /// They are made without it, and marked; only by a model that was trained with `method.party_dropout`.
+    /// Predict without the party and mark the predictions; needs a model that was trained with
+    /// `method.party_dropout`.
     Drop,
 }
 
-/// Predicts and writes; returns the warnings.
+/// Predicts, writes the predictions, and returns the warnings.
 pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     let mut run = FinishedRun::read(&arguments.run)?;
     if let Some(device) = &arguments.device {
@@ -96,7 +98,7 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     if arguments.missing == Missing::Drop {
         check_dropout(&run.experiment)?;
     }
-    // Whoever joins parties takes them away from a run: first what can be wrong here.
+    // Joining parties interrupts their current run, so first check everything that can fail here.
     let (records, ids) = records(dataset(&run.experiment, &folders)?.as_ref(), arguments, &model)?;
     let mut served = match &elsewhere {
         None => Served::new(&run, &model, &folders)?,
@@ -118,7 +120,7 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     let predicted = Predicted {
         objective: model.objective(),
         class_names: model.class_names(),
-        // The bounds were calibrated with all parties.
+        // The bounds were calibrated with all parties and hold only with all of them.
         conformal: model.conformal().filter(|_| served.missing.is_empty()),
         values: &values,
     };
@@ -147,19 +149,19 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     Ok(warnings)
 }
 
-/// A finished model and the parties that serve theirs.
+/// Finished model, together with the parties that serve their models.
 pub(crate) struct Served {
     pub(crate) trainer: Trainer,
     pub(crate) parties: Vec<Watched>,
     pub(crate) warnings: Vec<String>,
-    /// The parties elsewhere that did not join.
+    /// Parties elsewhere that did not join.
     missing: Vec<String>,
     dataset: Box<dyn fet_core::data::Dataset>,
     floor: Option<f32>,
 }
 
 impl Served {
-    /// The parties of a run, with their finished models and their tables in `folders`.
+    /// Creates the parties of a run, with their finished models and their tables in `folders`.
     pub(crate) fn new(run: &FinishedRun, model: &SavedModel, folders: &Folders) -> anyhow::Result<Self> {
         let experiment = &run.experiment;
         let backend = backend(run)?;
@@ -191,7 +193,7 @@ impl Served {
         Ok(Self { trainer, parties, warnings, missing: Vec::new(), dataset, floor })
     }
 
-    /// The parties of a run on machines of their own, each of which has its finished model.
+    /// Reaches the parties of a run on separate machines, each with its finished model.
     fn elsewhere(run: &FinishedRun, model: &SavedModel, network: &Network) -> anyhow::Result<Self> {
         let experiment = &run.experiment;
         let backend = backend(run)?;
@@ -222,13 +224,13 @@ impl Served {
         Ok(Self { trainer, parties: Vec::new(), warnings, missing: missing_names, dataset, floor: None })
     }
 
-    /// The secondaries' tables.
+    /// Returns the secondaries' tables.
     pub(crate) fn secondaries(&self) -> anyhow::Result<Vec<PartyTable>> {
         self.dataset.secondaries().map_err(input)
     }
 }
 
-/// Where tables are looked for: first in the folder that an argument names.
+/// Returns the folders with tables; the folder of the `--data` argument comes first.
 fn folders(arguments: &Arguments, experiment: &Experiment) -> anyhow::Result<Folders> {
     let of_run = data_folders(experiment);
     match &arguments.data {
@@ -240,13 +242,13 @@ fn folders(arguments: &Arguments, experiment: &Experiment) -> anyhow::Result<Fol
     }
 }
 
-/// The tables of an experiment.
+/// Builds the dataset of an experiment.
 fn dataset(experiment: &Experiment, folders: &Folders) -> anyhow::Result<Box<dyn fet_core::data::Dataset>> {
     let context = DatasetContext { folders, seed: experiment.seed, aside: &[] };
     experiment.data.build(&context).map_err(input)
 }
 
-/// New records out of a file, or out of standard input, and their identifiers, if their column is named.
+/// Reads new records from a file or standard input, and the identifiers if their column is named.
 fn records(
     dataset: &dyn fet_core::data::Dataset,
     arguments: &Arguments,
@@ -286,7 +288,7 @@ fn records(
     Ok((records, ids))
 }
 
-/// How one column of a table is read as the text that it is.
+/// Returns the options that read one column of a table as verbatim text.
 fn as_text(column: &str, options: &Options) -> Options {
     Options {
         kinds: [(column.to_string(), Kind::Text)].into(),
@@ -297,7 +299,7 @@ fn as_text(column: &str, options: &Options) -> Options {
     }
 }
 
-/// What a reader of the predictions should know of the cells that they follow from.
+/// Returns warnings about unusual cells in the new records.
 fn odd_cells(records: &PartyTable, model: &SavedModel) -> Vec<String> {
     let rows: Vec<usize> = (0..records.rows()).collect();
     let departures = model.preparing().departures(records, &rows);
@@ -309,7 +311,7 @@ fn odd_cells(records: &PartyTable, model: &SavedModel) -> Vec<String> {
     notes.chain(warnings(&departures, NEW_ROWS, |row| row)).collect()
 }
 
-/// Refuses a model that has never seen a party missing.
+/// Refuses a model that was trained without party dropout.
 fn check_dropout(experiment: &Experiment) -> anyhow::Result<()> {
     let dropout = experiment.method.build(&()).map_err(input)?.plan().party_dropout;
     if dropout > 0.0 {
@@ -321,7 +323,7 @@ fn check_dropout(experiment: &Experiment) -> anyhow::Result<()> {
     ))
 }
 
-/// What a model that is asked computes on; refuses a method that keeps none.
+/// Opens the backend for predictions; refuses a method that keeps no model.
 fn backend(run: &FinishedRun) -> anyhow::Result<Backend> {
     let experiment = &run.experiment;
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
@@ -338,7 +340,8 @@ fn lost(party: &str) -> String {
     format!("the run lost \"{party}\": predictions know nothing of it")
 }
 
-/// The similarity below which there is no link; warns where rows are linked by what rows are beside them.
+/// Returns the similarity at or below which a pair is not a link. Warns if the links of a row depend on other
+/// rows.
 fn linked_apart(
     experiment: &Experiment,
     any: bool,
@@ -354,15 +357,15 @@ fn linked_apart(
     Ok(about.floor)
 }
 
-/// The similarity of each row's best link; nothing where the linker gives none.
+/// Returns the similarity of each row's best link; `None` if the linker gives no similarities.
 fn best_similarities(links: &Links) -> Option<Vec<f64>> {
-    // As short as the number is in 32 bits, and without a sign of zero.
+    // Use the shortest decimal form of the 32-bit number, and no negative zero.
     let shown =
         |similarity: &f32| similarity.to_string().parse::<f64>().map_or(f64::from(*similarity), |x| x + 0.0);
     (0..links.rows()).map(|row| links.similarities(row).and_then(<[f32]>::first).map(shown)).collect()
 }
 
-/// A warning where rows have no link with a party.
+/// Returns a warning about rows without a link to a party.
 fn unlinked(party: &str, best: &[f64], floor: Option<f32>) -> Option<String> {
     let floor = f64::from(floor?);
     let none: Vec<usize> = (0..best.len()).filter(|&row| best[row] <= floor).collect();
@@ -375,7 +378,7 @@ fn unlinked(party: &str, best: &[f64], floor: Option<f32>) -> Option<String> {
     ))
 }
 
-/// Refuses an output that cannot be written before any work is done.
+/// Refuses an unwritable output before the command does any work.
 fn check_output(arguments: &Arguments, run: &FinishedRun, folders: &Folders) -> anyhow::Result<()> {
     let out = &arguments.out;
     if out == Path::new("-") {

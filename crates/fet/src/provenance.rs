@@ -1,6 +1,7 @@
-//! The provenance of a run: settings, the content of the data files, and the version of the program's results.
+//! Provenance of a run: settings, content of the data files, and version of the program's results.
 //!
-//! Equal provenance gives an equal report (except for cost). `cargo xtask ablate` names the folder of a cell by it.
+//! Runs with equal provenance have equal reports, except for cost. `cargo xtask ablate` derives the folder
+//! name of a cell from the provenance.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,16 +20,16 @@ use crate::experiment_file::resolved;
 use crate::folder::{MODEL, PARTIES};
 use crate::input::InputError;
 
-/// What a run follows from.
+/// Everything that determines the result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Provenance {
-    /// Every setting, with its default filled in.
+    /// All settings, with defaults filled in.
     pub experiment: Value,
     /// Checksum of the files named in the data settings.
     pub files: String,
 }
 
-/// A data file whose checksum cannot be computed.
+/// Error for a data file whose checksum cannot be computed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {source}", path.display())]
 pub struct UnreadableFile {
@@ -37,10 +38,10 @@ pub struct UnreadableFile {
 }
 
 impl Provenance {
-    /// The provenance of an experiment whose data files are in these folders.
+    /// Returns the provenance of an experiment whose data files are in these folders.
     ///
-    /// Data files are those named by a setting of `data`, at any depth; for a folder, all files in it. A missing file
-    /// counts as missing: the run itself reports the error.
+    /// Data files are the files that settings of `data` name, at any depth. For a folder, all files in the
+    /// folder count. A missing file counts as missing; the run itself reports the error.
     pub fn of(experiment: &Experiment, folders: &Folders) -> Result<Self, UnreadableFile> {
         let from = experiment.from.as_str();
         let experiment = resolved(experiment);
@@ -61,13 +62,15 @@ impl Provenance {
         Ok(Self { experiment, files: hex(&sha256(listed.as_bytes())) })
     }
 
-    /// With the version of the results: it must be equal to resume a run, and the address is derived from it.
+    /// Returns the provenance together with the version of the results.
+    ///
+    /// A run resumes only if the identities are equal. The address of a cell derives from the identity.
     pub fn identity(&self) -> Identity {
         Identity { experiment: self.experiment.clone(), data: self.files.clone(), results: RESULTS_VERSION }
     }
 }
 
-/// Checksum of the training, validation and test rows.
+/// Returns a checksum of the training, validation and test rows.
 pub fn split(split: &Split) -> String {
     let mut bytes = Vec::new();
     let aside = (!split.aside.is_empty()).then_some(&split.aside);
@@ -78,7 +81,7 @@ pub fn split(split: &Split) -> String {
     hex(&sha256(&bytes))
 }
 
-/// The models of the run that an experiment begins with, by their names in its folder.
+/// Returns the model files of the run that an experiment starts from, by their names in the run's folder.
 fn models(from: &str, folders: &Folders) -> Vec<(String, PathBuf)> {
     if from.is_empty() {
         return Vec::new();
@@ -90,7 +93,7 @@ fn models(from: &str, folders: &Folders) -> Vec<(String, PathBuf)> {
     [MODEL.to_string()].into_iter().chain(parties).map(|name| (name.clone(), run.join(name))).collect()
 }
 
-/// The files that the settings name, each with where it is or would be.
+/// Returns the files that the settings name, each with its actual or expected path.
 pub fn files(experiment: &Experiment, folders: &Folders) -> Vec<(String, PathBuf)> {
     let resolved = resolved(experiment);
     let mut found = Vec::new();
@@ -102,7 +105,7 @@ pub fn files(experiment: &Experiment, folders: &Folders) -> Vec<(String, PathBuf
     found
 }
 
-/// Every value of a setting called `file` or `files`, at any depth, but for empty ones.
+/// Collects every non-empty value of settings for files (such as `file` and `files`), at any depth.
 fn named<'a>(settings: &'a Value, found: &mut Vec<&'a str>) {
     match settings {
         Value::Array(values) => values.iter().for_each(|value| named(value, found)),
@@ -121,12 +124,12 @@ fn named<'a>(settings: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// Every string in the settings that could name a file, in order.
+/// Collects every string in the settings that could name a file, in order.
 fn strings<'a>(settings: &'a Value, found: &mut Vec<&'a str>) {
     match settings {
         Value::String(text) if !text.is_empty() => found.push(text),
         Value::Array(values) => values.iter().for_each(|value| strings(value, found)),
-        // These are no files, even if a file or a folder has such a name.
+        // These settings never name files, even if a file or a folder has the same name.
         Value::Object(fields) => {
             let no_file =
                 ["kind", "name", "label", "keys", "key_kind", "drop", "column", "columns", "clip", "missing"];
@@ -137,7 +140,8 @@ fn strings<'a>(settings: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// The checksum of a file, or of each file in a folder by its name there; `None` if it does not exist.
+/// Returns the checksum of a file, or of each file in a folder by its relative name; an empty map if the path
+/// does not exist.
 fn checksums(path: &Path) -> Result<BTreeMap<String, String>, UnreadableFile> {
     let mut found = BTreeMap::new();
     if path.is_dir() {
@@ -156,7 +160,7 @@ fn checksums(path: &Path) -> Result<BTreeMap<String, String>, UnreadableFile> {
     Ok(found)
 }
 
-/// SHA-256 of a file's content; each file is read once per process, however many cells use it.
+/// Returns the SHA-256 of a file's content. The process reads each file only once, for any number of cells.
 fn checksum(path: &Path) -> io::Result<String> {
     static KNOWN: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
     let known = || KNOWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -168,7 +172,8 @@ fn checksum(path: &Path) -> io::Result<String> {
     Ok(sum)
 }
 
-/// The files that an experiment names and where they are; an error that says where missing ones come from.
+/// Returns the files that an experiment names, with their paths. The error for a missing file names its
+/// source.
 pub(crate) fn check_files(
     experiment: &Experiment,
     folders: &Folders,
@@ -204,7 +209,7 @@ mod tests {
         let of = |settings: &str| {
             let text = format!("name = 'x'\n[data]\nkind = 'split'\nsource = {settings}");
             let experiment = Experiment::from_table(toml::from_str(&text).expect("TOML")).expect("sound");
-            // The cache is by path, so that each content has a folder of its own.
+            // The cache works by path, so each content needs a separate folder.
             move |folder: &Path| Provenance::of(&experiment, &folder.into()).expect("readable").files
         };
         let csv = of("{ kind = 'csv', file = 'a.csv', label = 'y' }");

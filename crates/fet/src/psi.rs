@@ -1,7 +1,8 @@
-//! `fet psi`: which keys two tables in two places have in common, by two files that show no key.
+//! `fet psi`: finds the keys that two tables in two places share, by two files that reveal no key.
 //!
-//! The protocol is [`fet_linkage::psi::labelled`]; here are its files, the tables' keys, and what is said. Nothing is sent: how files get
-//! from place to place, and who wrote them, is the parties' own affair.
+//! [`fet_linkage::psi::labelled`] is the protocol; this module handles its files, the tables' keys and the
+//! messages to the user. The command sends nothing. The parties must exchange the files themselves and make
+//! sure of their origin.
 
 mod answer;
 mod ask;
@@ -13,34 +14,34 @@ mod table;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// The commands of `fet psi`.
+/// Commands of `fet psi`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
-    /// Ask which of a table's keys another table has too: a request for its owner, and a secret that stays.
+    /// Create a request for the other table's owner, and a secret that you keep.
     #[command(after_help = ASK)]
     Ask(ask::Arguments),
-    /// Answer a request from a table of your own.
+    /// Answer a request with your own table.
     #[command(after_help = ANSWER)]
     Answer(answer::Arguments),
-    /// Open an answer by the secret of its request.
+    /// Open an answer with the secret of its request.
     #[command(after_help = OPEN)]
     Open(open::Arguments),
 }
 
-/// What an asker gets.
+/// Result that the querier gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Form {
-    /// How many distinct keys are in common, and not which.
+    /// Only the number of distinct common keys.
     Cardinality,
-    /// Which rows have equal keys.
+    /// The pairs of rows with equal keys.
     Links,
-    /// The same, with columns of the owner's at rows in common.
+    /// The pairs of rows, with columns of the other table.
     Payload,
 }
 
 impl Form {
-    /// As the command line has it.
+    /// Returns the name of the form on the command line.
     fn name(self) -> &'static str {
         match self {
             Self::Cardinality => "cardinality",
@@ -86,7 +87,8 @@ owner's columns after them. A cardinality is printed.
 
 Once the answer is open the secret is taken out of its file. Files have checksums against damage, and no signatures: get them from whom you expect.";
 
-/// Runs a command; returns what to say, and whether links are on standard output, so that it is said beside them.
+/// Runs a command. Returns its summary, and true if the links go to standard output, so that the summary must
+/// go to standard error.
 pub fn run(command: &Command) -> anyhow::Result<(String, bool)> {
     match command {
         Command::Ask(arguments) => Ok((ask::ask(arguments)?, false)),

@@ -1,4 +1,4 @@
-//! `fet run` as a command: what it says, and its exit code.
+//! The `fet run` command: its messages and its exit code.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,15 +13,16 @@ use crate::parties::network::Elsewhere;
 use crate::parties::{Purpose, Unreached};
 use crate::run::{self, InputError, Keep, Log, Outcome};
 
-/// A party that was started again so often in one command does not stay up.
+/// Maximum number of restarts of a party in one command; after more restarts the run gives up.
 const MOST_RESTARTS: usize = 100;
 
-/// A flag that Ctrl-C and its like set.
+/// Returns a flag that becomes true on Ctrl-C and similar signals.
 pub fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&stop);
     let ask = move || {
-        // Whoever asks again does not want to wait for the step, or for a party that computes.
+        // A second signal ends the process at once, without waiting for the current step or for a computing
+        // party.
         if asked.swap(true, Ordering::Relaxed) {
             fet_files::leave(130);
         }
@@ -30,7 +31,8 @@ pub fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Trains an experiment into `out`, with `parties` elsewhere, by their roster and the primary's key; returns the exit code.
+/// Trains an experiment into `out` and returns the exit code. `parties` contains the roster of parties
+/// elsewhere and the primary's key.
 pub fn train(
     arguments: &ExperimentArguments,
     out: Option<PathBuf>,
@@ -74,7 +76,7 @@ pub fn train(
         Outcome::Done(report) => {
             if let Ok(run) = FinishedRun::read(&folder) {
                 let (metric, score) = (run.report.metric, run.report.best.test);
-                // In a search over settings no test row is in any part.
+                // In a search over settings, no split contains test rows.
                 let rows = if experiment.split.tuning {
                     "validation rows that selected nothing"
                 } else {

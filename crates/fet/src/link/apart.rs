@@ -1,4 +1,5 @@
-//! Linking in several places: each owner encodes its own table, and a linkage unit that has neither keys nor the secret compares.
+//! Linking in several places: each owner encodes its own table, and a linkage unit, which has neither the
+//! keys nor the secret, compares the encodings.
 
 mod clkhash;
 mod clusters;
@@ -12,16 +13,16 @@ use zeroize::Zeroizing;
 
 use crate::input::input;
 
-/// The commands of `fet link` for owners who are apart.
+/// Commands of `fet link` for owners in several places.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Learn from a table how texts are encoded: a schema for all owners, not for the linkage unit.
+    /// Learn a schema for encoding texts from a table; give it to all owners, but not to the linkage unit.
     #[command(after_help = SCHEMA)]
     Schema(encode::Learn),
-    /// Encode a table by a schema: a file for the linkage unit, without keys and ids.
+    /// Encode a table with a schema, into a file without keys or ids for the linkage unit.
     #[command(after_help = ENCODE)]
     Encode(encode::Arguments),
-    /// Compare encoded tables: pairs of two, clusters of more.
+    /// Match encoded tables: pairs from two tables, clusters from more.
     #[command(after_help = MATCH)]
     Match(compare::Arguments),
 }
@@ -53,13 +54,13 @@ The unit learns how similar all rows are, within a file too, and how frequent bi
 no keys to show to a person: --review is for who has both tables (`fet link A B`).";
 
 impl Command {
-    /// Whether its results go there.
+    /// Returns true if the command's results go to this path.
     pub(super) fn writes_to(&self, place: &Path) -> bool {
         matches!(self, Self::Match(arguments) if arguments.out == place)
     }
 }
 
-/// What a command of several places says.
+/// Runs the command, and returns its summary.
 pub(super) fn run(command: &Command) -> anyhow::Result<String> {
     match command {
         Command::Schema(arguments) => encode::learn(arguments),
@@ -68,21 +69,23 @@ pub(super) fn run(command: &Command) -> anyhow::Result<String> {
     }
 }
 
-/// The least length of a secret, in bytes.
+/// Minimum length of a secret in bytes.
 const LEAST: usize = 16;
 
-/// Longer than any name of a variable.
+/// Maximum length of a variable name; a longer argument cannot be a name.
 const MOST_NAME: usize = 64;
 
-/// A variable's name for a message: one that is not written as they usually are may be a secret by mistake.
+/// Returns a variable's name for a message, unless the name looks unusual, since the user may have passed the
+/// secret by mistake.
 fn shown(name: &str) -> &str {
     let usual = name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
     if usual { name } else { "that it names" }
 }
 
-/// The owners' secret, from an environment variable. clkhash takes shorter ones: those are warned of.
+/// Reads the owners' secret from an environment variable. clkhash accepts shorter secrets; the command then
+/// warns.
 fn secret(name: &str, of_clkhash: bool) -> anyhow::Result<Zeroizing<Vec<u8>>> {
-    // What is no name may be the secret itself: it is not said again.
+    // An argument that is not a name may be the secret itself, so the message must not repeat it.
     let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if name.is_empty() || !is_name || name.len() > MOST_NAME {
         return Err(input(format!(

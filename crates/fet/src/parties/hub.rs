@@ -1,4 +1,4 @@
-//! `fet hub`: the configuration of the server through which parties reach each other.
+//! `fet hub`: configuration of the server that connects the parties.
 
 use std::path::PathBuf;
 
@@ -7,17 +7,18 @@ use fet_net::hub;
 use super::roster::Roster;
 use crate::input::input;
 
-/// The commands of `fet hub`.
+/// Commands of `fet hub`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
-    /// Print the configuration of the server, for `nats-server -c FILE`: who may send what to whom, and nothing else.
+    /// Print the server's configuration for `nats-server -c FILE`, which allows only the messages between the
+    /// parties of the roster.
     Config {
         /// The roster, with the table `hub`.
         roster: PathBuf,
     },
 }
 
-/// The configuration.
+/// Returns the configuration.
 pub fn hub(command: &Command) -> anyhow::Result<String> {
     let Command::Config { roster: path } = command;
     let roster = Roster::read(path)?;

@@ -1,21 +1,22 @@
-//! What a party says of its link as it changes: to whoever reads its log, who would otherwise have to ask `fet status`.
+//! Observes a party's link and reports changes in the party's log, so that its operator need not ask `fet
+//! status`.
 
 use std::time::{Duration, Instant};
 
 use fet_net::{Connection, Doing, Settings, State};
 
-/// Between two messages on packets that could not be read.
+/// Minimum time between two messages about unreadable packets.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// The last look at a party's link.
+/// State of a party's link at the last look.
 #[derive(Debug)]
 pub(super) struct Observer {
     primary: String,
     run: String,
-    /// How long the primary waits.
+    /// Maximum wait of the primary.
     wait: Duration,
     began: Instant,
-    /// What was wrong with the connection.
+    /// Last problem of the connection.
     connection: Option<String>,
     objection: Option<String>,
     unreadable: (u64, Option<Instant>),
@@ -25,7 +26,7 @@ pub(super) struct Observer {
     waits: bool,
 }
 
-/// The name of an event, and its message.
+/// Name of an event, and its message.
 pub(super) type Event = (&'static str, String);
 
 impl Observer {
@@ -45,7 +46,7 @@ impl Observer {
         }
     }
 
-    /// What is new since the last look.
+    /// Returns the changes since the last look.
     pub(super) fn look(&mut self, state: &State, now: Instant) -> Vec<Event> {
         [
             self.connection(&state.connection),
@@ -101,7 +102,8 @@ impl Observer {
         Some(("warning", message))
     }
 
-    /// A primary waits for an answer as long as the party has one to give; then it should be heard.
+    /// Reports a silent primary. The primary waits while the party computes or sends an answer, so it should
+    /// be heard then.
     fn silence(&mut self, state: &State) -> Option<Event> {
         let awaited = matches!(state.doing, Doing::Computing | Doing::Sending);
         let silence = state.heard.filter(|heard| awaited && *heard >= Settings::default().silence);

@@ -1,9 +1,11 @@
-//! Which run a party's states and model are of.
+//! Id of a run, which its parties' states and models carry.
 //!
-//! The primary draws it, keeps it in the run's folder, and says it when it joins. A party keeps what it saves of a run in a folder
-//! of that name: the runs that it takes part in do not take each other's states, and predictions ask the models of one run. A run that
-//! does not go on from a checkpoint gets a new one. Beside it stands the checksum of the model that the run has ended with, so that
-//! predictions are made by models that were trained together.
+//! The primary draws the id, stores it in the run's folder, and sends it when it joins. A party stores its
+//! files of a run in a folder with this name. Therefore runs cannot use each other's states, and predictions
+//! use the models of one run. A run that does not continue from a checkpoint gets a new id.
+//!
+//! The primary also stores the checksum of the run's final model, so that predictions use only models that
+//! were trained together.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -12,12 +14,12 @@ use std::path::Path;
 use crate::folder::{CHECKPOINT, MODEL, PARTIES, RUN_ID};
 use crate::input::{InputError, input};
 
-/// 32 hexadecimal digits, drawn at random.
+/// Run id of 32 random hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunId(String);
 
 impl RunId {
-    /// One that no other run has.
+    /// Draws a new id.
     pub(super) fn draw() -> anyhow::Result<Self> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)
@@ -25,13 +27,14 @@ impl RunId {
         Ok(Self(fet_files::hex(&bytes)))
     }
 
-    /// Nothing else: it becomes the name of a folder.
+    /// Parses an id, and refuses any other text, because the id becomes the name of a folder.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let plain = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         plain.then(|| Self(text.to_string()))
     }
 
-    /// That of the run in a folder, with the checksum of the model that it has ended with, if it has; nothing where there is none.
+    /// Returns the id of the run in a folder, with the checksum of its final model if the run has ended;
+    /// `None` if the folder lacks an id.
     pub(crate) fn read(folder: &Path) -> anyhow::Result<Option<(Self, Option<String>)>> {
         let path = folder.join(PARTIES).join(RUN_ID);
         let bad = |problem: String| input(format!("{}: {problem}", path.display()));
@@ -45,10 +48,10 @@ impl RunId {
         Ok(Some((run, lines.next().map(str::to_string))))
     }
 
-    /// That of the run which a folder's checkpoint is of.
+    /// Returns the id of the run that the folder's checkpoint belongs to; `None` without a checkpoint.
     pub(super) fn continued(folder: &Path) -> anyhow::Result<Option<Self>> {
         if !folder.join(CHECKPOINT).exists() {
-            // What other parties keep under an earlier name belongs to another run.
+            // Files that other parties store under an earlier id belong to another run.
             return Ok(None);
         }
         match Self::read(folder)? {
@@ -61,7 +64,8 @@ impl RunId {
         }
     }
 
-    /// That of the finished run in a folder, whose model is there still.
+    /// Returns the id of the finished run in a folder, and checks that the model is still the run's final
+    /// model.
     pub(super) fn finished(folder: &Path) -> anyhow::Result<Self> {
         let Some((run, checksum)) = Self::read(folder)? else {
             return Err(input(format!(
@@ -83,7 +87,8 @@ impl RunId {
         Ok(run)
     }
 
-    /// Keeps it in the folder of the run, before any party saves anything under it; with the run's model once that is there.
+    /// Writes the id into the folder of the run, before any party saves anything under the id. With `model`,
+    /// also writes the checksum of the final model.
     pub(crate) fn keep(&self, folder: &Path, model: Option<&[u8]>) -> anyhow::Result<()> {
         let path = folder.join(PARTIES).join(RUN_ID);
         let failed =

@@ -1,4 +1,4 @@
-//! What a party takes to each run: its file, its experiment, its table, its state.
+//! Everything that a party brings to each run: its file, experiment, table and state.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,39 +25,41 @@ use crate::experiment_file::{self, ExperimentArguments, data_folders};
 use crate::folder::MODEL;
 use crate::input::{input, machine};
 
-/// A party's own file. Paths are relative to it. Nothing of it is sent but what the protocol says.
+/// A party's own file. Paths are relative to the file. The party sends only the parts of it that the protocol
+/// requires.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
-    /// Its name in the roster.
+    /// Name of the party in the roster.
     pub(super) party: String,
     pub(super) roster: PathBuf,
-    /// The experiment that all have agreed on.
+    /// Experiment that all parties have agreed on.
     experiment: PathBuf,
-    /// Changes of its settings, as `--set` makes them; the primary must have the same.
+    /// Changes to the experiment's settings, in the form of `--set`; the primary must use the same changes.
     #[serde(default)]
     set: Vec<String>,
     pub(super) key: PathBuf,
-    /// The folder for its state and its models.
+    /// Folder for the party's state and models.
     pub(crate) state: PathBuf,
-    /// The tensor backend; that of the experiment where it is left out.
+    /// Tensor backend [default: the experiment's backend].
     device: Option<String>,
-    /// Its own table, in place of the one that the experiment names: the settings of `data.secondaries`.
+    /// The party's own table, in place of the table in the experiment: the settings of `data.secondaries`.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     #[serde(default)]
     data: toml::Table,
-    /// What it lets the primary have.
+    /// Limits on the information that the primary gets.
     #[serde(default)]
     pub(crate) policy: Policy,
-    /// Whether its secrets, noise and masks follow from the experiment's seed, as in a simulation: a rehearsal, which hides nothing.
+    /// True for a rehearsal: the party's secrets, noise and masks derive from the experiment's seed,
+    /// as in a simulation, and hide nothing.
     #[serde(default)]
     pub(super) rehearsal: bool,
 }
 
-/// So many runs whose states or models a party keeps are too many: somebody draws new ones.
+/// Maximum number of runs whose files a party stores; more runs mean that somebody keeps drawing new ids.
 const MOST_RUNS: usize = 1000;
 
-/// What a party takes to each run.
+/// Everything that a party brings to each run.
 pub(super) struct Seat {
     pub(super) teller: Teller,
     pub(super) experiment: Experiment,
@@ -66,14 +68,14 @@ pub(super) struct Seat {
     policy: Policy,
     roster: Arc<[PublicIdentity]>,
     secret: Zeroizing<[u8; 32]>,
-    /// From 1.
+    /// Number of the party, from 1.
     number: usize,
-    /// Of what is its own, and outlives runs.
+    /// Folder of the party's own state, which outlives runs.
     state: PathBuf,
-    /// With a folder for each run.
+    /// Folder with one folder per run.
     runs: PathBuf,
     pub(super) rehearsal: bool,
-    /// The file of its table, with its checksum, if it has one of its own.
+    /// File of the party's own table with its checksum, if the party has its own table.
     file: Option<(PathBuf, [u8; 32])>,
 }
 
@@ -149,8 +151,10 @@ impl Seat {
         })
     }
 
-    /// Notes which table the state is made with. Where noise was released, another table under the same noise would tell how they
-    /// differ.
+    /// Stores the checksum of the table that the state belongs to, and refuses another table after noisy
+    /// releases.
+    ///
+    /// Another table under the same noise would reveal the differences between both tables.
     pub(super) fn check_table(&self, state: &Path) -> Result<(), String> {
         let Some((file, checksum)) = self.file.as_ref().map(|(file, sum)| (file.display(), hex(sum))) else {
             return Ok(());
@@ -187,12 +191,12 @@ impl Seat {
         fet_files::write(&path, checksum.as_bytes()).map_err(failed)
     }
 
-    /// The folder of what it keeps of a run.
+    /// Returns the folder for the party's files of a run.
     pub(super) fn of_run(&self, run: &RunId) -> PathBuf {
         self.runs.join(run.to_string())
     }
 
-    /// The party as it begins a run.
+    /// Returns the party in its state at the start of a run.
     pub(super) fn secondary(&self, purpose: Purpose, run: &RunId) -> Result<Secondary, Unable> {
         let folder = self.of_run(run);
         if purpose == Purpose::Run && !folder.exists() {
@@ -247,20 +251,20 @@ impl Seat {
     }
 }
 
-/// Why a party cannot begin.
+/// Reason why a party cannot start.
 pub(super) enum Unable {
-    /// It keeps too many runs.
+    /// The party stores too many runs.
     TooMany(String),
-    /// Its state or its model cannot be used.
+    /// The party's state or model is unusable.
     Broken(String),
 }
 
-/// The folder of what is a party's own and outlives runs, below its `state`.
+/// Returns the folder, below `state`, of the party's own files that outlive runs.
 pub(crate) fn own_folder(state: &Path) -> PathBuf {
     state.join("party")
 }
 
-/// Makes a folder that only its owner may read.
+/// Creates a folder that only its owner may read.
 pub(super) fn private_folder(path: &Path) -> std::io::Result<()> {
     let mut folder = std::fs::DirBuilder::new();
     folder.recursive(true);
@@ -269,19 +273,20 @@ pub(super) fn private_folder(path: &Path) -> std::io::Result<()> {
     folder.create(path)
 }
 
-/// The file of a party's table, as the experiment names it.
+/// Returns the file of a party's table in the experiment.
 fn own_file(experiment: &Experiment, index: usize) -> Option<String> {
     let settings = experiment.data.settings();
     let table = settings.get("secondaries")?.get(index)?;
     table.get("file")?.as_str().map(String::from)
 }
 
-/// Whether what parties send is summed in secret.
+/// Returns true if the aggregator sums the parties' messages by secure aggregation.
 fn is_secret(aggregator: &dyn Aggregator) -> bool {
     matches!(aggregator.role(), Role::Sum(_))
 }
 
-/// Puts a party's own table into the settings of the experiment, in the place of its entry, whose name it keeps.
+/// Replaces the party's table in the settings of the experiment by the party's own table, under the same
+/// name.
 fn own_table(settings: &mut toml::Table, own: &toml::Table, index: usize) -> Result<(), String> {
     let secondaries = settings
         .get_mut("data")

@@ -1,4 +1,5 @@
-//! `fet party`: one of the other parties, which waits for the primary and answers it, run after run, until it is stopped.
+//! `fet party`: serves as a secondary, which waits for the primary and answers its requests, run after run,
+//! until it is stopped.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -23,28 +24,28 @@ use crate::input::input;
 use crate::lock;
 use crate::watch::Log;
 
-/// So many requests may come in one message: a gradient, and what follows it.
+/// Maximum number of requests in one message: a gradient and the next request.
 const MOST_TOGETHER: usize = 2;
 
-/// The arguments of `fet party`.
+/// Arguments of `fet party`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Arguments {
-    /// A command other than to serve.
+    /// Subcommand instead of serving.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// The party's own file (TOML): who it is, its experiment, its key, its state and its table.
+    /// The party's own file (TOML): its name, experiment, key, state and table.
     #[arg(required = true)]
     pub file: Option<PathBuf>,
-    /// The form of what it says.
+    /// Form of log messages.
     #[arg(long, value_enum, default_value_t)]
     pub log: Log,
 }
 
-/// The commands of `fet party`.
+/// Commands of `fet party`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
-    /// Remove what a party keeps of runs that are done or old; never what it counts over all runs.
+    /// Remove a party's files of finished or old runs, but never its privacy accounts.
     Prune(prune::Arguments),
 }
 
@@ -137,7 +138,7 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The first line in which settings differ, with both values.
+/// Returns the first differing line of the settings, with both values.
 fn differs(theirs: Option<&str>, ours: Option<&str>) -> Option<String> {
     let (theirs, ours) = (theirs?, ours?);
     let lines = |text: &str| text.lines().map(str::to_string).collect::<Vec<_>>();
@@ -152,16 +153,16 @@ fn differs(theirs: Option<&str>, ours: Option<&str>) -> Option<String> {
     ))
 }
 
-/// A party that serves.
+/// Serving party.
 struct Serving {
     seat: Seat,
     secondary: Option<Secondary>,
     purpose: Purpose,
-    /// Which run the primary has joined for.
+    /// Id of the run that the primary has joined for.
     run: Option<RunId>,
-    /// In what the primary's settings of common data differ from this party's.
+    /// Difference between the primary's and this party's settings of the common data.
     differs: Option<String>,
-    /// What it does, for `fet status`.
+    /// Current activity, for `fet status`.
     doing: Arc<Mutex<String>>,
 }
 
@@ -175,7 +176,8 @@ impl Serving {
     }
 
     fn reply(&mut self, request: Request) -> Result<Answer, Failure> {
-        // Whoever asks to join begins anew: its program, or another party's, was started again.
+        // A Join request starts from the beginning, because the primary's or another party's program was
+        // restarted.
         if let Request::Join(_) = request {
             if let Some(differs) = &self.differs {
                 self.tell("refused", format_args!("refused Join: {differs}"));
@@ -276,7 +278,7 @@ impl fet_net::Answer for Serving {
         self.secondary = None;
     }
 
-    /// Answers the requests that came together, in their order, up to the first that is refused.
+    /// Answers the requests of one message in order, up to the first refused request.
     fn answer(&mut self, requests: Vec<u8>) -> Vec<u8> {
         let mut answers = Vec::new();
         for (place, request) in frames(&requests).enumerate() {
@@ -291,7 +293,7 @@ impl fet_net::Answer for Serving {
             let refused = match encode_behind(&mut answers, &answer) {
                 Ok(()) => answer.is_err(),
                 Err(error) => {
-                    // It is no answer either if not even this can be written.
+                    // If even this error cannot be encoded, the answer stays empty.
                     let _ = encode_behind::<Answer>(&mut answers, &Err(Refusal::new(error)));
                     true
                 }

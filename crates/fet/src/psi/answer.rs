@@ -1,4 +1,4 @@
-//! The owner's step: a request and a table become an answer. Nothing is kept.
+//! The data holder's step: turns a request and a table into an answer. The data holder stores no state.
 
 use std::path::PathBuf;
 
@@ -13,34 +13,35 @@ use crate::input::input;
 use crate::link::progress::Progress;
 use crate::output;
 
-/// The arguments of `fet psi answer`.
+/// Arguments of `fet psi answer`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// The request, as `fet psi ask` writes it.
+    /// The request from `fet psi ask`.
     request: PathBuf,
     #[command(flatten)]
     named: Named,
-    /// What the asker gets; it must be what the request wants.
+    /// Result that the asker gets; it must be the result that the request wants.
     #[arg(long, value_enum, value_name = "WHAT")]
     give: Form,
-    /// The columns whose cells go with rows in common, separated by commas. Of `--give payload` only.
+    /// Columns to reveal for common rows, separated by commas. Only for `--give payload`.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     payload: Vec<String>,
-    /// Refuses requests of fewer rows.
+    /// Refuse requests with fewer rows.
     #[arg(long, value_name = "N", default_value = "1")]
     at_least: usize,
-    /// Refuses requests of more rows, which could try a list of guessed keys [default: ten times the rows of your table, at least 10000].
+    /// Refuse requests with more rows, which could contain a list of guessed keys [default: ten times the
+    /// rows of your table, at least 10000].
     #[arg(long, value_name = "N")]
     at_most: Option<usize>,
-    /// Agrees to compare identifiers without case, accents and punctuation where the request wants that (`normal`).
+    /// Allow the request to compare identifiers without case, accents and punctuation (`normal`).
     #[arg(long, value_enum, value_name = "HOW")]
     compare: Option<Compare>,
-    /// The file of the answer, for the asker.
+    /// Output file for the answer, to send to the asker.
     #[arg(long)]
     out: PathBuf,
 }
 
-/// Writes the answer, and returns what to say.
+/// Writes the answer, and returns the summary.
 pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
     let Arguments { request: path, named, give, payload: columns, compare, out, .. } = arguments;
     output::check_own("--out", out, [path, &named.table])?;
@@ -63,7 +64,7 @@ pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
         None => 0,
     };
     let length = if *give == Form::Cardinality { TAG } else { record(padded) };
-    // Records are held twice while they are put in order.
+    // Sorting the records needs two copies of them.
     memory::check(2 * rows as u128, length as u128).map_err(|error| {
         let problem =
             format!("must leave memory for {rows} records of {length} bytes, that of the longest row");
@@ -99,7 +100,7 @@ pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
     ))
 }
 
-/// Refuses a request that is not sound, or that this owner does not answer so.
+/// Refuses an inconsistent request, or a request that these arguments do not allow.
 fn check(arguments: &Arguments, request: &Request, elements: &[u8]) -> anyhow::Result<()> {
     let Arguments { request: path, named, give, at_least, .. } = arguments;
     let refuse = |problem: String| Err(input(format!("{}: {problem}", path.display())));
@@ -131,12 +132,12 @@ fn check(arguments: &Arguments, request: &Request, elements: &[u8]) -> anyhow::R
     Ok(())
 }
 
-/// The most rows of a request for each row of the owner's table, where `--at-most` does not say.
+/// Default maximum number of rows of a request, per row of the data holder's table.
 const MOST_RATIO: usize = 10;
-/// As many rows are answered in any case.
+/// Number of rows that a request may always have by default.
 const MOST_ALWAYS: usize = 10_000;
 
-/// Refuses a request of so many rows that it could list all keys there may be.
+/// Refuses a request with too many rows, which could enumerate all possible keys.
 fn check_most(arguments: &Arguments, asked: usize, own: usize) -> anyhow::Result<()> {
     let most = arguments.at_most.unwrap_or_else(|| own.saturating_mul(MOST_RATIO).max(MOST_ALWAYS));
     if asked <= most {
@@ -149,7 +150,7 @@ fn check_most(arguments: &Arguments, asked: usize, own: usize) -> anyhow::Result
     )))
 }
 
-/// What goes with each row: its number, and its cells of these columns as they stand.
+/// Returns the payload of each row: its number, and its verbatim cells in these columns.
 fn payloads(own: &Own, columns: &[String]) -> anyhow::Result<Vec<Vec<u8>>> {
     if columns.is_empty() {
         return Ok((0..own.keys.len()).map(|row| payload::write(row, &[])).collect());

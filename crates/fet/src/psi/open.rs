@@ -1,4 +1,5 @@
-//! The asker's last step: an answer and the secret of its request become a count, links, or links with columns.
+//! The querier's last step: turns an answer and the secret of its request into a count, links, or links with
+//! columns.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,28 +15,28 @@ use crate::link::progress::Progress;
 use crate::link::{self, pairs};
 use crate::output;
 
-/// The arguments of `fet psi open`.
+/// Arguments of `fet psi open`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// The answer, as `fet psi answer` writes it.
+    /// The answer from `fet psi answer`.
     answer: PathBuf,
-    /// The secret that `fet psi ask` wrote. It opens one answer, and is then taken out of its file.
+    /// The secret from `fet psi ask`. It opens one answer and is then erased from its file.
     #[arg(long, value_name = "STATE")]
     secret: PathBuf,
-    /// The output of links and payload, a CSV file, compressed if its name ends in .gz; `-` is standard output, and what else is told goes
-    /// to standard error.
+    /// Output file (CSV) for links and payload, compressed if its name ends in .gz. `-` writes the links to
+    /// standard output and the summary to standard error.
     #[arg(long)]
     out: Option<PathBuf>,
 }
 
 impl Arguments {
-    /// Whether its results go there.
+    /// Returns true if the results go to standard output.
     pub(super) fn writes_to_standard(&self) -> bool {
         self.out.as_deref() == Some(Path::new(output::STANDARD))
     }
 }
 
-/// Opens an answer, writes what is in it, uses the secret up, and returns what to say.
+/// Opens an answer, writes its content, erases the secret, and returns the summary.
 pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
     let Arguments { answer: path, secret, out } = arguments;
     if let Some(out) = out {
@@ -66,7 +67,7 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
     let done = |count| progress.add(count);
     let context = files::line(&header)?;
     let wrong = |error| {
-        // Whoever made it might learn from a complaint that the row's key is in common.
+        // A complaint would tell the author of the record that the row's key is in both tables.
         let more = if matches!(error, PsiError::Sealed(_)) {
             "; do not tell its owner which row that was"
         } else {
@@ -78,7 +79,7 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
     let told = match out {
         None => {
             let count = asker.count(&answer, context.as_bytes(), &done).map_err(wrong)?;
-            // Said before the secret is used up: there is no other copy of it.
+            // Print the count before the secret is erased, because there is no other copy of the secret.
             fet_files::answer(&format!(
                 "{count} distinct keys are in both tables: of {distinct} in this one, and {rows} rows of the other\n"
             ))
@@ -95,7 +96,7 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
     Ok(told)
 }
 
-/// The message in the bytes of an answer, if it is one to this secret's request.
+/// Parses the message in an answer, and refuses an answer to another request.
 fn parted(
     arguments: &Arguments,
     state: &State,
@@ -139,7 +140,7 @@ fn parted(
     Ok(labelled::Answer { evaluated: bytes, records })
 }
 
-/// Writes the links, with the owner's columns if there are any, and returns what to say.
+/// Writes the links, with the data holder's columns if there are any, and returns the summary.
 fn links(path: &Path, opened: &Opened, header: &Answer, out: &Path) -> anyhow::Result<String> {
     if let Some(Pair { primary, .. }) = pairs_of(opened, header).find(|pair| pair.secondary.is_none()) {
         let problem =
@@ -157,14 +158,16 @@ fn links(path: &Path, opened: &Opened, header: &Answer, out: &Path) -> anyhow::R
     ))
 }
 
-/// A row of the asker's, the rank of a record of its key from 1, and what is in that: a row of the owner's with its cells, if it is one.
+/// One of the querier's rows, the rank of a record with the same key (from 1), and the content of that
+/// record: a row of the data holder with its cells, if the record is valid.
 struct Pair<'a> {
     primary: usize,
     rank: usize,
     secondary: Option<(u32, Vec<&'a str>)>,
 }
 
-/// The pairs of an answer, by the asker's rows and then the owner's. They may be many more than records, and are read as they are needed.
+/// Returns the pairs of an answer, by the querier's rows and then the data holder's. The iterator is lazy,
+/// because there may be many more pairs than records.
 fn pairs_of<'a>(opened: &'a Opened, header: &'a Answer) -> impl Iterator<Item = Pair<'a>> {
     (0..opened.rows()).flat_map(move |primary| {
         (1..).zip(opened.row(primary)).map(move |(rank, bytes)| {

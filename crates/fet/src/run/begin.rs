@@ -1,4 +1,4 @@
-//! The beginning of a run: its trainer, with the other parties in this process or elsewhere.
+//! Start of a run: builds its trainer, with the other parties in this process or elsewhere.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::input::{InputError, input, machine};
 use crate::parties;
 use crate::parties::network::Elsewhere;
 
-/// Loads the data, links it and builds the models; a failure here means invalid input. Parties keep their state in
-/// the `folder` of the run, or in memory.
+/// Loads the data, links it and builds the models; a failure here means invalid input. Parties keep their
+/// state in the `folder` of the run, or in memory.
 pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>) -> anyhow::Result<Trainer> {
     let machine = machine(backend);
     let tell = Arc::new(|warning: String| fet_files::note!("warning: {warning}"));
@@ -46,7 +46,7 @@ pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>
     Ok(trainer)
 }
 
-/// The same with parties on machines of their own; only the primary's data are read.
+/// Like [`trainer()`], with parties on separate machines; reads only the primary's data.
 pub(super) fn distributed(
     experiment: &Experiment,
     backend: &Backend,
@@ -70,7 +70,8 @@ pub(super) fn distributed(
         return Err(input("--parties: a run cannot begin with the models of another (--from) yet"));
     }
     let (data, names) = read_primary(experiment, &data_folders(experiment)).map_err(input)?;
-    // A file that is sorted by the label would tell labels. A rehearsal hides nothing, and gives the bytes of a simulation.
+    // The order of a file that is sorted by label would reveal the labels. A rehearsal hides nothing and
+    // gives the same bytes as a simulation.
     let data = match rehearsal || experiment.linker.build(&()).map_err(input)?.about().by_position {
         true => data,
         false => reordered(data, &elsewhere.own_seed()),
@@ -98,7 +99,7 @@ pub(super) fn distributed(
     Ok(trainer)
 }
 
-/// The parties that the interrupted run in a folder had lost.
+/// Returns the parties that have dropped out of the interrupted run in a folder.
 fn gone(folder: &Path) -> Result<Vec<usize>, InputError> {
     let path = folder.join(CHECKPOINT);
     if !path.exists() {
@@ -108,7 +109,7 @@ fn gone(folder: &Path) -> Result<Vec<usize>, InputError> {
     checkpoint::gone(&bytes).map_err(|error| super::unusable(&path, error))
 }
 
-/// The error of a party, if that is why a run ended.
+/// Returns the error of a party, if it has ended the run.
 pub fn party_error(error: &anyhow::Error) -> Option<&PartyError> {
     match error.downcast_ref() {
         Some(RunError::Party(error)) => return Some(error),

@@ -1,4 +1,5 @@
-//! At the linkage unit: encodings of two tables become pairs, those of more become clusters.
+//! Matching at the linkage unit: encodings of two tables become pairs, encodings of more tables become
+//! clusters.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -18,41 +19,44 @@ use crate::link::progress::Progress;
 use crate::link::{SECONDS, check_output, pairs, summary, truth};
 use crate::memory::peak_memory;
 
-/// The arguments of `fet link match`.
+/// Arguments of `fet link match`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Arguments {
-    /// Encodings of two tables or more, the primary's first.
+    /// Encodings of two or more tables, the primary's first.
     #[arg(required = true, num_args = 1..)]
     pub(super) encodings: Vec<PathBuf>,
-    /// The output, a CSV file, compressed if its name ends in .gz; `-` is standard output.
+    /// Output file (CSV), compressed if its name ends in .gz. `-` writes to standard output.
     #[arg(long)]
     pub(super) out: PathBuf,
-    /// K, the number of records that each primary row is linked with. Of two tables only.
+    /// K, the number of records to link with each primary row. Only for two tables.
     #[arg(long, value_name = "K", default_value = "1")]
     neighbours: std::num::NonZeroUsize,
-    /// Omits less similar pairs: a number; `auto` for the threshold that is expected to give the best F1 of each row's best link, by how
-    /// similar the primary's own rows are to each other (they are compared too, which takes its time); or `none`.
+    /// Leave out pairs below this similarity: a number, `auto` or `none`. `auto` estimates the threshold with
+    /// the best expected F1 of each row's best link, from the similarity of the primary's own rows, which
+    /// takes extra time.
     #[arg(long, allow_hyphen_values = true, value_name = "NUMBER|auto|none", default_value = "auto")]
     pub(super) threshold: Threshold,
-    /// Which pairs are written: `one-to-one` for each row of either table in one pair at most. Of two tables only.
+    /// Assignment of pairs: `one-to-one` puts each row of either table into at most one pair. Only for two
+    /// tables.
     #[arg(long, value_enum, value_name = "HOW")]
     assign: Option<Assign>,
-    /// Compares all pairs, also where that takes minutes. Otherwise of so many those that agree in samples of bits: rows of Dice similarity
-    /// 0.65 with probability 0.99.
+    /// Compare all pairs, even if that takes minutes. Otherwise large tables are compared only where samples
+    /// of bits agree, which finds rows of Dice similarity 0.65 with probability 0.99.
     #[arg(long)]
     pub(super) all_pairs: bool,
-    /// The true pairs, a CSV file with a header: the first table's row, then the second's, counted from 0. Of two tables only.
+    /// True pairs, a CSV file with a header: the first table's row, then the second's, counted from 0. Only
+    /// for two tables.
     #[arg(long)]
     truth: Option<PathBuf>,
 }
 
-/// Rows of this Dice similarity are compared with this probability, where not all are.
+/// If not all pairs are compared, rows of this Dice similarity are compared with the probability below.
 const SIMILARITY: f64 = 0.65;
 const RECALL: f64 = 0.99;
-/// What the samples of bits are drawn from.
+/// Seed for the samples of bits.
 const SEED: u64 = 0;
 
-/// Compares, writes, and returns the summary as text.
+/// Compares the encodings, writes the result, and returns the summary as text.
 pub(super) fn compare(arguments: &Arguments) -> anyhow::Result<String> {
     check_output(&arguments.out, arguments.encodings.iter().chain(&arguments.truth))?;
     let tables =
@@ -84,7 +88,7 @@ fn agree(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<()> {
         }
     }
     let (first, path) = (&tables[0], arguments.encodings[0].display());
-    // clkhash's own files, and those under a short secret, do not say by what they were made.
+    // Files from clkhash, and files under a short secret, lack the fingerprint of their schema and secret.
     let mut all = tables.iter().zip(&arguments.encodings);
     let named = all.clone().find(|(table, _)| table.fingerprint.is_some());
     if let Some((_, nameless)) = all.find(|(table, _)| table.fingerprint.is_none()) {
@@ -160,7 +164,7 @@ fn two(arguments: &Arguments, primary: &Encodings, secondary: &Encodings) -> any
     Ok(text + &format!("{count} pairs written to {}\n", arguments.out.display()))
 }
 
-/// The `take` rows of `records` that are most like each row of `table`.
+/// Returns the `take` rows of `records` most similar to each row of `table`.
 pub(super) fn search(
     table: &Encodings,
     records: &BitTable,

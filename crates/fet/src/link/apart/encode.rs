@@ -1,4 +1,4 @@
-//! At an owner: a schema from a table, and encodings of a table by a schema.
+//! Commands for owners: learn a schema from a table, and encode a table by a schema.
 
 use std::path::{Path, PathBuf};
 
@@ -14,45 +14,46 @@ use super::{clkhash, secret};
 use crate::input::{input, of_json};
 use crate::output;
 
-/// The arguments of `fet link schema`.
+/// Arguments of `fet link schema`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Learn {
-    /// The table that frequencies are learned from: CSV, may end in .gz.
+    /// The table from which to learn frequencies: CSV, may end in .gz.
     table: PathBuf,
-    /// The key columns, separated by commas.
+    /// Key columns, separated by commas.
     #[arg(long, value_delimiter = ',', required = true, value_name = "A,B")]
     keys: Vec<String>,
-    /// A setting of the linker `clk`, as in `--set bits=1024`; can be given many times.
+    /// Setting of the linker `clk`, as in `--set bits=1024`. Can be repeated.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     sets: Vec<String>,
-    /// The environment variable that holds the owners' secret.
+    /// Environment variable with the owners' secret.
     #[arg(long, value_name = "NAME", default_value = "FET_LINK_SECRET")]
     secret_env: String,
-    /// The file of the schema, which only its owner may read.
+    /// Output file for the schema, which only its owner may read.
     #[arg(long)]
     out: PathBuf,
 }
 
-/// The arguments of `fet link encode`.
+/// Arguments of `fet link encode`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Arguments {
-    /// The table that is encoded: CSV, may end in .gz.
+    /// The table to encode: CSV, may end in .gz.
     table: PathBuf,
-    /// The schema, as `fet link schema` makes it, or a linkage schema of clkhash (version 3).
+    /// The schema from `fet link schema`, or a linkage schema of clkhash (version 3).
     #[arg(long)]
     schema: PathBuf,
-    /// The names of the schema's columns in this table, if they differ.
+    /// Names of the schema's columns in this table, if they differ.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     keys: Vec<String>,
-    /// The environment variable that holds the owners' secret.
+    /// Environment variable with the owners' secret.
     #[arg(long, value_name = "NAME", default_value = "FET_LINK_SECRET")]
     secret_env: String,
-    /// The file of the encodings, which only its owner may read; by a schema of clkhash a name in .json has it in clkhash's form.
+    /// Output file for the encodings, which only its owner may read. With a clkhash schema, a name in .json
+    /// selects clkhash's format.
     #[arg(long)]
     out: PathBuf,
 }
 
-/// Learns a schema, writes it, and returns what to say.
+/// Learns and writes a schema, and returns the summary.
 pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
     let Learn { table, keys, out, .. } = arguments;
     output::check_own("--out", out, [table])?;
@@ -74,7 +75,7 @@ pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
     ))
 }
 
-/// Encodes a table, writes the encodings, and returns what to say.
+/// Encodes a table, writes the encodings, and returns the summary.
 pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
     let Arguments { table, schema: path, keys, out, .. } = arguments;
     output::check_own("--out", out, [table, path])?;
@@ -107,7 +108,7 @@ pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
     Ok(encoded + &told + &format!("encodings written to {}\n", out.display()))
 }
 
-/// The columns of a table for the fields of a schema: `keys`, or those of the fields' names.
+/// Returns the columns of a table for the fields of a schema: `keys`, or else the names of the fields.
 pub(super) fn columns(schema: &str, names: &[String], keys: &[String]) -> anyhow::Result<Vec<String>> {
     if keys.is_empty() {
         return Ok(names.to_vec());
@@ -123,13 +124,13 @@ pub(super) fn columns(schema: &str, names: &[String], keys: &[String]) -> anyhow
     )))
 }
 
-/// The settings of `clk` with these changes.
+/// Returns the settings of `clk` with these changes.
 fn settings(sets: &[String]) -> anyhow::Result<ClkSettings> {
     let mut table = toml::Table::new();
     for assignment in sets {
         fet_core::experiment::set(&mut table, assignment).map_err(|error| input(format!("--set {error}")))?;
     }
-    // What neither says how a record is encoded nor may be in a file.
+    // Settings that do not affect the encoding, or must not be in a file.
     let others = [
         "kind",
         "neighbours",
@@ -151,7 +152,7 @@ fn settings(sets: &[String]) -> anyhow::Result<ClkSettings> {
     table.try_into().map_err(|error| input(format!("--set: {error}")))
 }
 
-/// The schema in the text of a file.
+/// Parses the schema in the text of a file.
 fn parse(path: &Path, text: &str) -> anyhow::Result<LinkageSchema> {
     let wrong = |problem: String| input(format!("--schema {}: {problem}", path.display()));
     let schema: LinkageSchema = serde_json::from_str(text)
@@ -160,7 +161,7 @@ fn parse(path: &Path, text: &str) -> anyhow::Result<LinkageSchema> {
     Ok(schema)
 }
 
-/// The key columns of a table, as texts.
+/// Reads the key columns of a table as text.
 fn texts(path: &Path, columns: &[String]) -> anyhow::Result<TextTable> {
     let (keys, _) = read_keys(path, columns, KeyKind::Text).map_err(input)?;
     keys.text().cloned().ok_or_else(|| input(format!("{}: must have texts as keys", path.display())))

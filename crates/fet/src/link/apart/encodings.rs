@@ -1,4 +1,4 @@
-//! The file of encodings: what a linkage unit gets.
+//! File of encodings for the linkage unit.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,21 +10,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::{input, of_json};
 
-/// How the file begins.
+/// First bytes of the file.
 const MAGIC: &[u8] = b"fet encodings 1\n";
-/// How one of another version begins.
+/// First bytes of a file of any version.
 const FAMILY: &[u8] = b"fet encodings ";
 
-/// The encodings of a table's rows.
+/// Encodings of a table's rows.
 #[derive(Debug, PartialEq)]
 pub(super) struct Encodings {
     pub filters: BitTable,
-    /// Of schema and secret, where the file says it.
+    /// Fingerprint of schema and secret, if the file contains one.
     pub fingerprint: Option<String>,
     pub score: Score,
 }
 
-/// How two encodings are compared.
+/// Similarity measure for two encodings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Score {
@@ -33,7 +33,7 @@ pub(super) enum Score {
 }
 
 impl Score {
-    /// For vectors of so many bits.
+    /// Returns the measure for vectors of `bits` bits.
     pub(super) fn measure(self, bits: usize) -> Measure {
         match self {
             Self::Correlation => Measure::Correlation(bits as u32),
@@ -42,7 +42,7 @@ impl Score {
     }
 }
 
-/// The line after the magic.
+/// Header line after the magic.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
@@ -53,8 +53,9 @@ struct Header {
 }
 
 impl Encodings {
-    /// Writes the file: magic, a line of JSON, the words of all rows, the SHA-256 of all that. A name in .json has those of clkhash in its
-    /// own form.
+    /// Writes the file: magic, a line of JSON, the words of all rows, and the SHA-256 of everything before.
+    ///
+    /// If the name ends in .json, the file has clkhash's own format.
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
         if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json")) {
             if self.score != Score::Dice {
@@ -80,10 +81,10 @@ impl Encodings {
         Ok(())
     }
 
-    /// Reads a file, and refuses one that is damaged or something else.
+    /// Reads a file, and refuses a damaged file or a file of another kind.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let bytes = fet_files::read(path).map_err(|error| input(format!("{}: {error}", path.display())))?;
-        // JSON may begin with a byte-order mark and blanks.
+        // JSON may begin with a byte-order mark and spaces.
         let json = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes).trim_ascii_start();
         let read = match json.first() {
             Some(b'{') => Self::of_clkhash(json),
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(Encodings::read(&path).expect("readable"), small());
     }
 
-    /// Every byte that is changed or lost is noticed.
+    /// Detects every changed or missing byte.
     #[test]
     fn a_damaged_file_is_refused() {
         let folder = tempfile::tempdir().expect("a temporary folder");
