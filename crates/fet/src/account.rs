@@ -36,7 +36,7 @@ fn count(text: &str) -> Result<u64, String> {
     }
     match text.parse::<f64>() {
         Ok(value) if value.fract() == 0.0 && (0.0..=1e15).contains(&value) => Ok(value as u64),
-        _ => Err("must be a whole number, not negative".to_string()),
+        _ => Err("must be a whole number that is not negative".to_string()),
     }
 }
 
@@ -72,7 +72,7 @@ fn object(question: &Question, noise: f64, account: &Account) -> Value {
 fn text(question: &Question, noise: f64, account: &Account) -> String {
     let Question { rate, steps, delta, .. } = *question;
     let mut lines = vec![format!("{steps} releases, rate {rate}, δ = {delta:e}; {NEIGHBOURING}")];
-    let found = if question.epsilon.is_some() { "  (the least that meets the target)" } else { "" };
+    let found = if question.epsilon.is_some() { "  (the smallest that meets the target)" } else { "" };
     lines.push(format!("noise                           {noise:.6}{found}"));
     if let Some(exact) = account.exact {
         lines.push(format!("ε, exact (Gaussian DP)          {}", bound(exact)));

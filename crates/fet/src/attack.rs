@@ -51,7 +51,7 @@ pub fn attack(
             }
             // When all attacks run, those for other tasks are skipped.
             Err(AttackError::Refused(why)) if !sole => {
-                fet_files::note!("attack {number}/{all}  {}  left out: {why}", slot.kind());
+                fet_files::note!("attack {number}/{all}  {}  skipped: {why}", slot.kind());
             }
             Err(error) => return Err(failed(error)),
         }
@@ -65,10 +65,10 @@ pub fn attack(
 /// run and a complete success.
 pub fn words(record: &AttackRecord) -> String {
     let what = match record.target {
-        Target::Labels => "of the training labels",
-        Target::Features => "of the features",
-        Target::Membership => "of which records a table holds",
-        Target::Links => "of which records were linked",
+        Target::Labels => "about the training labels",
+        Target::Features => "about the features",
+        Target::Membership => "about the records in a table",
+        Target::Links => "about the linked records",
         Target::Predictions => "to change predictions",
     };
     let who = match record.attacker {

@@ -191,13 +191,13 @@ fn judge(experiment: &Experiment, settings: &Settings, found: &Runs, guesses: Gu
         for (name, bound) in bounds {
             if let Some(bound) = bound.filter(|bound| !within(*bound, claimed)) {
                 why.push(format!(
-                    "{name}: ε is {bound:.4} at least, at level {alpha}; {claimed:.4} is claimed"
+                    "{name}: ε is at least {bound:.4} at level {alpha}; the claim is {claimed:.4}"
                 ));
             }
         }
     }
     if let Some(accounted) = accounted.filter(|accounted| !within(*moved, accounted * (1.0 + ROUNDING))) {
-        why.push(format!("a canary moves the releases by {moved:.4}; {accounted:.4} is accounted for"));
+        why.push(format!("a canary moves the releases by {moved:.4}; the account covers {accounted:.4}"));
     }
     Audit {
         mechanism: experiment.privacy.kind().to_string(),

@@ -79,7 +79,7 @@ pub fn show(arguments: &Arguments) -> anyhow::Result<String> {
         table.columns.into_iter().partition(|column| column.values.missing() < table.rows);
     table.columns = columns;
     for column in empty {
-        let _ = writeln!(text, "note: `{}` has no value: an experiment names it in `drop`", column.name);
+        let _ = writeln!(text, "note: `{}` has no values; name it in `drop` of the experiment", column.name);
     }
     let rows: Vec<usize> = (0..table.rows).collect();
     let prepared = Preparation::fit(&table, &rows, &Rules::default()).map_err(input)?;
@@ -113,10 +113,7 @@ fn key_ranges(keys: &Keys) -> String {
         format!("{low} to {high}")
     };
     let ranges: Vec<String> = (0..keys.columns()).map(range).collect();
-    format!(
-        "  keys as they are: {} (a unit counts the same in each where they are linked by distance)\n",
-        ranges.join(", ")
-    )
+    format!("  raw keys: {} (a linker by distance weighs one unit of each key equally)\n", ranges.join(", "))
 }
 
 /// Returns a note on the columns that have one value in every record.
@@ -136,7 +133,7 @@ fn constants(columns: &[(String, Option<String>)], record: &str) -> String {
     };
     let (are, them) = if columns.len() == 1 { ("column is", "it") } else { ("columns are", "them") };
     format!(
-        "  note: constant {are} ignored, since every {record} has the same value in {them}: {}{more}\n",
+        "  note: constant {are} ignored, because every {record} has the same value in {them}: {}{more}\n",
         named.join(", ")
     )
 }
@@ -146,7 +143,7 @@ fn counted(count: usize, one: &str, more: &str) -> String {
 }
 
 fn numbers(count: usize) -> String {
-    if count == 1 { "1 number of each record".into() } else { format!("{count} numbers of each record") }
+    if count == 1 { "1 number per record".into() } else { format!("{count} numbers per record") }
 }
 
 /// Returns a description of the data that an experiment would read.
@@ -175,7 +172,7 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
     let _ = writeln!(text, "predicts {task}");
     let told = match primary.parts {
         Parts::Random { .. } => "",
-        Parts::Given(_) => "; the secondaries are told which record is in which part",
+        Parts::Given(_) => "; the secondaries learn the split of each record",
     };
     let aside = match split.aside.len() {
         0 => String::new(),
@@ -194,8 +191,8 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
         text += &party("secondary", table, &rows)?;
         if let Some(part) = by_statistics(table, standardise).filter(|_| private) {
             return Err(input(format!(
-                "the {part} of {} must be declared beside a privacy mechanism (`bounds`, `dates`, `categories`): otherwise every \
-                 record has a say in how the others are scaled",
+                "the {part} of {} must be declared with a privacy mechanism (`bounds`, `dates`, `categories`): \
+                 otherwise every record affects the scaling of the others",
                 table.name
             )));
         }
@@ -224,7 +221,7 @@ fn party(role: &str, table: &PartyTable, rows: &[usize]) -> anyhow::Result<Strin
             })?;
             let _ = writeln!(
                 text,
-                "{}, of which the model sees {}",
+                "{}; the model sees {}",
                 counted(columns.table.columns.len(), "column", "columns"),
                 numbers(prepared.width())
             );

@@ -120,7 +120,7 @@ fn read(path: &Path) -> Result<toml::Table, FileError> {
             true => String::new(),
             false => format!("; there is no file {}", other.display()),
         };
-        return Err(refused(format!("must name a file beside this one; it is {name:?}{place}")));
+        return Err(refused(format!("must name a file in the same folder; it is {name:?}{place}")));
     }
     let mut settings = parse(&other)?;
     if settings.contains_key("extends") {

@@ -183,8 +183,8 @@ fn tested(run: &FinishedRun, rows: usize) -> anyhow::Result<Tested> {
         test.truncate(rows);
     }
     if test.len() < 2 {
-        let problem = format!("at least 2 test rows are shuffled; there are {}", test.len());
-        return Err(input(format!("--rows {rows}: {problem} (0 takes all)")));
+        let problem = format!("must give at least 2 test rows; there are {}", test.len());
+        return Err(input(format!("--rows {rows}: {problem} (0 for all)")));
     }
     let table = PartyTable {
         keys: primary.table.keys.select_rows(&test),
@@ -226,8 +226,8 @@ impl Scorer<'_> {
         let outputs = served.trainer.outputs(new, parties)?;
         self.of(&self.model.objective().predictions(outputs.values())).map_err(|error| {
             input(format!(
-                "{} is not defined on these {} test rows ({error}): take more of them (--rows 0 takes all), or run with another \
-                 `scores.metric`",
+                "{} is undefined on these {} test rows ({error}). Use more rows (--rows 0 for all), or run with \
+                 another `scores.metric`.",
                 self.metric.title(),
                 self.truth.len()
             ))
@@ -248,12 +248,12 @@ fn control(path: &Path, run: &FinishedRun, tested_here: &Tested, rows: usize) ->
     if control.report.data.split != run.report.data.split
         || control.report.data.files != run.report.data.files
     {
-        return refuse("must be a run on the same data files with the same split and seed; it has others");
+        return refuse("must be a run on the same data files with the same split and seed; they differ");
     }
     let model = control.model()?;
     let Tested { table, truth, .. } = tested(&control, rows)?;
     if truth != tested_here.truth {
-        return refuse("must predict the same label; its test rows have others");
+        return refuse("must predict the same label; the labels of its test rows differ");
     }
     let mut served = Served::new(&control, &model, &data_folders(&control.experiment))?;
     let new = served.trainer.link_new(table).map_err(input)?;
@@ -389,8 +389,8 @@ fn of(run: &FinishedRun, model: &SavedModel, arguments: &Arguments) -> anyhow::R
     let uses_parties = run.experiment.method.build(&()).map_err(input)?.plan().secondaries;
     if uses_parties && linker.build(&()).map_err(input)?.about().by_position {
         return Err(input(format!(
-            "{}: the linker \"{}\" goes by the order of rows, and cannot link test rows apart from the others; explain a run with a \
-             linker that compares keys",
+            "{}: the linker \"{}\" links by the order of rows, so it cannot link test rows alone. Explain a run with a \
+             linker that compares keys.",
             run.folder.display(),
             linker.kind()
         )));
@@ -399,8 +399,8 @@ fn of(run: &FinishedRun, model: &SavedModel, arguments: &Arguments) -> anyhow::R
     let files = Provenance::of(&run.experiment, &data_folders(&run.experiment)).map_err(input)?.files;
     if files != run.report.data.files {
         return Err(input(format!(
-            "{}: the data files are not as they were when the run read them, so that its test rows cannot be told from those it \
-             was trained on; put them back, or run anew",
+            "{}: the data files have changed since the run, so its test rows are unknown. Restore the files, or run \
+             again.",
             run.folder.display()
         )));
     }

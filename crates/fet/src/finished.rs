@@ -33,12 +33,13 @@ impl FinishedRun {
         let report: Report = serde_json::from_slice(&bytes)
             .map_err(|error| bad(format!("is not a report: {}", of_json(&error))))?;
         if report.secondaries > MOST_PARTIES {
-            return Err(bad(format!("names {} secondaries, which no run has", report.secondaries)));
+            return Err(bad(format!("names {} secondaries, more than any run can have", report.secondaries)));
         }
         let settings = toml::Table::try_from(&report.experiment)
-            .map_err(|error| bad(format!("holds no experiment: {error}")))?;
-        let mut experiment = Experiment::from_table(settings)
-            .map_err(|error| bad(format!("holds an experiment that this program does not know: {error}")))?;
+            .map_err(|error| bad(format!("contains no experiment: {error}")))?;
+        let mut experiment = Experiment::from_table(settings).map_err(|error| {
+            bad(format!("contains an experiment that this program does not know: {error}"))
+        })?;
         experiment.folder = data_folder(folder);
         Ok(Self { folder: folder.to_path_buf(), report, experiment })
     }
@@ -48,10 +49,10 @@ impl FinishedRun {
         let model = SavedModel::read(&file(&self.folder, MODEL)?).map_err(|error| self.bad(MODEL, &error))?;
         let report = &self.report;
         let Ok(identity) = serde_json::from_value::<Identity>(model.identity().clone()) else {
-            return Err(self.bad(MODEL, &"does not say which run it is of"));
+            return Err(self.bad(MODEL, &"does not name its run"));
         };
         if identity.experiment != report.experiment || identity.data != report.data.files {
-            return Err(self.bad(MODEL, &"is the model of another run than report.json tells of"));
+            return Err(self.bad(MODEL, &"belongs to another run than report.json"));
         }
         Ok(model)
     }
@@ -61,7 +62,7 @@ impl FinishedRun {
         let name = format!("{PARTIES}/party{number}/{MODEL}");
         let model = Finished::read(&file(&self.folder, &name)?).map_err(|error| self.bad(&name, &error))?;
         if !model.is_of(number, &self.experiment.common()) {
-            return Err(self.bad(&name, &"is the model of another run or party than report.json tells of"));
+            return Err(self.bad(&name, &"belongs to another run or party than report.json"));
         }
         Ok(model)
     }
@@ -80,7 +81,7 @@ impl FinishedRun {
     pub(crate) fn check(&self) -> Result<(), InputError> {
         let again = |error: InputError| {
             InputError(format!(
-                "{error}; the run is done, but not whole: remove its report.json to train again"
+                "{error}. The run is finished but incomplete: remove its report.json to train again."
             ))
         };
         let primary = file(&self.folder, PREDICTIONS).and_then(|_| self.model()).map_err(again)?;
@@ -107,11 +108,12 @@ fn file(folder: &Path, name: &str) -> Result<Vec<u8>, InputError> {
     fet_files::read(&path).map_err(|error| {
         if !folder.join(REPORT).exists() && folder.join(CHECKPOINT).exists() {
             return InputError(format!(
-                "{}: this run is not finished; the command that began it goes on with it",
+                "{}: this run is not finished. Give the command that started the run again to continue it.",
                 folder.display()
             ));
         }
-        let hint = "the folder of a finished run holds report.json, model.safetensors and those of its parties in parties/";
+        let hint = "the folder of a finished run contains report.json, model.safetensors and the parties' models in \
+         parties/";
         InputError(format!("{}: {error}; {hint}", path.display()))
     })
 }

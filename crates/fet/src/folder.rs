@@ -28,7 +28,7 @@ const OLD_REPORT: &str = "report.old.json";
 pub(crate) fn plain(out: &Path) -> Result<(), String> {
     match out.to_string_lossy().chars().find(|c| c.is_control()) {
         Some(found) => {
-            Err(format!("the name holds the control character U+{:04X}; choose another", u32::from(found)))
+            Err(format!("the name contains the control character U+{:04X}; choose another", u32::from(found)))
         }
         None => Ok(()),
     }
@@ -46,7 +46,7 @@ pub(crate) fn check<'a>(folder: &Path, inputs: impl IntoIterator<Item = &'a Path
         let Ok(found) = path.metadata() else { continue };
         if !found.is_file() {
             let what = if found.is_dir() { "is a folder" } else { "is neither a file nor a folder" };
-            return Err(format!("{} {what}; it must be a file, or absent: move it away", path.display()));
+            return Err(format!("{} {what}; it must be a file or absent. Move it away.", path.display()));
         }
         if path.canonicalize().is_ok_and(|path| inputs.contains(&path)) {
             return Err(format!(
@@ -58,7 +58,7 @@ pub(crate) fn check<'a>(folder: &Path, inputs: impl IntoIterator<Item = &'a Path
     }
     let parties = folder.join(PARTIES);
     if parties.exists() && !parties.is_dir() {
-        return Err(format!("{} must be a folder, or absent: move it away", parties.display()));
+        return Err(format!("{} must be a folder or absent. Move it away.", parties.display()));
     }
     // After a crash, or if somebody has moved the report, a folder has results without a report. A run may
     // replace these results.
@@ -66,7 +66,7 @@ pub(crate) fn check<'a>(folder: &Path, inputs: impl IntoIterator<Item = &'a Path
     let begun = traces.iter().any(|name| folder.join(name).exists());
     match [MODEL, PREDICTIONS, CARD].iter().map(|name| folder.join(name)).find(|path| path.exists()) {
         Some(path) if !begun => Err(format!(
-            "{} is there, and no run that has written it; move it away, or name another folder (--out)",
+            "{} exists, but no run has written it. Move it away, or name another folder (--out).",
             path.display()
         )),
         _ => Ok(()),

@@ -41,7 +41,7 @@ pub fn text(topic: &str) -> Result<String, String> {
         for setting in found {
             line(setting, 0, &setting.path, &mut out);
         }
-        let _ = writeln!(out, "\n`fet help SETTING` says what is allowed.");
+        let _ = writeln!(out, "\n`fet help SETTING` lists the allowed values.");
     }
     Ok(out)
 }
@@ -103,14 +103,14 @@ fn whole(setting: &Setting, out: &mut String) {
         let first = format!("    {name:<12} ");
         paragraph(meaning, &first, &" ".repeat(17), out);
     }
-    let default = setting.default.as_deref().unwrap_or("none; it must be given");
+    let default = setting.default.as_deref().unwrap_or("none; required");
     paragraph(default, "  default  ", "           ", out);
     let _ = writeln!(out, "  source   {}", setting.source);
 }
 
 /// Writes a setting with its default and the first sentence of its meaning.
 pub(crate) fn line(setting: &Setting, indent: usize, name: &str, out: &mut String) {
-    let default = setting.default.as_deref().unwrap_or("(must be given)");
+    let default = setting.default.as_deref().unwrap_or("(required)");
     let indent = " ".repeat(indent);
     let _ = writeln!(out, "{indent}{name} = {default}");
     let first = setting.meaning.split_inclusive(". ").next().unwrap_or_default();

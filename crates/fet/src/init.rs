@@ -49,7 +49,7 @@ pub fn init(arguments: &Arguments) -> anyhow::Result<String> {
     let out = &arguments.out;
     output::check(out, &arguments.tables)?;
     if out != Path::new(output::STANDARD) && out.symlink_metadata().is_ok() {
-        return Err(input(format!("--out {}: this is there already; name another file", out.display())));
+        return Err(input(format!("--out {}: the file exists already; name another file", out.display())));
     }
     let tables: Vec<Looked> =
         arguments.tables.iter().map(|path| look(path, out)).collect::<Result<_, _>>()?;
@@ -65,7 +65,8 @@ pub fn init(arguments: &Arguments) -> anyhow::Result<String> {
     fet_files::write(out, text.as_bytes())?;
     let out = out.display();
     Ok(format!(
-        "written: {out}\nlook it over, then `fet data check {out}`, `fet run {out}` and `fet explain` its run\n"
+        "written: {out}\nRead the file, then run `fet data check {out}` and `fet run {out}`, and explain the run with \
+         `fet explain`.\n"
     ))
 }
 
@@ -112,7 +113,10 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
     };
     let label = primary.find(&arguments.label, "--label")?;
     if arguments.keys.contains(&label.name) {
-        return Err(input(format!("--keys {}: is the label, which the others must not see", label.name)));
+        return Err(input(format!(
+            "--keys {}: is the label, which the other parties must not see",
+            label.name
+        )));
     }
     if label.missing > 0 {
         let problem = format!(
@@ -139,7 +143,8 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
     for table in tables.iter().filter(|_| !as_text) {
         let missing = |key: &&String| table.column(key).is_some_and(|column| column.missing > 0);
         if let Some(key) = keys.iter().find(missing) {
-            let rule = "is a number that must be there in every row; leave out the records without one, or name other --keys";
+            let rule =
+                "must have a number in every row; leave out the records without one, or name other --keys";
             return Err(input(format!("{} column `{key}`: {rule}", table.path.display())));
         }
     }
@@ -150,10 +155,7 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
             "nearest",
             "the closest keys; the primary's keys are sent in the clear, see docs/choosing-a-linker.md",
         ),
-        true => (
-            "clk",
-            "texts that resemble each other, compared under a secret; for keys that are equal or are not: psi",
-        ),
+        true => ("clk", "similar texts, compared under a secret; for exactly equal keys use psi"),
     };
     let dates: Vec<usize> = (1..)
         .zip(&keys)
@@ -173,7 +175,7 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
         _ => "experiment".to_string(),
     };
     let mut text = String::from(
-        "# Written by `fet init`. `fet help SETTING` explains a setting, `fet list` names them all.\n",
+        "# Written by `fet init`. `fet help SETTING` explains a setting, `fet list` lists all settings.\n",
     );
     let _ = writeln!(text, "name = {}\n", quoted(&name));
     let _ = writeln!(text, "[data]\nkind = \"linked\"");
@@ -184,7 +186,7 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
         text += "key_kind = \"text\"\n";
     }
     for (at, (table, name)) in tables.iter().zip(&names).enumerate() {
-        let _ = writeln!(text, "\n# {} rows. Its columns, but for the keys:", table.summary.rows);
+        let _ = writeln!(text, "\n# {} rows. Columns, except for the keys:", table.summary.rows);
         for column in table.summary.columns.iter().filter(|column| !keys.contains(&column.name)) {
             let _ = writeln!(text, "#   {}: {}", plain(&column.name), about(column));
         }
@@ -196,10 +198,10 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
             writeln!(text, "name = {}\nfile = {}\nkeys = {}", quoted(name), quoted(&table.file), list(&keys));
         let empty = table.summary.columns.iter().filter(|column| column.missing == table.summary.rows);
         let mut drop: Vec<String> = empty.map(|column| column.name.clone()).collect();
-        let mut why = vec!["nothing but missing cells"; usize::from(!drop.is_empty())];
+        let mut why = vec!["only missing cells"; usize::from(!drop.is_empty())];
         if at > 0 && table.column(&label.name).is_some() && !keys.contains(&label.name) {
             drop.push(label.name.clone());
-            why.push("the label, which this party must not show");
+            why.push("the label, which this party must not reveal");
         }
         if !drop.is_empty() {
             let _ = writeln!(text, "drop = {}  # {}", list(&drop), why.join("; "));
@@ -211,12 +213,14 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
             (1..=keys.len()).map(|number| if dates.contains(&number) { NEAR_DAYS } else { 0.0 }).collect();
         let _ = writeln!(
             text,
-            "# Key columns with dates, from 1, and the days from which on two dates have nothing in common.\ndates = {dates:?}\nnear = {near:?}"
+            "# Key columns with dates, counted from 1, and the distance in days at which the similarity of two dates \
+             is 0.\ndates = {dates:?}\nnear = {near:?}"
         );
     }
-    let _ = writeln!(text, "\n[split]\n# Also \"time\", \"group\", or by a column or a file of your own.");
+    let _ = writeln!(text, "\n[split]\n# Also \"time\", \"group\", or your own column or file.");
     let _ = writeln!(text, "kind = \"{}\"", if task == "regression" { "random" } else { "stratified" });
-    text += "\n[method]\n# \"solo\" is the primary alone: what are the others worth?\nkind = \"fet\"\n";
+    text += "\n[method]\n# \"solo\" trains the primary alone, to measure the gain from the other parties.\nkind = \
+     \"fet\"\n";
     text += "\n[train]\nepochs = 20\nearly_stopping = 5\n";
     text += "\n# `cargo xtask ablate` compares both with three seeds.\n[ablation]\nseeds = [0, 1, 2]\n\
              variants = [{ name = \"FeT\" }, { name = \"primary alone\", set = [\"method.kind=solo\"] }]\n";

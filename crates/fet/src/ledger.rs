@@ -90,7 +90,7 @@ impl Account {
         let own = own_folder(&state);
         if !own.is_dir() && policy.is_none() {
             return Err(input(format!(
-                "{}: the folder holds no state of a party. Name a party's own file or its `state` folder.",
+                "{}: the folder contains no state of a party. Name a party's own file or its `state` folder.",
                 place.display()
             )));
         }
@@ -134,36 +134,38 @@ impl Account {
             }
             if run.about.as_ref().is_some_and(|about| about.learning == Some(Learning::Assumed)) {
                 notes.push(format!(
-                    "{name}: what the models learned from a record is not counted (`learning` \"assumed\")"
+                    "{name}: the account does not count information that the models learned from a record (`learning` \
+                     \"assumed\")"
                 ));
             }
             if run.open {
                 notes.push(format!(
-                    "{name}: a session is under way or was cut off; what it has reserved counts"
+                    "{name}: a session is under way or was interrupted; the account counts its reserved releases"
                 ));
             }
             if !run.lost.is_empty() {
                 notes.push(format!(
-                    "{name}: the ledger of earlier releases is lost; what they had reserved counts"
+                    "{name}: the ledger of earlier releases is lost; the account counts their reserved releases"
                 ));
             }
         }
         let unknown = self.lifetime.unknown_ledgers();
         if !unknown.is_empty() {
             notes.push(format!(
-                "NOT COUNTED: the releases of former versions in ledger-{}; add them with `fet ledger add`",
+                "NOT COUNTED: the releases of earlier versions in ledger-{}. Add them with `fet ledger add`.",
                 unknown.join(", ledger-")
             ));
         }
         let ideal = self.lifetime.total().with_ideal_noise().epsilon(self.delta);
         if self.epsilon().is_infinite() && ideal.is_finite() {
             notes.push(format!(
-                "from some ε of 20 on, imperfect integers leave no bound; with ideal noise ε would be {ideal:.4}"
+                "above an ε of about 20, imperfect integer noise removes the bound; with ideal noise ε would be {ideal:.4}"
             ));
         }
         if self.lifetime.total().is_sampled() {
             notes.push(
-                "the total relies on sampling: it holds if no run's settings were chosen after the results of an earlier one"
+                "the total relies on sampling; it is valid only if nobody chose the settings of a run after seeing the \
+                 results of an earlier run"
                     .to_string(),
             );
         }
@@ -261,7 +263,10 @@ fn add(arguments: &Add) -> anyhow::Result<String> {
     let Add { noise, releases, rate, age, .. } = *arguments;
     let state = Account::open(&arguments.place, None)?.state;
     let Some(_lock) = lock::take(&state)? else {
-        return Err(input(format!("{}: a process uses the state. Stop the party first.", state.display())));
+        return Err(input(format!(
+            "{}: a process is using the state. Stop the party first.",
+            state.display()
+        )));
     };
     // Read the account again under the lock, because a stopping party may have written to it.
     let mut account = Account::open(&arguments.place, None)?;

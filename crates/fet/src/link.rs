@@ -253,7 +253,10 @@ fn build(arguments: &Arguments, slot: &Slot<dyn Linker>) -> anyhow::Result<Box<d
     match &arguments.cache {
         Some(folder) => {
             std::fs::create_dir_all(folder).map_err(|error| {
-                input(format!("--cache {}: {error} ({CACHE_VARIABLE} names the same)", folder.display()))
+                input(format!(
+                    "--cache {}: {error} ({CACHE_VARIABLE} also sets this folder)",
+                    folder.display()
+                ))
             })?;
             Ok(Box::new(Cached::new(linker, &slot.settings(), folder.clone())))
         }

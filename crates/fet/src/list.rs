@@ -58,7 +58,10 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
     slots.push("device");
     if let Some(slot) = slot.filter(|slot| !slots.contains(slot)) {
         let hint = did_you_mean(slot, slots.iter().copied());
-        return Err(format!("there is no table or slot \"{slot}\"; there are {}{hint}", slots.join(", ")));
+        return Err(format!(
+            "there is no table or slot \"{slot}\". Choose one of {}{hint}",
+            slots.join(", ")
+        ));
     }
     let settings = help::all();
     let mut out = String::new();
@@ -83,8 +86,7 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
         }
     }
     if slot.is_none() {
-        out +=
-            "\n`fet list SLOT` says what each setting of a slot means, `fet help SETTING` what\nit may be.\n";
+        out += "\n`fet list SLOT` explains each setting of a slot, `fet help SETTING` lists its\nallowed values.\n";
     }
     Ok(out)
 }
@@ -111,7 +113,7 @@ fn of_table(settings: &[Setting], prefix: &str, indent: usize, explained: bool, 
         if explained {
             help::line(setting, indent, name, out);
         } else {
-            let default = setting.default.as_deref().unwrap_or("(must be given)");
+            let default = setting.default.as_deref().unwrap_or("(required)");
             let _ = writeln!(out, "{}{name} = {default}", " ".repeat(indent));
         }
     }

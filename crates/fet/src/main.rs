@@ -199,7 +199,7 @@ fn main() -> ExitCode {
     match std::thread::Builder::new().stack_size(STACK).spawn(work).map(std::thread::JoinHandle::join) {
         Ok(Ok(code)) => code,
         Ok(Err(panic)) => std::panic::resume_unwind(panic),
-        Err(error) => refused(&format!("cannot begin a thread ({error})")),
+        Err(error) => refused(&format!("cannot start a thread ({error})")),
     }
 }
 

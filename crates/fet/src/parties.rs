@@ -170,13 +170,14 @@ pub(crate) fn check_secrets(experiment: &Experiment, rehearsal: bool) -> Result<
     let refuse = |rule: &str, name: &str| Err(Violation::new("linker.secret_env", rule, format!("{name:?}")));
     match secret_env(&experiment.linker.settings()).as_deref() {
         Some("") if !rehearsal => refuse(
-            "must name an environment variable that holds the linkers' common secret, at every party: without one the secret \
-             follows from the experiment's seed",
+            "must name an environment variable that holds the linkers' common secret, at every party: otherwise the \
+             secret derives from the experiment's seed",
             "",
         ),
-        Some(name) if !name.is_empty() && std::env::var_os(name).is_none() => {
-            refuse("must name an environment variable that is set, to the linkers' common secret", name)
-        }
+        Some(name) if !name.is_empty() && std::env::var_os(name).is_none() => refuse(
+            "must name an environment variable that contains the linkers' common secret; the variable is not set",
+            name,
+        ),
         _ => Ok(()),
     }
 }

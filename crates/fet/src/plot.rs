@@ -49,7 +49,7 @@ pub fn plot(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
     folder::plain(out).map_err(|problem| InputError(format!("--out {}: {problem}", out.display())))?;
     let was_there = out.exists();
     std::fs::create_dir_all(out)
-        .map_err(|error| InputError(format!("cannot make the folder {}: {error}", out.display())))?;
+        .map_err(|error| InputError(format!("cannot create the folder {}: {error}", out.display())))?;
     let mut written = Vec::new();
     for (name, svg) in files {
         let path = out.join(name);
@@ -101,7 +101,7 @@ impl Run {
             } else {
                 let folder = folder.display();
                 fet_files::note!(
-                    "warning: {folder}: party {number} left no {file}; it is drawn without this party"
+                    "warning: {folder}: party {number} left no {file}; the charts omit this party"
                 );
             }
         }

@@ -111,8 +111,8 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     let values = model.objective().predictions(outputs.values());
     if let Some(place) = values.iter().position(|value| !value.is_finite()) {
         return Err(input(format!(
-            "{} row {} (from 0): the model has no number for it; a cell of this row, or of a record that it is linked with, is far \
-             beyond all that the model has seen",
+            "{} row {} (from 0): the model's output is not finite. A cell of this row, or of a linked record, is far \
+             outside the range of the training data.",
             arguments.rows.display(),
             place / model.objective().outputs
         )));
@@ -168,9 +168,8 @@ impl Served {
         let mut warnings = Vec::new();
         let checksum = Provenance::of(experiment, folders).map_err(input)?.files;
         if checksum != run.report.data.files {
-            warnings.push(
-                "the data files are not as they were when the run read them: predictions use them as they are now".into(),
-            );
+            warnings
+                .push("the data files have changed since the run; predictions use the present files".into());
         }
         let dataset = dataset(experiment, folders)?;
         let machine = machine(&backend);
@@ -201,7 +200,7 @@ impl Served {
             run.report.traffic_by_party.iter().map(|party| party.party.clone()).collect();
         if names.len() != network.len() {
             return Err(input(format!(
-                "--parties: the roster has {} parties besides the primary, and the run had {}",
+                "--parties: the roster has {} parties in addition to the primary, but the run had {}",
                 network.len(),
                 names.len()
             )));
@@ -212,9 +211,11 @@ impl Served {
         let missing: Vec<usize> =
             network.missing().iter().copied().filter(|party| !gone.contains(party)).collect();
         let missing_names: Vec<String> = missing.iter().map(|&party| names[party].clone()).collect();
-        warnings.extend(missing_names.iter().map(|name| {
-            format!("\"{name}\" has not joined: predictions are made without it, and without bounds")
-        }));
+        warnings.extend(
+            missing_names
+                .iter()
+                .map(|name| format!("\"{name}\" has not joined; the predictions omit it and have no bounds")),
+        );
         gone.extend(missing);
         gone.sort_unstable();
         let machine = Machine { party_threads: names.len(), ..machine(&backend) };
@@ -318,8 +319,8 @@ fn check_dropout(experiment: &Experiment) -> anyhow::Result<()> {
         return Ok(());
     }
     Err(input(
-        "--missing drop: the run was trained without `method.party_dropout`: its model has never seen a party missing; leave it out, \
-         or train with party dropout",
+        "--missing drop: the model was trained without `method.party_dropout` and cannot handle a missing party. \
+         Remove this option, or train with party dropout.",
     ))
 }
 
@@ -329,7 +330,7 @@ fn backend(run: &FinishedRun) -> anyhow::Result<Backend> {
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
     if experiment.method.build(&()).map_err(input)?.plan().at_once.is_some() {
         return Err(input(format!(
-            "the method \"{}\" keeps no model that could be asked: only its report is left",
+            "the method \"{}\" keeps no model; only its report is available",
             experiment.method.kind()
         )));
     }
@@ -337,7 +338,7 @@ fn backend(run: &FinishedRun) -> anyhow::Result<Backend> {
 }
 
 fn lost(party: &str) -> String {
-    format!("the run lost \"{party}\": predictions know nothing of it")
+    format!("\"{party}\" dropped out of the run; the predictions do not use it")
 }
 
 /// Returns the similarity at or below which a pair is not a link. Warns if the links of a row depend on other
@@ -350,7 +351,8 @@ fn linked_apart(
     let about = experiment.linker.build(&()).map_err(input)?.about();
     if !about.independent && any {
         warnings.push(format!(
-            "the linker \"{}\" links rows by what rows are beside them: predictions of the same rows in another file differ",
+            "the linker \"{}\" links each row depending on the other rows of the file; the same rows in another file \
+             get other predictions",
             experiment.linker.kind()
         ));
     }
@@ -371,7 +373,7 @@ fn unlinked(party: &str, best: &[f64], floor: Option<f32>) -> Option<String> {
     let none: Vec<usize> = (0..best.len()).filter(|&row| best[row] <= floor).collect();
     let first = none.first()?;
     Some(format!(
-        "{} of {} rows have no link with \"{party}\" (the first is row {}): their predictions know nothing of that party",
+        "{} of {} rows have no link with \"{party}\" (the first is row {}); their predictions do not use that party",
         none.len(),
         best.len(),
         first

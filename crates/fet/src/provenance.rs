@@ -186,13 +186,13 @@ pub(crate) fn check_files(
     let origin = match experiment.origin.trim() {
         "" => String::new(),
         origin => {
-            format!("; where they come from: {}", origin.split_whitespace().collect::<Vec<_>>().join(" "))
+            format!("; source: {}", origin.split_whitespace().collect::<Vec<_>>().join(" "))
         }
     };
     let places: Vec<String> = folders.all().iter().map(|folder| folder.display().to_string()).collect();
     let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
     Err(InputError(format!(
-        "missing: {} (relative names are looked for in {}: the folder of the experiment, then that of the environment variable \
+        "missing: {} (searched in {}: the folder of the experiment, then the folder in the environment variable \
          FET_DATA, or `data`){origin}",
         names.join(", "),
         places.join(" and "),

@@ -52,8 +52,8 @@ pub enum Keep {
 }
 
 /// Warning about a rehearsal with parties elsewhere.
-const REHEARSAL: &str = "this run is a rehearsal: the secrets, noise and masks of all parties follow from the experiment's seed, and hide \
-                         nothing";
+const REHEARSAL: &str = "this run is a rehearsal: the secrets, noise and masks of all parties derive from the \
+ experiment's seed and hide nothing";
 
 /// Outcome of a run.
 #[derive(Debug)]
@@ -128,7 +128,10 @@ pub fn run_among(
     let mut warned = warn(&trainer, 0);
     // The function writes nothing before this point, so a run that cannot start leaves no files.
     std::fs::create_dir_all(folder).map_err(|error| {
-        input(format!("cannot make the folder {} ({error}); name another with --out", folder.display()))
+        input(format!(
+            "cannot create the folder {} ({error}); name another folder with --out",
+            folder.display()
+        ))
     })?;
     let Some(_lock) = lock::take(folder)? else { return Ok(Outcome::Elsewhere(folder.to_path_buf())) };
     let network = elsewhere.and_then(Elsewhere::joined);
@@ -220,7 +223,7 @@ pub fn run_among(
     lock::leave(folder);
     watch.privacy(report.privacy.as_ref());
     watch.done(&path).with_context(|| {
-        format!("standard output: not every event could be written; the run is done: {}", path.display())
+        format!("standard output: some events could not be written; the run is finished: {}", path.display())
     })?;
     Ok(Outcome::Done(path))
 }
@@ -255,13 +258,13 @@ fn existing(
         if folder.join(CHECKPOINT).exists() {
             return Ok(None);
         }
-        "with fewer epochs, which kept no state to go on from"
+        "with fewer epochs and without a state to continue from"
     } else if report.experiment != made_from.experiment {
         "with other settings"
     } else if report.data.files != made_from.files {
         "on other data"
     } else if report.program.results != RESULTS_VERSION {
-        "by a program with another version of the results"
+        "from a program with another version of the results"
     } else {
         if !keeps {
             tidy(folder);
@@ -269,7 +272,7 @@ fn existing(
         FinishedRun::read(folder)?.check()?;
         return Ok(Some(Outcome::WasDone(path)));
     };
-    let message = format!("holds the report of a run {other}; name another folder with --out");
+    let message = format!("contains the report of a run {other}; name another folder with --out");
     Err(input(format!("{} {message}", folder.display())))
 }
 
@@ -324,7 +327,7 @@ fn resume(trainer: &mut Trainer, identity: &serde_json::Value, folder: &Path) ->
         Ok(seconds) => {
             let (done, epochs) = (trainer.progress().epochs.len(), trainer.epochs());
             if done > epochs {
-                let problem = format!("it is of epoch {done}, and `train.epochs` is {epochs}");
+                let problem = format!("its epoch is {done}, but `train.epochs` is {epochs}");
                 bail!(unusable(&path, problem));
             }
             fet_files::note!("continuing after epoch {done}");
@@ -350,7 +353,7 @@ fn count_sessions(
     let path = folder.join(PARTIES).join("primary").join("sessions");
     let failed = |error: &dyn std::fmt::Display| {
         input(format!(
-            "{}: {error}; it says how often this run was begun, and without it the run cannot be continued",
+            "{}: {error}. The file counts the sessions of this run; without it the run cannot continue.",
             path.display()
         ))
     };
@@ -365,7 +368,7 @@ fn count_sessions(
 }
 
 fn unusable(path: &Path, error: impl std::fmt::Display) -> InputError {
-    InputError(format!("{}: {error}; remove it to start again", path.display()))
+    InputError(format!("{}: {error}. Remove the file to start again.", path.display()))
 }
 
 /// Returns the report of a finished run.

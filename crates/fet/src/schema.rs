@@ -18,11 +18,11 @@ pub fn for_editors() -> Value {
     properties["device"]["enum"] = fet_backends::NAMES.into();
     properties["extends"] = json!({
         "type": "string",
-        "description": "An experiment beside this file: this one says only what differs from it.",
+        "description": "An experiment in the same folder, from which this file lists only its differences.",
     });
     properties["ablation"] = json!({
         "type": "object",
-        "description": "The study that `cargo xtask ablate` runs: seeds, variants, axes.",
+        "description": "The study of `cargo xtask ablate`: seeds, variants, axes.",
     });
     properties["profile"] = json!({
         "type": "object",
@@ -30,7 +30,7 @@ pub fn for_editors() -> Value {
     });
     properties["tune"] = json!({
         "type": "object",
-        "description": "What `cargo xtask tune` may draw, and how many candidates it tries.",
+        "description": "The search of `cargo xtask tune`: the settings to draw and the number of candidates.",
     });
     schema["title"] = "An experiment of fet".into();
     let required = json!({ "required": ["name", "data"] });

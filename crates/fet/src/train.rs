@@ -48,7 +48,7 @@ pub fn train(
         parties.map(|(roster, key)| Elsewhere::new(roster, key, Purpose::Run, &stop)).transpose()?;
     let interrupted = || {
         fet_files::note!(
-            "interrupted; what epochs were finished is saved in {}, and the same command resumes the run",
+            "interrupted; the finished epochs are saved in {}, and the same command resumes the run",
             folder.display()
         );
         Ok(ExitCode::from(130))
@@ -60,7 +60,7 @@ pub fn train(
             Err(error) => match run::party_error(&error) {
                 Some(party) if party.is_restart() && restarts < MOST_RESTARTS => {
                     restarts += 1;
-                    fet_files::note!("{party}; the run goes back to its last finished epoch");
+                    fet_files::note!("{party}; the run returns to its last finished epoch");
                 }
                 Some(party) if party.is_unreached() && stop.load(Ordering::Relaxed) => return interrupted(),
                 Some(party) if party.is_unreached() || party.is_restart() => {
@@ -78,13 +78,13 @@ pub fn train(
                 let (metric, score) = (run.report.metric, run.report.best.test);
                 // In a search over settings, no split contains test rows.
                 let rows = if experiment.split.tuning {
-                    "validation rows that selected nothing"
+                    "validation rows that selected no settings"
                 } else {
                     "test rows"
                 };
                 match score.is_finite() {
                     true => fet_files::note!("{} on the {rows}", metric.phrase(score)),
-                    false => fet_files::note!("warning: {} is not defined on the {rows}", metric.title()),
+                    false => fet_files::note!("warning: {} is undefined on the {rows}", metric.title()),
                 }
             }
             fet_files::note!("done: {}", report.display());

@@ -73,8 +73,8 @@ impl<'a> Game<'a> {
             return Err(input(format!("the method \"{kind}\" has no secondaries to audit")));
         }
         if experiment.train.refine_keys {
-            let rule = "`train.refine_keys` must be false in an audit: canaries stand at the keys, and a guarantee holds whatever \
-                        keys are asked for";
+            let rule = "`train.refine_keys` must be false in an audit: canaries are placed at the keys, and the \
+             guarantee must hold for any requested keys";
             return Err(input(rule));
         }
         let privacy = experiment.privacy.build(&()).map_err(input)?;
@@ -157,7 +157,7 @@ impl<'a> Game<'a> {
         let mut privacy = self.experiment.privacy.build(&())?;
         privacy.prepare(&trainer.progress().releases)?;
         let seen = observed(&tapes, self.sum, privacy.as_ref())?;
-        let spent = trainer.spent().ok_or_else(|| input("nobody releases anything"))?;
+        let spent = trainer.spent().ok_or_else(|| input("no party releases anything"))?;
         Ok(Played { tapes, seen, spent })
     }
 

@@ -42,8 +42,8 @@ pub fn table(experiment: &Experiment, settings: &Settings) -> anyhow::Result<(St
     let variants = variants(experiment).map_err(input)?;
     let each = Settings { alpha: settings.alpha / variants.len().max(1) as f64, ..*settings };
     let mut text = format!(
-        "Lower bounds on ε, all at once at α = {}: {} runs of one canary, one run of {} canaries.\n\n\
-         | mechanism | neighbouring | learning | δ | moved (accounted) | claimed ε | ε ≥, many runs | ε ≥, many runs (Gaussian) | \
+        "Lower bounds on ε, simultaneous at α = {}: {} runs with one canary, one run with {} canaries.\n\n| mechanism \
+         | neighbouring | learning | δ | moved (accounted) | claimed ε | ε ≥, many runs | ε ≥, many runs (Gaussian) | \
          ε ≥, one run |\n|---|---|---|---|---|---|---|---|---|\n",
         settings.alpha, settings.runs, settings.canaries
     );

@@ -90,10 +90,10 @@ pub(super) fn text(found: &Explanation) -> String {
     }
     let _ = writeln!(
         out,
-        "\nPermutation loss: how much worse {} gets when one column is shuffled, or all keys of a party as its model sees them ({})",
+        "\nPermutation loss: the loss in {} when one column is shuffled, or all keys that a party's model sees ({})",
         metric.title(),
         if *repeats > 1 {
-            format!("mean and deviation of {repeats} shuffles")
+            format!("mean and standard deviation of {repeats} shuffles")
         } else {
             "one shuffle".to_string()
         }
@@ -117,7 +117,8 @@ fn reliance(out: &mut String, metric: Metric, parties: &Parties, anchors: &Ancho
     let Parties { names, reliance, shapley, .. } = parties;
     let _ = writeln!(
         out,
-        "\nReliance on each party: how much worse {} of this model is without it, and its Shapley value over all orders of leaving",
+        "\nReliance on each party: the loss in {} of this model without the party, and its Shapley value over all \
+         orders of leaving",
         metric.title()
     );
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
@@ -199,7 +200,7 @@ pub(super) fn picture(found: &Explanation) -> String {
         .collect::<Vec<_>>();
     let meaning = if parties.is_some() { format!(" {RELIANCE}") } else { String::new() };
     let caption = format!(
-        "{} on {} test rows: {}.{meaning} Bars: deviation over shuffles{}.",
+        "{} on {} test rows: {}.{meaning} Bars: standard deviation over shuffles{}.",
         metric.title(),
         found.rows,
         scores.join("; "),

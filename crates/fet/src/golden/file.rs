@@ -54,7 +54,7 @@ impl GoldenFile {
         let bad = |message: String| GoldenError::Bad { path: path.to_path_buf(), message };
         let bytes =
             fet_files::read(path).map_err(|source| GoldenError::Io { path: path.to_path_buf(), source })?;
-        let not_one = |error| bad(format!("is no safetensors file: {error}"));
+        let not_one = |error| bad(format!("is not a safetensors file: {error}"));
         let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(not_one)?;
         let settings = metadata.metadata().clone().ok_or_else(|| bad("has no metadata".into()))?;
         if let Some(method) = settings.get("method").map(|method| method.trim_matches('"'))

@@ -195,7 +195,7 @@ pub(super) fn compare(
         prefix == "grad." || before.ok() != after.ok()
     };
     if let Some(name) = wanted.into_iter().find(moved) {
-        return Err(golden.bad(&format!("`{prefix}{name}` is of a parameter that the model does not have")));
+        return Err(golden.bad(&format!("`{prefix}{name}` belongs to a parameter that the model lacks")));
     }
     Ok(finite(worst))
 }
@@ -279,7 +279,7 @@ fn neighbours(
     let slots = features.dims()[0];
     if neighbours == 0 || !slots.is_multiple_of(neighbours) {
         return Err(
-            golden.bad(&format!("party {party} has {slots} records for {neighbours} neighbours a row"))
+            golden.bad(&format!("party {party} has {slots} records for {neighbours} neighbours per row"))
         );
     }
     Ok(NeighbourBatch {

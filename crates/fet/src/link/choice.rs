@@ -196,7 +196,8 @@ impl Chosen {
                 .filter(|&row| assigned[row].is_none() && links.similarities(row).is_some())
                 .count();
             text += &format!(
-                "one to one: {lost} rows have no pair, since others are more like their {} candidates, or none is like them\n",
+                "one to one: {lost} rows have no pair, because other rows are more similar to their {} candidates, or \
+                 no candidate is similar\n",
                 self.every(links).candidates.searched()
             );
         }
@@ -218,32 +219,34 @@ impl Automatic {
     /// primary.
     fn told(&self, probabilities: bool) -> String {
         match self {
-            Self::Nothing if probabilities => "no match is expected: no column tells more of a row's best record than chance explains; only \
-                                               decided pairs are written (--threshold NUMBER, or none for every pair)\n"
+            Self::Nothing if probabilities => "no match is expected: the columns of each row's best record agree no \
+             more than by chance. Only decided pairs are written (use --threshold NUMBER, or none for every pair).\n"
                 .to_string(),
             Self::Estimated(estimate) => {
                 let [most, least] = [estimate.precision(), estimate.least_precision()].map(|share| 100.0 * share);
                 let mut text = format!(
-                    "threshold {:.4}, estimated: {most:.1} % of the links are expected to be right, and {:.1} % of {:.0} matches to be \
-                     linked (--threshold none writes every pair)\n",
+                    "threshold {:.4}, estimated: expected precision {most:.1} %, expected recall {:.1} % of {:.0} \
+                     matches (--threshold none writes every pair)\n",
                     estimate.threshold,
                     100.0 * estimate.recall(),
                     estimate.matches
                 );
                 if least < most - WORTH_SAYING {
                     text += &format!(
-                        "  only {least:.1} % or more if the secondary holds nothing twice: second-best records come too near for more; look \
-                         at some pairs\n"
+                        "  if the secondary has no duplicates, the precision is only guaranteed to be {least:.1} % or \
+                         more, because second-best records are too similar; check some pairs\n"
                     );
                 }
                 text
             }
-            Self::Nothing => "no match is expected: rows are as like others of their own table as their best records; only decided pairs \
-                              are written (--threshold NUMBER, or none for every pair; a primary that holds things twice looks so too)\n"
+            Self::Nothing => "no match is expected: rows are as similar to other rows of their own table as to their \
+             best records. Only decided pairs are written (use --threshold NUMBER, or none for every pair). A primary \
+             with duplicates looks the same.\n"
                 .to_string(),
             Self::Unknown => format!(
-                "no threshold could be estimated: that takes {FEWEST} rows, two records and similarities; every row's best pairs are \
-                 written, right or wrong (--threshold NUMBER leaves out the less similar)\n"
+                "no threshold could be estimated: the estimate needs {FEWEST} rows, two records and similarities. \
+                 Every row's best pairs are written, right or wrong (--threshold NUMBER leaves out less similar \
+                 pairs).\n"
             ),
             Self::NotAsked => String::new(),
         }

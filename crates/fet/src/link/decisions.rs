@@ -142,9 +142,9 @@ impl Decisions {
         match changed.first() {
             None => Ok(()),
             Some(first) => Err(input(format!(
-                "{}: {} of {taken} decisions are about other cells than their rows have now (the first is row {first}, from 0): a table was \
-                 changed or sorted, or --keys names other columns. Decide about these pairs again; to use the decisions all the same, take out \
-                 the column `{COMPARED}`.",
+                "{}: {} of {taken} decisions do not match the present cells of their rows (the first is row {first}, \
+                 from 0): a table was changed or sorted, or --keys names other columns. Decide about these pairs \
+                 again. To use the decisions anyway, remove the column `{COMPARED}`.",
                 file.display(),
                 changed.len()
             ))),
@@ -157,7 +157,8 @@ impl Decisions {
             Some(old) if new.word == Word::Unsure || old.word == new.word => {}
             Some(old) if old.word != Word::Unsure => {
                 return Err(input(format!(
-                    "{}: the pair of primary row {} and secondary row {} has the other decision in {}; leave one of them",
+                    "{}: the pair of primary row {} and secondary row {} has the opposite decision in {}. Remove one \
+                     of the two.",
                     new.place(),
                     pair.0,
                     pair.1,
@@ -179,8 +180,8 @@ impl Decisions {
                 let Some((first, before)) = seen[side].insert(row, (other, decision)) else { continue };
                 let [name, others] = [["primary", "secondary"], ["secondary", "primary"]][side];
                 return Err(input(format!(
-                    "{}: {name} row {row} belongs to {others} row {other}, and in {} to {others} row {first}; with --assign one-to-one it \
-                     can belong to one of them: correct a decision",
+                    "{}: {name} row {row} belongs to {others} row {other}, but in {} to {others} row {first}. With \
+                     --assign one-to-one it can belong to only one row: correct a decision.",
                     decision.place(),
                     before.place()
                 )));
@@ -264,12 +265,13 @@ impl Decisions {
         let unchecked = match self.unchecked {
             0 => String::new(),
             some => format!(
-                "decisions: {some} name rows by numbers alone and do not say what was compared (`{COMPARED}`): they are wrong if a table was sorted\n"
+                "decisions: {some} name rows by number alone, without the compared cells (`{COMPARED}`); they are \
+                 wrong if a table was sorted\n"
             ),
         };
         unchecked
             + &format!(
-                "decisions: {yes} yes, {no} no, {} unsure; {} changed the links: {came} pairs came, {went} went\n",
+                "decisions: {yes} yes, {no} no, {} unsure; {} changed the links: {came} pairs added, {went} removed\n",
                 self.pairs.len() - yes - no,
                 changing(Word::Yes, false) + changing(Word::No, true)
             )
@@ -313,11 +315,11 @@ impl Columns {
         let compared = table.column(COMPARED).is_ok();
         if !numbers && !ids {
             let hint = match (has(IDS), by_id) {
-                (true, false) => "it has ids: name their columns in both tables with --id",
+                (true, false) => "the file has ids: name their columns in both tables with --id",
                 _ => "or primary_id and secondary_id with --id",
             };
             return Err(input(format!(
-                "{}: must have the columns primary_row and secondary_row, as a review has them ({hint})",
+                "{}: must have the columns primary_row and secondary_row, like the file of a review ({hint})",
                 file.display()
             )));
         }

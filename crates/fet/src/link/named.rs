@@ -44,7 +44,7 @@ impl<'a> Side<'a> {
     pub(super) fn by_number(&self, place: Place<'_>, cell: &str) -> anyhow::Result<u32> {
         cell.parse::<u32>().ok().filter(|&row| (row as usize) < self.rows).ok_or_else(|| {
             let rule = format!("must be a row of the {} table, 0 to {}", self.name, self.rows - 1);
-            input(format!("{place}: {rule}; it is \"{cell}\" (name the column of ids with --id)"))
+            input(format!("{place}: {rule}; it is \"{cell}\" (for ids, name their column with --id)"))
         })
     }
 
@@ -63,7 +63,8 @@ impl<'a> Side<'a> {
             several => match number.filter(|number| several.contains(number)) {
                 Some(number) => Ok(number),
                 None => Err(input(format!(
-                    "{}: the id \"{cell}\" stands in rows {} and {} (from 0) of the {name} table; name a column whose ids occur once (--id)",
+                    "{}: the id \"{cell}\" occurs in rows {} and {} (from 0) of the {name} table; name a column with \
+                     unique ids (--id)",
                     place.file.display(),
                     several[0],
                     several[1]

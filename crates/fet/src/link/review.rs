@@ -69,15 +69,10 @@ pub(super) fn check<'a>(
     let Some(place) = &arguments.review else { return Ok(()) };
     let refuse = |problem: String| Err(input(format!("--review {}: {problem}", place.display())));
     if threshold == Threshold::None {
-        return refuse(
-            "asks for the pairs nearest the threshold, and none is in use; add --threshold auto or a number"
-                .into(),
-        );
+        return refuse("needs a threshold; add --threshold auto or a number".into());
     }
     if !similarities {
-        return refuse(
-            "asks for the pairs nearest the threshold, and this linker gives no similarities".into(),
-        );
+        return refuse("needs similarities, which this linker does not give; choose another linker".into());
     }
     if let Err(problem) = folder::plain(place) {
         return refuse(problem);
@@ -86,7 +81,7 @@ pub(super) fn check<'a>(
         return refuse("this is a file; name a folder".into());
     }
     if same_place(place, &arguments.out) {
-        return refuse("is also what --out names; name another folder".into());
+        return refuse("is also the file of --out; name another folder".into());
     }
     if !place.exists() {
         // The command creates the folder at the end; this check finds out now whether it can.
@@ -96,7 +91,7 @@ pub(super) fn check<'a>(
     for file in [PAGE, SHEET].map(|name| place.join(name)) {
         output::check_as("--review", &file, inputs.iter().copied())?;
         if same_place(&file, &arguments.out) {
-            return refuse(format!("{} is also what --out names; name another", file.display()));
+            return refuse(format!("{} is also the file of --out; name another file", file.display()));
         }
     }
     keeps_decisions(&place.join(SHEET))
@@ -110,11 +105,12 @@ fn keeps_decisions(sheet: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     let decided = decisions::any_in(sheet).map_err(|error| {
-        input(format!("{error}; --review would overwrite it: move it away, or name another folder"))
+        input(format!("{error}. --review would overwrite the file: move it away, or name another folder."))
     })?;
     if decided {
         return Err(input(format!(
-            "--review: {} holds decisions, which would be lost; name another folder, and give them with --decisions",
+            "--review: {} contains decisions, which would be lost. Name another folder, and pass the file with \
+             --decisions.",
             sheet.display()
         )));
     }
@@ -167,10 +163,7 @@ fn no_threshold(links: &Links) -> String {
     let known = best.get(best.len() / 2).map(|median| {
         format!(" with --threshold NUMBER (the best records' median similarity is {median:.4})")
     });
-    format!(
-        "--review: asks for the pairs nearest the threshold, and none could be estimated; give one{}",
-        known.unwrap_or_default()
-    )
+    format!("--review: needs a threshold, but none could be estimated. Set one{}", known.unwrap_or_default())
 }
 
 /// Returns the `count` undecided pairs nearest the threshold, the nearest first.
@@ -225,9 +218,9 @@ impl Ready {
             fet_files::write_private(&path, text.as_bytes())
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
-        let few = if self.pairs < arguments.review_pairs.get() { ", all that are left," } else { "" };
+        let few = if self.pairs < arguments.review_pairs.get() { ", all that remain," } else { "" };
         Ok(format!(
-            "{} pairs to decide{few} written to {} and {SHEET}; give what is decided with --decisions\n",
+            "{} pairs to decide{few} written to {} and {SHEET}; pass the decisions with --decisions\n",
             self.pairs,
             place.join(PAGE).display()
         ))

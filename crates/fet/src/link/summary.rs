@@ -19,12 +19,12 @@ pub(super) fn keys(primary: &Keys, secondary: &Keys, names: &[String], compared:
     for (name, keys) in [("primary", primary), ("secondary", secondary)] {
         let (empty, repeated) = oddities(keys, compared);
         if empty > 0 {
-            let _ = writeln!(out, "{name}: {empty} rows have empty keys; they are linked with nothing");
+            let _ = writeln!(out, "{name}: {empty} rows have empty keys and get no links");
         }
         if repeated > 0 {
             let _ = writeln!(
                 out,
-                "{name}: {repeated} rows have a key that another row has too; each row is linked by itself"
+                "{name}: {repeated} rows share their key with another row; each row is linked separately"
             );
         }
     }

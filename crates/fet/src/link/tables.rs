@@ -61,7 +61,7 @@ pub(super) fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>
     }
     if primary.kind_name() != secondary.kind_name() {
         return Err(input(format!(
-            "--keys: {} of {} are {}, {} of {} are {}; name columns of one kind, or compare both as texts (--text)",
+            "--keys: {} of {} are {}, {} of {} are {}; name columns of one kind, or compare both as text (--text)",
             names.join(", "),
             arguments.primary.display(),
             primary.kind_name(),
@@ -87,8 +87,8 @@ fn refuse_stray_cell(keys: &Keys, file: &Path, names: &[String]) -> anyhow::Resu
     for (at, name) in names.iter().enumerate() {
         if let Some((row, cell)) = column(at).enumerate().find(|(_, cell)| !is_number(cell)) {
             return Err(input(format!(
-                "{} row {row} (from 0) column `{name}`: must be a number, as most cells of the column are; it is {cell:?} (correct it, or \
-                 compare texts with --text)",
+                "{} row {row} (from 0) column `{name}`: must be a number, as most cells of the column are; it is \
+                 {cell:?} (correct it, or compare as text with --text)",
                 file.display()
             )));
         }

@@ -24,7 +24,7 @@ pub fn hub(command: &Command) -> anyhow::Result<String> {
     let roster = Roster::read(path)?;
     let Some(settings) = roster.file.hub.clone() else {
         return Err(input(format!(
-            "{}: `hub` must say where the server listens (host, port, certificate, key)",
+            "{}: `hub` must set the server's address (host, port, certificate, key)",
             path.display()
         )));
     };
@@ -42,8 +42,8 @@ pub fn hub(command: &Command) -> anyhow::Result<String> {
     };
     if settings.verify.is_some() && roster.file.certificate.is_none() {
         return Err(input(format!(
-            "{}: `hub.verify` has the server ask for certificates: name those that the parties show in `certificate` and \
-             `certificate_key`, beside `server`",
+            "{}: `hub.verify` makes the server require certificates. Name the parties' certificates in `certificate` \
+             and `certificate_key`, next to `server`.",
             path.display()
         )));
     }

@@ -43,7 +43,7 @@ impl Elsewhere {
         let keys = Arc::new(keys::read(key)?);
         if keys.public() != roster.primary().identity {
             return Err(input(format!(
-                "{}: is the key of {}; the roster's primary is {}",
+                "{}: is the key of {}, but the roster's primary is {}",
                 key.display(),
                 keys.public(),
                 roster.primary().identity
@@ -114,7 +114,9 @@ impl Elsewhere {
         }
         if let Err(error) = known.keep() {
             let path = self.ages.display();
-            fet_files::note!("warning: {path}: {error}; an old copy of a party's state would go unnoticed");
+            fet_files::note!(
+                "warning: {path}: {error}; the primary could not detect an old copy of a party's state"
+            );
         }
         seen
     }
@@ -221,8 +223,8 @@ impl Network {
             let theirs = About::read(&joined.as_ref().ok()?.about).rehearsal;
             (theirs != self.rehearsal).then(|| {
                 format!(
-                    "party \"{name}\": `rehearsal` is {theirs} in its own file, and {} in this roster; all must have the same: a \
-                     rehearsal hides nothing",
+                    "party \"{name}\": `rehearsal` is {theirs} in its own file, but {} in this roster. All must have \
+                     the same value, because a rehearsal hides nothing.",
                     self.rehearsal
                 )
             })
@@ -288,7 +290,7 @@ fn greet(name: &str, about: &About) {
     let ours = super::instructions();
     if !about.instructions.is_empty() && about.instructions != ours {
         fet_files::note!(
-            "party \"{name}\" computes with {}, this machine with {ours}: the last bits may not be those of a simulation",
+            "party \"{name}\" computes with {}, this machine with {ours}; the last bits may differ from a simulation",
             about.instructions
         );
     }

@@ -64,9 +64,7 @@ impl Observer {
     fn connection(&mut self, connection: &Connection) -> Option<Event> {
         let wrong = match connection {
             Connection::Up { warning: None } => None,
-            Connection::Down { why, .. } => {
-                Some(format!("the server does not answer ({why}); it is tried again"))
-            }
+            Connection::Down { why, .. } => Some(format!("the server does not answer ({why}); trying again")),
             other => Some(other.to_string()),
         };
         if wrong == self.connection {
@@ -85,7 +83,7 @@ impl Observer {
         }
         self.objection.clone_from(&state.objection);
         let objection = state.objection.as_ref()?;
-        Some(("warning", format!("the primary, or whoever speaks for it: {objection}")))
+        Some(("warning", format!("the primary, or a program in its name: {objection}")))
     }
 
     fn unreadable(&mut self, state: &State, now: Instant) -> Option<Event> {
@@ -96,7 +94,8 @@ impl Observer {
         }
         self.unreadable = (state.unreadable, Some(now));
         let message = format!(
-            "{} packets could not be read: altered on their way, or not made by the key that the roster has for {} in the run {}",
+            "{} packets could not be read: they were altered in transit, or not made with the roster's key for {} in \
+             the run {}",
             state.unreadable, self.primary, self.run
         );
         Some(("warning", message))
@@ -110,14 +109,11 @@ impl Observer {
         let before = std::mem::replace(&mut self.silent, silence.is_some());
         match (before, silence) {
             (false, Some(heard)) => {
-                let message = format!(
-                    "{} is silent since {} s; this party waits for it",
-                    self.primary,
-                    heard.as_secs()
-                );
+                let message =
+                    format!("{} has been silent for {} s; this party waits", self.primary, heard.as_secs());
                 Some(("silent", message))
             }
-            (true, None) if awaited => Some(("heard", format!("{} is there again", self.primary))),
+            (true, None) if awaited => Some(("heard", format!("{} has returned", self.primary))),
             _ => None,
         }
     }
@@ -133,7 +129,8 @@ impl Observer {
         }
         self.slow = true;
         let message = format!(
-            "one answer takes longer than {} s, which is `wait` in the roster: {} gives up; raise `wait` if the work takes longer",
+            "one answer takes longer than {} s (`wait` in the roster), and {} gives up. Raise `wait` if the work takes \
+             longer.",
             self.wait.as_secs(),
             self.primary
         );
@@ -147,7 +144,8 @@ impl Observer {
         }
         self.waits = true;
         let message = format!(
-            "{} has not joined for {} s; it must use the same server, the same name of the run ({}) and this party's present key",
+            "{} has not joined for {} s; it must use the same server, the same run name ({}) and this party's current \
+             key",
             self.primary,
             since.as_secs(),
             self.run

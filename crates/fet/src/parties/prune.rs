@@ -32,11 +32,11 @@ pub fn prune(arguments: &Arguments) -> anyhow::Result<String> {
     let file: File = super::read(path)?;
     let state = path.parent().unwrap_or(Path::new("")).join(file.state);
     if !state.is_dir() {
-        return Err(input(format!("{}: `state`: {} is no folder", path.display(), state.display())));
+        return Err(input(format!("{}: `state`: {} is not a folder", path.display(), state.display())));
     }
     let Some(_lock) = lock::take(&state)? else {
         return Err(super::Unreached(format!(
-            "{}: another process uses the state in {}; stop it first",
+            "{}: another process is using the state in {}. Stop the process first.",
             path.display(),
             state.display()
         ))

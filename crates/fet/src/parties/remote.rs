@@ -104,19 +104,19 @@ impl Link {
                         return Err(Failure::Unreached(error.to_string()));
                     }
                     fet_files::note!(
-                        "party \"{}\": {error}; it is waited for, {} s at most",
+                        "party \"{}\": {error}; waiting for the party for at most {} s",
                         self.name,
                         left.as_secs().max(1)
                     );
                     match self.join_within(left) {
-                        Ok(_) => fet_files::note!("party \"{}\" is there again", self.name),
+                        Ok(_) => fet_files::note!("party \"{}\" has returned", self.name),
                         Err(CallError::Restarted) => return Err(Failure::Restarted),
                         Err(error) => return Err(Failure::Unreached(error.to_string())),
                     }
                 }
                 Err(error @ CallError::Stalled { computing: true, .. }) => {
                     return Err(Failure::Unreached(format!(
-                        "{error}; `wait` in the roster is {} s: raise it if the party's work takes longer",
+                        "{error}. `wait` in the roster is {} s; raise it if the party's work takes longer.",
                         self.wait.as_secs()
                     )));
                 }
@@ -168,7 +168,7 @@ impl Remote {
         }
         match answers.next() {
             None => Ok(last),
-            Some(_) => Err(Refusal::new("it answered more requests than it was sent").into()),
+            Some(_) => Err(Refusal::new("it answered more requests than it received").into()),
         }
     }
 }

@@ -131,7 +131,7 @@ impl Roster {
         let mut seen = BTreeSet::new();
         let all = || std::iter::once(&primary).chain(&parties);
         if let Some(twice) = all().find(|member| !seen.insert(member.name.to_string())) {
-            return Err(bad(format!("two members are called {}", twice.name)));
+            return Err(bad(format!("two members have the name {}", twice.name)));
         }
         let mut seen = BTreeSet::new();
         if let Some(twice) = all().find(|member| !seen.insert(member.identity.to_string())) {
@@ -176,7 +176,7 @@ impl Roster {
         let of = |(party, signing): (&hub::Member, &Option<Signing>)| {
             signing.ok_or_else(|| {
                 format!(
-                    "{}: {} has no `signing`, which a secure sum needs; `fet keys show` prints it",
+                    "{}: {} has no `signing`, which secure aggregation needs; `fet keys show` prints it",
                     self.path.display(),
                     party.name
                 )

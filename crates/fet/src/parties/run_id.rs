@@ -42,7 +42,7 @@ impl RunId {
             return Ok(None);
         }
         let text = fet_files::read_to_string(&path).map_err(|error| bad(error.to_string()))?;
-        let rule = "must hold the 32 hexadecimal digits by which the other parties know this run";
+        let rule = "must contain the run id of this run, 32 hexadecimal digits";
         let mut lines = text.lines();
         let run = lines.next().and_then(Self::parse).ok_or_else(|| bad(rule.into()))?;
         Ok(Some((run, lines.next().map(str::to_string))))
@@ -57,8 +57,8 @@ impl RunId {
         match Self::read(folder)? {
             Some((run, _)) => Ok(Some(run)),
             None => Err(input(format!(
-                "{} is missing: by it the other parties know the run of this checkpoint; put it back, or remove the folder to start \
-                 again",
+                "{} is missing: the other parties know the run of this checkpoint by the id in this file. Restore the \
+                 file, or remove the folder to start again.",
                 folder.join(PARTIES).join(RUN_ID).display()
             ))),
         }
@@ -69,7 +69,7 @@ impl RunId {
     pub(super) fn finished(folder: &Path) -> anyhow::Result<Self> {
         let Some((run, checksum)) = Self::read(folder)? else {
             return Err(input(format!(
-                "{}: the run had no parties elsewhere, which have no model of it; leave out --parties",
+                "{}: the run had no parties elsewhere, so they have no model of it; remove --parties",
                 folder.display()
             )));
         };
@@ -78,8 +78,8 @@ impl RunId {
             .map_err(|error| input(format!("{}: {error}", model.display())))?;
         if checksum.as_deref() != Some(fet_files::hex(&found).as_str()) {
             return Err(input(format!(
-                "{} and {} must be of the same run, which has ended: the other parties' models belong to another one, or the run \
-                 is not at its end; give the command again that began it",
+                "{} and {} must belong to the same finished run. The other parties' models belong to another run, or \
+                 the run is not finished; in that case give its command again.",
                 model.display(),
                 folder.join(PARTIES).join(RUN_ID).display()
             )));

@@ -103,8 +103,8 @@ impl Seat {
         let noisy = !experiment.privacy.build(&()).map_err(input)?.is_identity();
         if file.policy.probes && noisy && !file.rehearsal {
             return Err(input(
-                "`policy.probes` must be false for a run with a privacy mechanism: ε does not count what probes can select. It is true \
-                 only in rehearsals and simulations of attacks",
+                "`policy.probes` must be false for a run with a privacy mechanism: ε does not cover the records that \
+                 probes can select. Set it only in rehearsals and simulations of attacks",
             ));
         }
         let backend = fet_backends::open(&experiment.device).map_err(input)?;
@@ -123,14 +123,14 @@ impl Seat {
         if file.rehearsal {
             teller.tell(
                 "warning",
-                "this is a rehearsal: its secrets, noise and masks follow from the experiment's seed, and hide nothing",
+                "this is a rehearsal: its secrets, noise and masks derive from the experiment's seed and hide nothing",
             );
         }
         let signing = if secret { roster.signing().map_err(input)? } else { roster.signing_or_none() };
         let signer = keys::signer(keys);
         if secret && signing[index] != signer.public() {
             return Err(input(format!(
-                "{}: `signing` of {} is not that of its key; `fet keys show` prints it",
+                "{}: `signing` of {} does not match its key; `fet keys show` prints it",
                 roster.path.display(),
                 file.party
             )));
@@ -171,8 +171,9 @@ impl Seat {
             let released = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("ledger-");
             if entries.map(|entry| entry.file_name()).any(|name| released(&name)) {
                 return Err(format!(
-                    "`state` must be another folder: {} holds what was released with noise of another table than {file}. Copy {} \
-                     into the `party` folder of the new one: the account of all runs is about the people in the table",
+                    "`state` must be another folder: {} contains noisy releases of another table than {file}. Copy {} \
+                     into the `party` folder of the new state, because the lifetime account covers the people in the \
+                     table",
                     state.display(),
                     self.state.join(fet_train::lifetime::FILE).display()
                 ));
@@ -181,8 +182,8 @@ impl Seat {
             self.teller.tell(
                 "warning",
                 format_args!(
-                    "{file} is not the table that the state was made with (SHA-256 {}, now {}): the party refuses to continue a run that \
-                     began with the former table, and finished models see the records as they are now",
+                    "{file} differs from the table of this state (SHA-256 {}, now {}): the party refuses to continue a \
+                     run that began with the old table, and finished models see the present records",
                     short(&known),
                     short(&checksum)
                 ),
@@ -203,7 +204,7 @@ impl Seat {
             let known = std::fs::read_dir(&self.runs).into_iter().flatten().count();
             if known >= MOST_RUNS {
                 return Err(Unable::TooMany(format!(
-                    "{} holds {known} runs; remove those that nobody continues or asks any more",
+                    "{} contains {known} runs; remove unused runs (`fet party prune`)",
                     self.runs.display()
                 )));
             }
@@ -292,11 +293,11 @@ fn own_table(settings: &mut toml::Table, own: &toml::Table, index: usize) -> Res
         .get_mut("data")
         .and_then(|data| data.get_mut("secondaries"))
         .and_then(toml::Value::as_array_mut)
-        .ok_or("has no `secondaries`, one of which a table of your own could be")?;
+        .ok_or("has no `secondaries` that your own table could replace")?;
     let found = secondaries.len();
     let entry = secondaries.get_mut(index).ok_or_else(|| {
         format!(
-            "must have {} `secondaries` or more, since this party is number {}; it has {found}",
+            "must have {} `secondaries` or more, because this party is number {}; it has {found}",
             index + 1,
             index + 1
         )

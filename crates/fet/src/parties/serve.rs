@@ -69,7 +69,7 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let pinned = roster.parties()[index].identity;
     if keys.public() != pinned {
         return Err(bad(format!(
-            "`key` is that of {}; in the roster {} is {pinned}",
+            "`key` is the key of {}, but the roster's key for {} is {pinned}",
             keys.public(),
             file.party
         )));
@@ -78,9 +78,9 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let seat = Seat::new(&file, &folder, &roster, index, &keys, teller.clone())?;
     let state = folder.join(&file.state);
     private_folder(&state)
-        .map_err(|error| bad(format!("`state`: cannot make the folder {} ({error})", state.display())))?;
+        .map_err(|error| bad(format!("`state`: cannot create the folder {} ({error})", state.display())))?;
     let Some(_lock) = lock::take(&state)? else {
-        return Err(bad(format!("another process uses the state in {}", state.display())));
+        return Err(bad(format!("another process is using the state in {}", state.display())));
     };
     status::clear(&state);
     seat.check_table(&state).map_err(bad)?;
@@ -185,18 +185,18 @@ impl Serving {
             }
             let Some(run) = &self.run else {
                 return Ok(Err(Refusal::new(
-                    "`run` of the greeting must be 32 hexadecimal digits, which name the run",
+                    "`run` in the greeting must be a run id, 32 hexadecimal digits",
                 )));
             };
             self.secondary = match self.seat.secondary(self.purpose, run) {
                 Ok(secondary) => Some(secondary),
                 Err(Unable::TooMany(problem)) => {
                     self.tell("unable", &problem);
-                    return Ok(Err(Refusal::new("keeps too many runs; its operator is told which may go")));
+                    return Ok(Err(Refusal::new("stores too many runs; see the log of its operator")));
                 }
                 Err(Unable::Broken(problem)) => {
                     self.tell("unable", problem);
-                    let reason = "has no state or model that it could serve with; its operator is told why";
+                    let reason = "has no usable state or model; see the log of its operator";
                     return Ok(Err(Refusal::new(reason)));
                 }
             };
@@ -213,7 +213,7 @@ impl Serving {
         );
         if self.purpose == Purpose::Predictions && !of_predictions {
             return Ok(Err(Refusal::new(format!(
-                "`{name}` is of a run, and the primary has joined for predictions"
+                "`{name}` belongs to a training run, but the primary has joined for predictions"
             ))));
         }
         let linked = match &request {
@@ -221,8 +221,8 @@ impl Serving {
             _ => None,
         };
         let Some(secondary) = &mut self.secondary else {
-            let reason = "the party has no run under way: another command with the primary's key has joined it since; give the same \
-                          command again once that has ended";
+            let reason = "the party has no run under way: another command with the primary's key has joined it since. \
+             Give the same command again after the other command has ended";
             self.seat.teller.tell("refused", format_args!("refused {name}: no run is under way"));
             return Ok(Err(Refusal::new(reason)));
         };
@@ -260,12 +260,12 @@ impl fet_net::Answer for Serving {
         let other_secret = about.secret != super::confirmation(&self.seat.experiment);
         let other_secret = other_secret.then(|| {
             let name = super::secret_env(&self.seat.experiment.linker.settings()).unwrap_or_default();
-            format!("the linkers' common secret (`linker.secret_env` \"{name}\") is another at this party")
+            format!("the linkers' common secret (`linker.secret_env` \"{name}\") differs at this party")
         });
         let rehearsal = (about.rehearsal != self.seat.rehearsal).then(|| {
             format!(
-                "`rehearsal` is {} in the primary's roster, and {} in this party's file; all must have the same: a rehearsal \
-                 hides nothing",
+                "`rehearsal` is {} in the primary's roster, but {} in this party's file. All must have the same value, \
+                 because a rehearsal hides nothing",
                 about.rehearsal, self.seat.rehearsal
             )
         });
@@ -311,7 +311,7 @@ impl fet_net::Answer for Serving {
         self.tell(
             "refused",
             format_args!(
-                "refused {program}: it speaks version {theirs} of the protocol, and this program {ours}"
+                "refused {program}: it uses version {theirs} of the protocol, this program uses version {ours}"
             ),
         );
     }

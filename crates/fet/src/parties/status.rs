@@ -162,9 +162,11 @@ pub fn status(arguments: &Arguments) -> anyhow::Result<(String, bool)> {
     let (done, begun) = (folder.join(REPORT).exists(), folder.join(CHECKPOINT).exists());
     let state = match (lock::is_held(&folder), path.exists(), done, begun) {
         (true, true, ..) => None,
-        (true, false, ..) => Some("a process works there that has no links to other parties, or none yet"),
-        (false, _, true, _) => Some("the run is done, and no process works on it"),
-        (false, _, false, true) => Some("the run was interrupted; the command that began it goes on with it"),
+        (true, false, ..) => Some("a process works there, but it has no links to other parties (yet)"),
+        (false, _, true, _) => Some("the run is finished, and no process works on it"),
+        (false, _, false, true) => {
+            Some("the run was interrupted; the command that started the run resumes it")
+        }
         (false, ..) => Some("no process works there"),
     };
     if let Some(state) = state.filter(|_| arguments.check) {
@@ -194,7 +196,7 @@ fn folder(place: &Path) -> anyhow::Result<PathBuf> {
     }
     if !place.exists() {
         return Err(input(format!(
-            "{} is missing; name the folder of a run, or a party's own file",
+            "{} does not exist; name the folder of a run, or a party's own file",
             place.display()
         )));
     }
@@ -206,7 +208,7 @@ fn words(status: &Status) -> String {
     let mut text = format!("{} of {}: {}\n", status.party, status.run, status.doing);
     let age = seconds().saturating_sub(status.written);
     if age >= STALE {
-        text += &format!("warning: as it was {age} s ago; the process has written nothing since\n");
+        text += &format!("warning: this status is {age} s old; the process has not updated it\n");
     }
     for link in &status.links {
         let heard = link

@@ -17,7 +17,7 @@ pub(super) fn draw(runs: &[Run]) -> Result<String, InputError> {
     if let Some(other) = runs.iter().find(|run| run.report.metric != metric) {
         let (one, another) = (metric.name(), other.report.metric.name());
         return Err(InputError(format!(
-            "{} has the metric {one} and {} the metric {another}: plot them apart",
+            "{} has the metric {one} and {} the metric {another}; plot them separately",
             first.name, other.name
         )));
     }

@@ -131,8 +131,8 @@ pub(super) fn draw(run: &Run, party: usize) -> anyhow::Result<String> {
         columns: 2,
         legend: Vec::new(),
         caption: format!(
-            "{title}, in the run {}. A circle is a neighbour at its key; its area is its weight. \
-             The cross is the primary's key, which the mask does not see.",
+            "{title} in the run {}. A circle is a neighbour at its key; its area is its weight. The cross is the \
+             primary's key, which the mask does not use.",
             run.name
         ),
         title,

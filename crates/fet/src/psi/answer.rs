@@ -20,7 +20,7 @@ pub struct Arguments {
     request: PathBuf,
     #[command(flatten)]
     named: Named,
-    /// Result that the asker gets; it must be the result that the request wants.
+    /// Result that the querier gets; it must be the result that the request wants.
     #[arg(long, value_enum, value_name = "WHAT")]
     give: Form,
     /// Columns to reveal for common rows, separated by commas. Only for `--give payload`.
@@ -36,7 +36,7 @@ pub struct Arguments {
     /// Allow the request to compare identifiers without case, accents and punctuation (`normal`).
     #[arg(long, value_enum, value_name = "HOW")]
     compare: Option<Compare>,
-    /// Output file for the answer, to send to the asker.
+    /// Output file for the answer, to send to the querier.
     #[arg(long)]
     out: PathBuf,
 }
@@ -48,7 +48,7 @@ pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
     files::spare_secret("--out", out)?;
     if (*give == Form::Payload) == columns.is_empty() {
         let problem =
-            if columns.is_empty() { "names no column to give" } else { "is for --give payload alone" };
+            if columns.is_empty() { "must name the columns to reveal" } else { "is only for --give payload" };
         return Err(input(format!("--payload: {problem}")));
     }
     payload::check(columns)?;
@@ -67,7 +67,7 @@ pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
     // Sorting the records needs two copies of them.
     memory::check(2 * rows as u128, length as u128).map_err(|error| {
         let problem =
-            format!("must leave memory for {rows} records of {length} bytes, that of the longest row");
+            format!("must leave memory for {rows} records of {length} bytes, the length of the longest row");
         input(format!("{}: {problem} ({error})", named.path().display()))
     })?;
     let header =
@@ -86,15 +86,15 @@ pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
     let answer = answer.map_err(|error| input(format!("{}: {error}", path.display())))?;
     files::write(out, &header, &[&answer.evaluated, &answer.records])?;
     let learns = match give {
-        Form::Cardinality => "how many distinct keys are in common".to_string(),
-        Form::Links => "which of its rows are equal to which of these".to_string(),
+        Form::Cardinality => "the number of distinct common keys".to_string(),
+        Form::Links => "the pairs of rows with equal keys".to_string(),
         Form::Payload => {
-            format!("which of its rows are equal to which of these, and {} of those", columns.join(", "))
+            format!("the pairs of rows with equal keys, and {} of these rows", columns.join(", "))
         }
     };
     Ok(format!(
-        "answered {} rows from {rows} rows\n{told}the asker learns {learns}, and that these are {rows} rows\n\
-         answer written to {}: for the asker\n",
+        "answered {} rows from {rows} rows\n{told}the querier learns {learns}, and that this table has {rows} \
+         rows\nanswer written to {}: send it to the querier\n",
         request.rows,
         out.display()
     ))
@@ -105,22 +105,22 @@ fn check(arguments: &Arguments, request: &Request, elements: &[u8]) -> anyhow::R
     let Arguments { request: path, named, give, at_least, .. } = arguments;
     let refuse = |problem: String| Err(input(format!("{}: {problem}", path.display())));
     if request.rows == 0 || elements.len() as u128 != request.rows as u128 * ELEMENT as u128 {
-        return refuse(format!("says {} rows, but has {} bytes of them", request.rows, elements.len()));
+        return refuse(format!("declares {} rows, but has {} bytes", request.rows, elements.len()));
     }
     if request.id != fet_files::hex(&identity(elements)) {
-        return refuse("does not have the id of its elements; have it sent again".to_string());
+        return refuse("has a wrong id for its elements; ask for the file again".to_string());
     }
     if request.wants != *give {
         let wants = request.wants.name();
         return refuse(format!(
-            "wants {wants}, and --give says {}; give {wants}, or have it ask again (--want {})",
+            "wants {wants}, but --give is {}; give {wants}, or ask for a new request (--want {})",
             give.name(),
             give.name()
         ));
     }
     if request.compared.len() != named.keys.len() {
         return Err(input(format!(
-            "--keys: must name as many columns as {} has keys of ({}); it names {}",
+            "--keys: must name as many columns as {} has key columns ({}); it names {}",
             path.display(),
             request.compared.len(),
             named.keys.len()
@@ -144,8 +144,8 @@ fn check_most(arguments: &Arguments, asked: usize, own: usize) -> anyhow::Result
         return Ok(());
     }
     Err(input(format!(
-        "{}: asks about {asked} rows, and --at-most refuses more than {most} (this table has {own}). A list of guessed keys could find all of \
-         yours: ask its sender why it has so many, and allow them with --at-most {asked}.",
+        "{}: asks about {asked} rows, and --at-most refuses more than {most} (this table has {own}). A list of guessed \
+         keys could find all your keys. Ask the sender for the reason, and allow the request with --at-most {asked}.",
         arguments.request.display()
     )))
 }

@@ -46,7 +46,7 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
     }
     if same(out, secret) {
         return Err(input(format!(
-            "--secret {}: is the file of the request, too; name another",
+            "--secret {}: is also the file of the request; name another file",
             secret.display()
         )));
     }
@@ -63,7 +63,7 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
         files::write(secret, &state, &[&asker.to_bytes()])?;
         if same(out, secret) {
             return Err(input(format!(
-                "--out {}: leads to the file of the secret; name another",
+                "--out {}: leads to the file of the secret; name another file",
                 out.display()
             )));
         }
@@ -75,8 +75,8 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
         return Err(error);
     }
     Ok(format!(
-        "asked for {} of {rows} rows, {} distinct keys\n{told}request written to {}: for the owner of the other table\n\
-         secret written to {}: it stays here, and opens one answer\n",
+        "asked for {} of {rows} rows, {} distinct keys\n{told}request written to {}: send it to the owner of the other \
+         table\nsecret written to {}: keep it; it opens one answer\n",
         want.name(),
         asker.distinct(),
         out.display(),
@@ -86,7 +86,7 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
 
 fn taken(secret: &Path) -> anyhow::Error {
     let problem =
-        "is there already, and may be the secret of a request that waits for its answer; name another file";
+        "exists already, and may be the secret of a request without an answer yet; name another file";
     input(format!("--secret {}: {problem}", secret.display()))
 }
 

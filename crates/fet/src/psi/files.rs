@@ -100,7 +100,7 @@ pub(super) fn write<F: File>(path: &Path, header: &F, body: &[&[u8]]) -> anyhow:
 pub(super) fn spare_secret(argument: &str, out: &Path) -> anyhow::Result<()> {
     let is_waiting = |bytes| matches!(parse::<State>(bytes), Ok((State { used: false, .. }, _)));
     if out.is_file() && fet_files::read(out).is_ok_and(is_waiting) {
-        let problem = "holds the secret of a request that waits for its answer; name another file";
+        let problem = "contains the secret of a request without an answer yet; name another file";
         return Err(input(format!("{argument} {}: {problem}", out.display())));
     }
     Ok(())
@@ -117,9 +117,9 @@ pub(super) fn read<F: File>(argument: &str, path: &Path) -> anyhow::Result<(F, V
 fn parse<F: File>(mut bytes: Vec<u8>) -> Result<(F, Vec<u8>), String> {
     let first = format!("{FAMILY}{}{VERSION}", F::NAME);
     if !bytes.starts_with(first.as_bytes()) {
-        return Err(format!("must be {}, as `{}` writes it; {}", article(F::NAME), F::WRITER, found(&bytes)));
+        return Err(format!("must be {} from `{}`; {}", article(F::NAME), F::WRITER, found(&bytes)));
     }
-    let damaged = "is damaged: it does not have the checksum that it states";
+    let damaged = "is damaged: its checksum is wrong";
     match bytes.split_last_chunk::<SUM>() {
         Some((content, sum)) if fet_files::sha256(content) == *sum => {}
         _ => return Err(damaged.to_string()),
@@ -139,7 +139,7 @@ fn found(bytes: &[u8]) -> String {
     let words = line.and_then(|line| line.strip_prefix(FAMILY)?.split_once(' '));
     match words.filter(|(kind, _)| known.contains(kind)) {
         Some((kind, version)) if version == VERSION.trim() => format!("it is {}", article(kind)),
-        Some(_) => "it is of another version of this program".to_string(),
+        Some(_) => "it is from another version of this program".to_string(),
         None => "it is something else".to_string(),
     }
 }
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn another_file_is_told_by_what_it_is() {
         let of = |bytes: &[u8]| parse::<Request>(bytes.to_vec()).expect_err("no request");
-        assert!(of(&written()).contains("must be a request, as `fet psi ask` writes it; it is a secret"));
+        assert!(of(&written()).contains("must be a request from `fet psi ask`; it is a secret"));
         assert!(of(b"fet psi answer 2\n").ends_with("it is an answer"));
         assert!(of(b"fet psi request 1\n").contains("another version"));
         assert!(of(b"first,last\n").contains("something else"));

@@ -45,17 +45,19 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
     }
     let (state, bytes) = files::read::<State>("--secret ", secret)?;
     if state.used {
-        let problem = "has opened an answer already, and opens no other; ask again";
+        let problem = "has already opened an answer; create a new request";
         return Err(input(format!("--secret {}: {problem}", secret.display())));
     }
     let asker = Asker::from_bytes(&bytes)
         .filter(|asker| asker.rows() == state.rows && fet_files::hex(&asker.request()) == state.request)
-        .ok_or_else(|| input(format!("--secret {}: does not hold what its header says", secret.display())))?;
+        .ok_or_else(|| {
+            input(format!("--secret {}: has other content than its header declares", secret.display()))
+        })?;
     let (header, bytes) = files::read::<Answer>("", path)?;
     let answer = parted(arguments, &state, &header, bytes)?;
     let out = match (out, state.wants) {
         (Some(_), Form::Cardinality) => {
-            return Err(input("--out: is for links and payload; a cardinality is printed"));
+            return Err(input("--out: is only for links and payload; a cardinality is printed"));
         }
         (None, Form::Links | Form::Payload) => {
             return Err(input(format!("--out: must name the file for the {}", state.wants.name())));
@@ -69,7 +71,7 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
     let wrong = |error| {
         // A complaint would tell the author of the record that the row's key is in both tables.
         let more = if matches!(error, PsiError::Sealed(_)) {
-            "; do not tell its owner which row that was"
+            "; do not tell its author the number of the row"
         } else {
             ""
         };
@@ -81,7 +83,8 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
             let count = asker.count(&answer, context.as_bytes(), &done).map_err(wrong)?;
             // Print the count before the secret is erased, because there is no other copy of the secret.
             fet_files::answer(&format!(
-                "{count} distinct keys are in both tables: of {distinct} in this one, and {rows} rows of the other\n"
+                "{count} distinct keys are in both tables; this table has {distinct} distinct keys, the other table \
+                 {rows} rows\n"
             ))
             .context("cannot write to standard output; the secret can still open the answer")?;
             String::new()
@@ -106,11 +109,11 @@ fn parted(
     let Arguments { answer: path, secret, .. } = arguments;
     let refuse = |problem: String| Err(input(format!("{}: {problem}", path.display())));
     if header.request != state.request {
-        return refuse(format!("answers another request than that of {}", secret.display()));
+        return refuse(format!("answers another request than the one of {}", secret.display()));
     }
     if header.gives != state.wants {
         return refuse(format!(
-            "gives {}, and the request wants {}",
+            "gives {}, but the request wants {}",
             header.gives.name(),
             state.wants.name()
         ));
@@ -119,7 +122,7 @@ fn parted(
         || payload::check(&header.columns).is_err()
     {
         return refuse(format!(
-            "gives {}, and names other columns than such an answer has",
+            "gives {}, but names columns that do not fit such an answer",
             header.gives.name()
         ));
     }
@@ -130,7 +133,7 @@ fn parted(
     let elements = state.rows as u128 * ELEMENT as u128;
     if header.rows == 0 || bytes.len() as u128 != elements + header.rows as u128 * length {
         return refuse(format!(
-            "says {} records for {} rows, but has {} bytes of them",
+            "declares {} records for {} rows, but has {} bytes",
             header.rows,
             state.rows,
             bytes.len()
@@ -143,15 +146,14 @@ fn parted(
 /// Writes the links, with the data holder's columns if there are any, and returns the summary.
 fn links(path: &Path, opened: &Opened, header: &Answer, out: &Path) -> anyhow::Result<String> {
     if let Some(Pair { primary, .. }) = pairs_of(opened, header).find(|pair| pair.secondary.is_none()) {
-        let problem =
-            format!("a record that belongs to row {primary} (from 0) holds no row of the other table");
+        let problem = format!("a record for row {primary} (from 0) contains no row of the other table");
         return Err(input(format!("{}: {problem}", path.display())));
     }
     let linked = (0..opened.rows()).filter(|&row| !opened.row(row).is_empty()).count();
     let written = pairs::place(out, |file| write(file, opened, header))
         .with_context(|| format!("cannot write {}", out.display()))?;
     Ok(format!(
-        "{linked} of {} rows have a key of the other table, which has {} rows\n{written} pairs written to {}\n",
+        "{linked} of {} rows have a key in the other table, which has {} rows\n{written} pairs written to {}\n",
         opened.rows(),
         header.rows,
         out.display()

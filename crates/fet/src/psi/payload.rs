@@ -42,7 +42,7 @@ pub(super) fn check(columns: &[String]) -> anyhow::Result<()> {
     match columns.iter().find(|column| !seen.insert(column)) {
         None => Ok(()),
         Some(twice) if COLUMNS.contains(&twice.as_str()) => {
-            Err(input(format!("--payload {twice}: is a column of links themselves; rename it in the table")))
+            Err(input(format!("--payload {twice}: is also a column of the links; rename it in the table")))
         }
         Some(twice) => Err(input(format!("--payload {twice}: is named twice; name each column once"))),
     }

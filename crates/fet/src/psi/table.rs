@@ -67,7 +67,7 @@ impl Own {
         match self.keys.iter().filter(|key| key.is_none()).count() {
             0 => {}
             empty => {
-                let _ = writeln!(text, "{empty} rows have empty keys; they are equal to nothing");
+                let _ = writeln!(text, "{empty} rows have empty keys and match no row");
             }
         }
         text
@@ -115,14 +115,14 @@ impl Named {
                         (present().count(), present().filter(|cell| number(cell.trim()).is_none()).count());
                     if all > 0 && others == all {
                         return Err(input(format!(
-                            "{place}: the request compares it as numbers, and no cell is a number without a leading zero. Name the column of \
-                             numbers, or have it asked again with --text."
+                            "{place}: the request compares this column as numbers, but no cell is a number without a \
+                             leading zero. Name the column of numbers, or ask for a new request with --text."
                         )));
                     }
                     if others > 0 {
                         let _ = writeln!(
                             notes,
-                            "{place}: {others} of {all} cells are no numbers; they are compared as they stand"
+                            "{place}: {others} of {all} cells are not numbers and are compared verbatim"
                         );
                     }
                 }
@@ -131,8 +131,9 @@ impl Named {
                         && Comparison::of(table.column(column)) == Comparison::Verbatim =>
                 {
                     return Err(input(format!(
-                        "{place}: the request ignores case, accents and punctuation, and the cells look like identifiers: different ones would \
-                         count as equal. Have it asked again with --compare verbatim, or accept it with --compare normal."
+                        "{place}: the request ignores case, accents and punctuation, but the cells look like \
+                         identifiers, and different identifiers would count as equal. Ask for a new request with \
+                         --compare verbatim, or accept it with --compare normal."
                     )));
                 }
                 _ => {}

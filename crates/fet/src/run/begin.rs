@@ -55,19 +55,21 @@ pub(super) fn distributed(
 ) -> anyhow::Result<Trainer> {
     if !experiment.method.build(&()).map_err(input)?.plan().secondaries {
         let kind = experiment.method.kind();
-        return Err(input(format!("--parties: the method \"{kind}\" is of the primary alone; leave it out")));
+        return Err(input(format!(
+            "--parties: the method \"{kind}\" uses only the primary; remove --parties"
+        )));
     }
     let rehearsal = elsewhere.is_rehearsal();
     parties::check_secrets(experiment, rehearsal).map_err(input)?;
     if !rehearsal && experiment.labels.build(&()).map_err(input)?.changes_gradients() {
         let kind = experiment.labels.kind();
         return Err(input(format!(
-            "--parties: `labels.kind` must not be \"{kind}\": a party that was started again would get gradients that ε does not \
-             count; \"randomised-response\" and \"laplace\" protect labels before anything is sent"
+            "--parties: `labels.kind` must not be \"{kind}\": a restarted party would get gradients that ε does not \
+             cover. Use \"randomised-response\" or \"laplace\", which protect labels before the primary sends anything"
         )));
     }
     if !experiment.from.is_empty() {
-        return Err(input("--parties: a run cannot begin with the models of another (--from) yet"));
+        return Err(input("--parties: a run cannot yet start from the models of another run (--from)"));
     }
     let (data, names) = read_primary(experiment, &data_folders(experiment)).map_err(input)?;
     // The order of a file that is sorted by label would reveal the labels. A rehearsal hides nothing and
@@ -80,7 +82,7 @@ pub(super) fn distributed(
     let network = elsewhere.join(experiment, folder)?;
     if names.len() != network.len() {
         return Err(input(format!(
-            "--parties: the roster has {} parties besides the primary, and the experiment {}",
+            "--parties: the roster has {} parties in addition to the primary, but the experiment has {}",
             network.len(),
             names.len()
         )));

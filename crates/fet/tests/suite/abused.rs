@@ -125,7 +125,7 @@ fn keys_choose_a_linker_only_where_they_agree() {
         &["lon, lat of shops.csv are numbers", "lon, kind of streets.csv are text", "--text"],
     );
     fs::write(folder.path().join("truth.csv"), "a,b\nd,z\n").expect("written");
-    let twice = ["the id \"d\" stands in rows 3 and 4 (from 0) of the primary table", "--id"];
+    let twice = ["the id \"d\" occurs in rows 3 and 4 (from 0) of the primary table", "--id"];
     let truth = ["--truth=truth.csv", "--id=name,kind"];
     refused(folder.path(), &link(["shops.csv", "streets.csv"], &truth), &twice);
 }

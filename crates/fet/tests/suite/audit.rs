@@ -129,7 +129,7 @@ fn an_owner_that_scales_by_its_own_statistics_is_found_out() {
     assert_below(&found(&usual, few, &|table| table));
     let caught = found(&usual, few, &careless);
     assert!(
-        caught.refuted && caught.why.len() == 1 && caught.why[0].contains("is accounted for"),
+        caught.refuted && caught.why.len() == 1 && caught.why[0].contains("the account covers"),
         "{caught:?}"
     );
     // With a large one the bounds on ε find it out.

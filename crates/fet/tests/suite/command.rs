@@ -155,7 +155,7 @@ fn finished_runs_are_drawn() {
     assert!(output.status.success(), "{output:?}");
     let output = fet(folder.path(), &["plot", "apart", "other", "--out", "pictures"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("plot them apart"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("plot them separately"), "{output:?}");
     let output = fet(folder.path(), &["plot", "nowhere"]);
     assert_eq!(output.status.code(), Some(2));
     let message = String::from_utf8_lossy(&output.stderr);

@@ -223,7 +223,7 @@ EOF
         (
             "sed -i s/streets.key/bank.key/ party.toml; fet party party.toml",
             2,
-            &["party.toml: `key` is that of", "in the roster streets is"],
+            &["party.toml: `key` is the key of", "the roster's key for streets is"],
         ),
         (
             "sed -i s/streets.csv/none.csv/ party.toml; fet party party.toml",
@@ -249,7 +249,7 @@ EOF
         ),
         ("fet keys new bank.key", 2, &["bank.key exists", "never overwritten"]),
         ("fet keys show roster.toml", 2, &["roster.toml", "chmod 600"]),
-        ("fet hub config roster.toml", 2, &["`hub` must say where the server listens"]),
+        ("fet hub config roster.toml", 2, &["`hub` must set the server's address"]),
         (
             "fet party bank.key 2> said2; c=$?; cat said2; if grep -q \"$(tail -1 bank.key)\" said2; then exit 9; fi; exit $c",
             2,
@@ -276,8 +276,8 @@ EOF
             if is_root() { 75 } else { 2 },
             &["streets"],
         ),
-        ("fet party prune party.toml", 2, &["`state`", "is no folder"]),
-        ("fet status nowhere", 2, &["nowhere is missing; name the folder of a run"]),
+        ("fet party prune party.toml", 2, &["`state`", "is not a folder"]),
+        ("fet status nowhere", 2, &["nowhere does not exist; name the folder of a run"]),
         (
             "sed -i 's/^wait.*/wait = -1/' roster.toml; fet party party.toml",
             2,

@@ -100,7 +100,7 @@ const FINDINGS: &[Finding] = &[
         "ids of the truth that occur twice were counted twice",
         "printf 'a,b\\ncafe,0\\n' > truth.csv; $LINK --truth=truth.csv --id=kind,lines --out l.csv",
         2,
-        &["\"cafe\" stands in rows 0 and 3 (from 0) of the primary table", "--id"],
+        &["\"cafe\" occurs in rows 0 and 3 (from 0) of the primary table", "--id"],
     ),
     (
         "a key was named twice",
@@ -247,7 +247,7 @@ const FINDINGS: &[Finding] = &[
         "a run overwrote a file that no run had written",
         "mkdir o; echo mine > o/model-card.md; $FET run linked.toml --out o; code=$?; grep -q mine o/model-card.md && exit $code",
         2,
-        &["o/model-card.md", "no run that has written it"],
+        &["o/model-card.md", "no run has written it"],
     ),
     (
         "a file with the name of the parties' folder ended a run after its training",
@@ -295,7 +295,7 @@ const FINDINGS: &[Finding] = &[
         "rows that were trained on were explained as test rows",
         "$FET run linked.toml --out s 2>/dev/null && { head -1 shops.csv; tail -n +2 shops.csv | tac; } > t && mv t shops.csv && $FET explain s",
         2,
-        &["s", "not as they were"],
+        &["s", "data files have changed"],
     ),
     (
         "a limit of a file's size was a signal",
@@ -319,7 +319,7 @@ const FINDINGS: &[Finding] = &[
         "\"missing field `program`\"",
         "mkdir r; echo '{}' > r/report.json; $FET run linked.toml --out r",
         2,
-        &["r/report.json", "is not what this program writes"],
+        &["r/report.json", "this program did not write it"],
     ),
     (
         "a run went on from a folder with another run's party model",

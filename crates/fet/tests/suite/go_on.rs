@@ -65,7 +65,7 @@ fn what_cannot_go_on_says_so() {
         refused(&run(folder.path(), "result", &[sets, &["train.epochs=2"]].concat(), &[]), &[part]);
         assert_eq!(bytes(folder.path(), "result/report.json"), before);
     };
-    longer(&[], &["--forget"], "kept no state");
+    longer(&[], &["--forget"], "without a state to continue from");
     longer(&["train.decay=cosine"], &[], "other settings");
     longer(&["labels.kind=randomised-response", "labels.epsilon=3"], &[], "other settings");
 }

@@ -96,7 +96,7 @@ fn files_that_cannot_be_used_are_explained() {
         std::fs::write(&path, bytes).expect("the folder is writable");
         check(&path, &crate::support::flex()).expect_err("refused").to_string()
     };
-    assert!(explain(b"nonsense").contains("no safetensors file"));
+    assert!(explain(b"nonsense").contains("not a safetensors file"));
     let missing = check(Path::new("no/such/file"), &crate::support::flex()).expect_err("refused");
     assert!(missing.to_string().contains("no/such/file"));
 }

@@ -93,10 +93,7 @@ fn what_cannot_be_guessed_is_asked_for() {
             &["shops.csv", "stops.csv", "--label=takings", "--keys=lon,lines"],
             &["--keys lines", "shops.csv", "lon, lat"],
         ),
-        (
-            &["shops.csv", "stops.csv", "--label=takings", "--out=mine.toml"],
-            &["mine.toml", "is there already"],
-        ),
+        (&["shops.csv", "stops.csv", "--label=takings", "--out=mine.toml"], &["mine.toml", "exists already"]),
         (
             &["shops.csv", "stops.csv", "--label=takings", "--out=shops.csv"],
             &["shops.csv", "overwrite an input"],

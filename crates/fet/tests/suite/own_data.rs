@@ -217,8 +217,8 @@ fn a_model_of_another_run_is_refused() {
         assert!(message.contains(part), "{file}: {part} in {message}");
     };
     for (file, part) in [
-        ("model.safetensors", "the model of another run"),
-        ("parties/party1/model.safetensors", "the model of another run"),
+        ("model.safetensors", "belongs to another run"),
+        ("parties/party1/model.safetensors", "belongs to another run"),
     ] {
         let mut bytes = std::fs::read(other.path().join("result").join(file)).expect("a model");
         refused(file, &bytes, part);

@@ -86,7 +86,7 @@ fn exchange(folder: &Path, form: &str, more: &[&str], name: &str) {
     assert!(told.contains("7 rows have empty keys"), "{told}");
     let (give, out) = (format!("--give={form}"), format!("--out={answer}"));
     let told = done(folder, &[&["answer", &request], &ANSWER[2..], &[&give, &out], more].concat());
-    assert!(told.contains("answered 60 rows from 45 rows") && told.contains("the asker learns"), "{told}");
+    assert!(told.contains("answered 60 rows from 45 rows") && told.contains("the querier learns"), "{told}");
 }
 
 fn read(folder: &Path, name: &str) -> String {
@@ -156,7 +156,7 @@ fn numbers_are_equal_as_numbers_and_links_may_be_an_answer() {
     refused(
         path,
         &["answer", "r.psi", "b.csv", "--keys=place", "--give=links", "--out=x"],
-        "b.csv, column `place`: the request compares it as numbers, and no cell is a number",
+        "b.csv, column `place`: the request compares this column as numbers, but no cell is a number",
     );
 }
 

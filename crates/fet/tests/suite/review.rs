@@ -147,13 +147,13 @@ fn yes_comes_first_and_no_makes_room() {
     let (plain, told) = linked("2,2,\n2,2,unsure\n", &[]);
     assert_eq!(plain, ["0,0,1,0.98", "1,2,1,1"]);
     assert!(
-        told.contains("decisions: 0 yes, 0 no, 1 unsure; 0 changed the links: 0 pairs came, 0 went"),
+        told.contains("decisions: 0 yes, 0 no, 1 unsure; 0 changed the links: 0 pairs added, 0 removed"),
         "{told}"
     );
     let (next, told) = linked("0,0,no\n", &[]);
     assert_eq!(next, ["0,1,1,0.95", "1,2,1,1"], "the next candidate takes the place");
     assert!(
-        told.contains("decisions: 0 yes, 1 no, 0 unsure; 1 changed the links: 1 pairs came, 1 went"),
+        told.contains("decisions: 0 yes, 1 no, 0 unsure; 1 changed the links: 1 pairs added, 1 removed"),
         "{told}"
     );
     assert_eq!(linked("0,0,no\n0,1,no\n", &[]).0, ["1,2,1,1"], "what is next is below the threshold");
@@ -164,7 +164,7 @@ fn yes_comes_first_and_no_makes_room() {
         ["0,1,1,", "1,2,1,1", "2,3,1,"],
         "whatever the similarity, which only candidates have"
     );
-    assert!(told.contains("2 changed the links: 2 pairs came, 1 went"), "{told}");
+    assert!(told.contains("2 changed the links: 2 pairs added, 1 removed"), "{told}");
     let two = linked("0,3,yes\n0,1,yes\n", &["--set=k=2"]).0;
     assert_eq!(two[..2], ["0,1,1,0.95", "0,3,2,"], "K of a row are confirmed");
     // Each row in one pair: what a confirmed pair takes is nobody else's.
@@ -261,7 +261,7 @@ fn ids_and_numbers_of_rows_name_the_same_rows() {
     assert!(moved.status.success(), "{moved:?}");
     assert_eq!(links(path).len(), 1, "the row of the id is meant: {:?}", links(path));
     let output = run("0,3,a,x,no\n");
-    assert!(text(&output.stderr).contains("the id \"x\" stands in rows 0 and 1 (from 0)"), "{output:?}");
+    assert!(text(&output.stderr).contains("the id \"x\" occurs in rows 0 and 1 (from 0)"), "{output:?}");
 }
 
 /// What HTML and spreadsheets would obey is shown as it stands.
@@ -405,7 +405,7 @@ fn decisions_are_never_overwritten() {
     let path = folder.path();
     let review = [&SMALL[..], &["--threshold=0.8", "--review=r"]].concat();
     let told = done(path, &review);
-    assert!(told.contains("3 pairs to decide, all that are left, written to r/review.html"), "{told}");
+    assert!(told.contains("3 pairs to decide, all that remain, written to r/review.html"), "{told}");
     let sheet = read(path, "r/review.csv");
     assert_eq!(sheet.lines().count(), 4);
     assert!(sheet.starts_with(
@@ -419,7 +419,7 @@ fn decisions_are_never_overwritten() {
     assert_eq!(read(path, "r/review.csv"), sheet, "the same review again");
     let filled = sheet.replacen("miler,\n", "miler,yes\n", 1);
     write(path, "r/review.csv", &filled);
-    refused(&fet(path, &review), &["r/review.csv", "holds decisions", "--decisions"]);
+    refused(&fet(path, &review), &["r/review.csv", "contains decisions", "--decisions"]);
     let taken = [&review[..], &["--decisions=r/review.csv"]].concat();
     refused(&fet(path, &taken), &["--review r/review.csv", "would overwrite an input"]);
     let other = [&SMALL[..], &["--threshold=0.8", "--review=s", "--decisions=r/review.csv"]].concat();
@@ -432,7 +432,7 @@ fn decisions_are_never_overwritten() {
     write(path, "d.csv", &format!("primary_row,secondary_row,decision\n{all}"));
     let none = [&SMALL[..], &["--threshold=0.8", "--review=t", "--decisions=d.csv"]].concat();
     for _ in 0..2 {
-        assert!(done(path, &none).contains("0 pairs to decide, all that are left"));
+        assert!(done(path, &none).contains("0 pairs to decide, all that remain"));
     }
     assert!(read(path, "t/review.html").contains("No pair is left to decide."));
     #[cfg(unix)]
@@ -456,15 +456,18 @@ fn decisions_about_other_cells_are_refused() {
     write(path, "d.csv", &decided);
     let with = [&link[..], &["--decisions=d.csv"]].concat();
     let told = done(path, &with);
-    assert!(told.contains("decisions: 3 yes") && !told.contains("numbers alone"), "{told}");
+    assert!(told.contains("decisions: 3 yes") && !told.contains("number alone"), "{told}");
     let links = read(path, "links.csv");
     // Sorted the other way round, and one cell corrected.
     write(path, "a.csv", "id,name\nc,carla stone\nb,bert jones\na,anna miller\n");
     let error = fet(path, &with);
-    refused(&error, &["d.csv: 2 of 3 decisions are about other cells", "row 0, from 0", "`compared`"]);
+    refused(
+        &error,
+        &["d.csv: 2 of 3 decisions do not match the present cells", "row 0, from 0", "`compared`"],
+    );
     assert_eq!(read(path, "links.csv"), links, "nothing is written");
     write(path, "a.csv", &OURS.replace("anna miller", "anna myller"));
-    refused(&fet(path, &with), &["of 3 decisions are about other cells"]);
+    refused(&fet(path, &with), &["of 3 decisions do not match the present cells"]);
     // Ids find the rows again.
     write(path, "a.csv", OURS);
     let by_id = [&link[..], &["--id=id"]].concat();
@@ -475,7 +478,7 @@ fn decisions_about_other_cells_are_refused() {
     assert!(told.contains("decisions: 3 yes"), "{told}");
     write(path, "f.csv", "primary_row,secondary_row,decision\n0,0,yes\n");
     let told = done(path, &[&link[..], &["--decisions=f.csv"]].concat());
-    assert!(told.contains("1 name rows by numbers alone"), "{told}");
+    assert!(told.contains("1 name rows by number alone"), "{told}");
 }
 
 /// Numbers are shown as they stand in the tables, and are reviewed too.

@@ -36,7 +36,8 @@ pub(super) fn write(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Resu
             let chosen = choice.of(&links, || Ok(own.clone()))?;
             if chosen.is_open() {
                 return Err(input(format!(
-                    "{}: no threshold can be estimated from {} rows ({FEWEST} are needed); name one: --threshold NUMBER",
+                    "{}: no threshold can be estimated from {} rows (the estimate needs {FEWEST}). Set --threshold \
+                     NUMBER.",
                     names[first].display(),
                     links.rows()
                 )));

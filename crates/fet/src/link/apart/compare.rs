@@ -69,7 +69,7 @@ pub(super) fn compare(arguments: &Arguments) -> anyhow::Result<String> {
             ("--neighbours", arguments.neighbours.get() > 1),
         ];
         if let Some((name, _)) = of_two.iter().find(|(_, given)| *given) {
-            return Err(input(format!("{name}: is for two tables; {} are given", tables.len())));
+            return Err(input(format!("{name}: works only with two tables; there are {}", tables.len())));
         }
         return clusters::write(arguments, &tables);
     }
@@ -79,7 +79,7 @@ pub(super) fn compare(arguments: &Arguments) -> anyhow::Result<String> {
 /// Refuses encodings that cannot be compared.
 fn agree(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<()> {
     if tables.len() < 2 {
-        return Err(input("fet link match: must compare the encodings of two tables or more; name them"));
+        return Err(input("fet link match: name the encodings of two or more tables"));
     }
     let places: Vec<_> = arguments.encodings.iter().map(|path| path.canonicalize().ok()).collect();
     for (at, path) in arguments.encodings.iter().enumerate() {
@@ -93,7 +93,7 @@ fn agree(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<()> {
     let named = all.clone().find(|(table, _)| table.fingerprint.is_some());
     if let Some((_, nameless)) = all.find(|(table, _)| table.fingerprint.is_none()) {
         fet_files::note!(
-            "warning: {} does not say by which schema and secret it was encoded: whether it can be compared is not checked",
+            "warning: {} does not name its schema and secret; the command cannot check that the encodings match",
             nameless.display()
         );
     }
@@ -101,7 +101,7 @@ fn agree(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<()> {
         let other = other.display();
         if (table.filters.bits(), table.score) != (first.filters.bits(), first.score) {
             return Err(input(format!(
-                "{other}: must be encoded as {path}, {} bits; it has {} bits, or is compared otherwise",
+                "{other}: must be encoded like {path}, with {} bits; it has {} bits, or another similarity measure",
                 first.filters.bits(),
                 table.filters.bits()
             )));
@@ -111,8 +111,8 @@ fn agree(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<()> {
             && table.fingerprint != named.fingerprint
         {
             return Err(input(format!(
-                "{other}: was encoded by another schema or under another secret than {}; encode both by the same file under the same \
-                 secret",
+                "{other}: was encoded with another schema or secret than {}. Encode both with the same schema file and \
+                 secret.",
                 path.display()
             )));
         }
@@ -129,7 +129,10 @@ fn two(arguments: &Arguments, primary: &Encodings, secondary: &Encodings) -> any
     let wanted = arguments.neighbours.get();
     let records = secondary.filters.rows();
     if wanted > records {
-        return Err(input(format!("--neighbours {wanted}: there are {records} rows to be linked with")));
+        return Err(input(format!(
+            "--neighbours {wanted}: must be at most {records}, the number of rows of the second \
+         table"
+        )));
     }
     let start = Instant::now();
     let searched =
@@ -186,8 +189,8 @@ pub(super) fn search(
     let found = match blocking {
         Some(blocking) => {
             fet_files::note!(
-                "{} by {} rows are not all compared: those of Dice similarity {SIMILARITY} are with probability {RECALL} (--all-pairs \
-                 compares all)",
+                "not all pairs of {} by {} rows are compared: pairs of Dice similarity {SIMILARITY} are compared with \
+                 probability {RECALL} (use --all-pairs to compare all)",
                 queries.rows(),
                 records.rows()
             );

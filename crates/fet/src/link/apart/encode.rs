@@ -67,8 +67,8 @@ pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
     fet_files::write_private(out, &serde_json::to_vec_pretty(&schema)?)
         .with_context(|| format!("cannot write {}", out.display()))?;
     Ok(format!(
-        "learned from {} rows: {} q-grams and words that three rows or more have\nschema written to {}: for owners who have the secret, \
-         not for who compares\n",
+        "learned from {} rows: {} q-grams and words that occur in three or more rows\nschema written to {}: give it to \
+         the owners who have the secret, but not to the linkage unit\n",
         records.rows(),
         schema.told(),
         out.display()
@@ -93,7 +93,8 @@ pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
         let full = (0..filters.rows()).filter(|&row| 2 * filters.ones(row) as usize > filters.bits()).count();
         if !schema.is_hardened() && 20 * full > filters.rows() {
             told = format!(
-                "{full} rows fill more than half of their bits: long texts want more (fet link schema --set bits=N)\n"
+                "{full} rows fill more than half of their bits. Long texts need more bits (fet link schema --set \
+                 bits=N).\n"
             );
         }
         Encodings { filters, fingerprint: Some(schema.fingerprint(&secret)), score: Score::Correlation }
@@ -102,7 +103,7 @@ pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
     let filters = &encodings.filters;
     let empty = (0..filters.rows()).filter(|&row| filters.ones(row) == 0).count();
     if empty > 0 {
-        told += &format!("{empty} rows have empty keys; they are linked with nothing\n");
+        told += &format!("{empty} rows have empty keys and get no links\n");
     }
     let encoded = format!("{} rows encoded, {} bits each\n", filters.rows(), filters.bits());
     Ok(encoded + &told + &format!("encodings written to {}\n", out.display()))
@@ -143,7 +144,7 @@ fn settings(sets: &[String]) -> anyhow::Result<ClkSettings> {
     ];
     for other in others {
         if table.contains_key(other) {
-            return Err(input(format!("--set {other}: is nothing that a schema says")));
+            return Err(input(format!("--set {other}: is not a setting of a schema")));
         }
     }
     let mut named = table.clone();
@@ -156,7 +157,7 @@ fn settings(sets: &[String]) -> anyhow::Result<ClkSettings> {
 fn parse(path: &Path, text: &str) -> anyhow::Result<LinkageSchema> {
     let wrong = |problem: String| input(format!("--schema {}: {problem}", path.display()));
     let schema: LinkageSchema = serde_json::from_str(text)
-        .map_err(|error| wrong(format!("must be as `fet link schema` writes it; {}", of_json(&error))))?;
+        .map_err(|error| wrong(format!("must be a file from `fet link schema`; {}", of_json(&error))))?;
     schema.check().map_err(|error| wrong(error.to_string()))?;
     Ok(schema)
 }
@@ -164,5 +165,5 @@ fn parse(path: &Path, text: &str) -> anyhow::Result<LinkageSchema> {
 /// Reads the key columns of a table as text.
 fn texts(path: &Path, columns: &[String]) -> anyhow::Result<TextTable> {
     let (keys, _) = read_keys(path, columns, KeyKind::Text).map_err(input)?;
-    keys.text().cloned().ok_or_else(|| input(format!("{}: must have texts as keys", path.display())))
+    keys.text().cloned().ok_or_else(|| input(format!("{}: must have text keys", path.display())))
 }

@@ -59,7 +59,7 @@ impl Encodings {
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
         if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json")) {
             if self.score != Score::Dice {
-                let problem = "is the form of clkhash, whose schema was not used; name a .clks file";
+                let problem = "is the format of clkhash, but the schema is not; name a .clks file";
                 return Err(input(format!("--out {}: {problem}", path.display())));
             }
             fet_files::write_private(path, write_clks(&self.filters).as_bytes())?;
@@ -104,15 +104,15 @@ impl Encodings {
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let Some(rest) = bytes.strip_prefix(MAGIC) else {
-            let rule = "must be encodings, as `fet link encode` or clkhash write them; ";
+            let rule = "must be encodings from `fet link encode` or clkhash; ";
             let found = match bytes {
-                _ if bytes.starts_with(FAMILY) => "it is of another version of this program",
+                _ if bytes.starts_with(FAMILY) => "it is from another version of this program",
                 [0x1f, 0x8b, ..] => "it is compressed: unpack it first (gunzip)",
                 _ => "it is something else",
             };
             return Err(format!("{rule}{found}"));
         };
-        let damaged = "is damaged: it does not have the checksum that it states; have it sent again";
+        let damaged = "is damaged: its checksum is wrong; ask for the file again";
         let Some((content, sum)) = bytes.split_last_chunk::<32>() else { return Err(damaged.to_string()) };
         if fet_files::sha256(content) != *sum {
             return Err(damaged.to_string());
@@ -123,13 +123,13 @@ impl Encodings {
             .map_err(|error| format!("has a wrong header line: {}", of_json(&error)))?;
         let Header { rows, bits, score, fingerprint } = header;
         if score == Score::Correlation && fingerprint.is_none() {
-            return Err("does not say by which schema it was encoded; have it encoded again".to_string());
+            return Err("does not name its schema; ask for a new encoding".to_string());
         }
         let words = &rest[end + 1..];
         let sound = (64..=1 << 20).contains(&bits) && bits.is_multiple_of(64);
         let stated = (rows as u128) * (bits as u128) / 8;
         if !sound || rows == 0 || words.len() as u128 != stated {
-            return Err(format!("says {rows} rows of {bits} bits, but has {} bytes of them", words.len()));
+            return Err(format!("declares {rows} rows of {bits} bits, but has {} bytes", words.len()));
         }
         let words = words.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         Ok(Self { filters: BitTable::from_words(bits, words), fingerprint, score })
@@ -178,10 +178,10 @@ mod tests {
         for (rows, bits) in [(1, 128), (0, 256), (3, 256), (u64::MAX, 256), (2, 100), (4, 0)] {
             let told =
                 header(&format!(r#"{{"rows":{rows},"bits":{bits},"score":"dice","fingerprint":null}}"#));
-            assert!(told.contains("says") || told.contains("header"), "{told}");
+            assert!(told.contains("declares") || told.contains("header"), "{told}");
         }
         assert!(header("{}").contains("header"));
         let nameless = r#"{"rows":2,"bits":128,"score":"correlation","fingerprint":null}"#;
-        assert!(header(nameless).contains("by which schema"));
+        assert!(header(nameless).contains("does not name its schema"));
     }
 }

@@ -98,26 +98,26 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     };
     let open = |answer: &'static str, secret: &'static str| vec!["open", answer, secret, "--out=x.csv"];
     let cases = [
-        (ask(&["--out=x", "--secret=links.secret"]), "--secret links.secret: is there already"),
-        (ask(&["--out=x", "--secret=./x"]), "is the file of the request, too"),
+        (ask(&["--out=x", "--secret=links.secret"]), "--secret links.secret: exists already"),
+        (ask(&["--out=x", "--secret=./x"]), "is also the file of the request"),
         (ask(&["--out=-", "--secret=y"]), "--out -: is standard output"),
-        (ask(&["--out=x", "--secret=y.gz"]), "--secret y.gz: is not written compressed"),
+        (ask(&["--out=x", "--secret=y.gz"]), "--secret y.gz: cannot be compressed"),
         (ask(&["--out=a.csv", "--secret=y"]), "--out a.csv: this would overwrite an input"),
         (ask(&["--out=none/x", "--secret=y"]), "the folder none does not exist"),
         (vec!["ask", "a.csv", "--keys=name,street", "--out=x", "--secret=y"], "street"),
         (
             ask(&["--out=other.secret", "--secret=y"]),
-            "--out other.secret: holds the secret of a request that waits",
+            "--out other.secret: contains the secret of a request without an answer",
         ),
         (ask(&["--out=leads-to-y", "--secret=y"]), "--out leads-to-y: leads to the file of the secret"),
         (vec!["ask", "gone.csv", "--keys=name", "--out=x", "--secret=y"], "gone.csv"),
         (
             vec!["answer", "numbers.psi", "codes.csv", "--keys=id", give, "--out=x"],
-            "codes.csv, column `id`: the request compares it as numbers, and no cell is a number",
+            "codes.csv, column `id`: the request compares this column as numbers, but no cell is a number",
         ),
         (
             vec!["answer", "letters.psi", "codes.csv", "--keys=id", give, "--out=x"],
-            "codes.csv, column `id`: the request ignores case, accents and punctuation, and the cells look like identifiers",
+            "codes.csv, column `id`: the request ignores case, accents and punctuation, but the cells look like identifiers",
         ),
         (
             answer("links.psi", &[give, "--at-most=59"]),
@@ -125,29 +125,29 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         ),
         (answer("flipped.links.psi", &[give]), "flipped.links.psi: is damaged"),
         (answer("cut.links.psi", &[give]), "cut.links.psi: is damaged"),
-        (answer("short.links.psi", &[give]), "short.links.psi: says 60 rows, but has 1912 bytes"),
+        (answer("short.links.psi", &[give]), "short.links.psi: declares 60 rows, but has 1912 bytes"),
         (
             answer("old.psi", &[give]),
-            "old.psi: must be a request, as `fet psi ask` writes it; it is of another version",
+            "old.psi: must be a request from `fet psi ask`; it is from another version",
         ),
         (answer("links.answer", &[give]), "it is an answer"),
         (answer("links.secret", &[give]), "it is a secret"),
         (answer("a.csv", &[give]), "it is something else"),
-        (answer("altered.psi", &[give]), "altered.psi: does not have the id of its elements"),
+        (answer("altered.psi", &[give]), "altered.psi: has a wrong id for its elements"),
         (answer("none.psi", &[give]), "none.psi: element 1 of a message is not a valid element"),
-        (answer("links.psi", &["--give=cardinality"]), "wants links, and --give says cardinality"),
-        (answer("links.psi", &["--give=payload", "--payload=note"]), "wants links, and --give says payload"),
-        (answer("payload.psi", &["--give=payload"]), "--payload: names no column"),
-        (answer("links.psi", &[give, "--payload=note"]), "--payload: is for --give payload alone"),
+        (answer("links.psi", &["--give=cardinality"]), "wants links, but --give is cardinality"),
+        (answer("links.psi", &["--give=payload", "--payload=note"]), "wants links, but --give is payload"),
+        (answer("payload.psi", &["--give=payload"]), "--payload: must name the columns"),
+        (answer("links.psi", &[give, "--payload=note"]), "--payload: is only for --give payload"),
         (answer("payload.psi", &["--give=payload", "--payload=debts"]), "debts"),
         (answer("payload.psi", &["--give=payload", "--payload=note,note"]), "--payload note: is named twice"),
         (
             answer("payload.psi", &["--give=payload", "--payload=rank"]),
-            "--payload rank: is a column of links",
+            "--payload rank: is also a column of the links",
         ),
         (
             answer("links.psi", &[give, "--keys=place"]),
-            "--keys: must name as many columns as links.psi has keys of (2)",
+            "--keys: must name as many columns as links.psi has key columns (2)",
         ),
         (
             answer("links.psi", &[give, "--at-least=61"]),
@@ -155,36 +155,39 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         ),
         (
             [&["answer", "links.psi"], &ANSWER[2..], &[give, "--out=other.secret"]].concat(),
-            "--out other.secret: holds the secret of a request that waits",
+            "--out other.secret: contains the secret of a request without an answer",
         ),
         (
             vec!["open", "links.answer", "--secret=links.secret", "--out=other.secret"],
-            "--out other.secret: holds the secret of a request that waits",
+            "--out other.secret: contains the secret of a request without an answer",
         ),
         (
             open("twice.answer", "--secret=links.secret"),
             "twice.answer: element 1 of a message stands in it twice",
         ),
-        (open("double.answer", "--secret=payload.secret"), "gives payload, and names other columns"),
-        (open("columns.answer", "--secret=links.secret"), "gives links, and names other columns"),
+        (
+            open("double.answer", "--secret=payload.secret"),
+            "gives payload, but names columns that do not fit",
+        ),
+        (open("columns.answer", "--secret=links.secret"), "gives links, but names columns that do not fit"),
         (open("flipped.links.answer", "--secret=links.secret"), "flipped.links.answer: is damaged"),
-        (open("short.links.answer", "--secret=links.secret"), "says 45 records for 60 rows, but has"),
+        (open("short.links.answer", "--secret=links.secret"), "declares 45 records for 60 rows, but has"),
         (
             open("links.psi", "--secret=links.secret"),
-            "links.psi: must be an answer, as `fet psi answer` writes it; it is a request",
+            "links.psi: must be an answer from `fet psi answer`; it is a request",
         ),
         (open("links.answer", "--secret=cut.links.secret"), "--secret cut.links.secret: is damaged"),
         (
             open("links.answer", "--secret=short.links.secret"),
-            "short.links.secret: does not hold what its header says",
+            "short.links.secret: has other content than its header declares",
         ),
         (
             open("links.answer", "--secret=links.answer"),
-            "must be a secret, as `fet psi ask` writes it; it is an answer",
+            "must be a secret from `fet psi ask`; it is an answer",
         ),
         (
             open("links.answer", "--secret=other.secret"),
-            "links.answer: answers another request than that of other.secret",
+            "links.answer: answers another request than the one of other.secret",
         ),
         (
             open("none.answer", "--secret=links.secret"),
@@ -193,13 +196,13 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         (open("sealed.answer", "--secret=links.secret"), "cannot be opened: it is not what its owner sealed"),
         (
             open("payload.links.answer", "--secret=links.secret"),
-            "payload.links.answer: gives payload, and the request wants links",
+            "payload.links.answer: gives payload, but the request wants links",
         ),
         (
             open("hundredth.answer", "--secret=links.secret"),
-            "belongs to row 0 (from 0) holds no row of the other table",
+            "a record for row 0 (from 0) contains no row of the other table",
         ),
-        (open("cardinality.answer", "--secret=cardinality.secret"), "--out: is for links and payload"),
+        (open("cardinality.answer", "--secret=cardinality.secret"), "--out: is only for links and payload"),
         (vec!["open", "links.answer", "--secret=links.secret"], "--out: must name the file for the links"),
         (vec!["open", "links.answer", "--secret=links.secret", "--out=x.json"], "links are written as CSV"),
         (
@@ -213,7 +216,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     // After all that the secret is as good as new; and then it is used up.
     let used = open("links.answer", "--secret=links.secret");
     done(path, &used);
-    refused(path, &used, "--secret links.secret: has opened an answer already");
+    refused(path, &used, "--secret links.secret: has already opened an answer");
     let left = bytes("links.secret");
     assert!(text(&left).contains("\"used\":true") && left.len() < 250, "no exponent and no key is left");
 }
