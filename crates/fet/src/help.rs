@@ -58,7 +58,7 @@ pub fn all() -> Vec<Setting> {
             setting.allowed = format!("one of {names}");
         }
         if matches!(setting.path.as_str(), "encoder.kind" | "aggregator.kind") {
-            setting.default = Some("what the method names".into());
+            setting.default = Some("chosen by the method".into());
         }
     }
     all

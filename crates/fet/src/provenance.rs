@@ -220,8 +220,8 @@ mod tests {
             folder
         };
         let (one, same, other) = (write("one", "y\n1\n"), write("same", "y\n1\n"), write("other", "y\n2\n"));
-        assert_eq!(csv(&one), csv(&same), "where a file lies does not matter");
-        assert_ne!(csv(&one), csv(&other), "what it holds does");
+        assert_eq!(csv(&one), csv(&same), "the path does not matter");
+        assert_ne!(csv(&one), csv(&other), "the content does");
         assert_ne!(csv(&one), csv(folder.path()), "a missing file is another");
         let digits = of("{ kind = 'digits' }");
         assert_eq!(digits(&one), digits(&other), "data without files has one checksum");

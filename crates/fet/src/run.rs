@@ -215,9 +215,7 @@ pub fn run_among(
     if !keeps {
         remove(&folder.join(CHECKPOINT))?;
         if let Err(error) = trainer.forget() {
-            fet_files::note!(
-                "warning: the run is complete, but its saved states could not be removed: {error}"
-            );
+            fet_files::note!("warning: the run is complete; its saved states could not be removed: {error}");
         }
     }
     lock::leave(folder);

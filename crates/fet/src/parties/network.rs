@@ -43,7 +43,7 @@ impl Elsewhere {
         let keys = Arc::new(keys::read(key)?);
         if keys.public() != roster.primary().identity {
             return Err(input(format!(
-                "{}: is the key of {}, but the roster's primary is {}",
+                "{}: is the key of {}; the roster's primary is {}",
                 key.display(),
                 keys.public(),
                 roster.primary().identity

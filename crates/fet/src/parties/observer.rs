@@ -178,7 +178,7 @@ mod tests {
         let mut observer = Observer::new("bank", "city", Duration::from_secs(600));
         let mut look = |state: State, at: u64| {
             let said = observer.look(&state, later(at));
-            assert!(observer.look(&state, later(at)).is_empty(), "{said:?} is said twice");
+            assert!(observer.look(&state, later(at)).is_empty(), "{said:?} is reported twice");
             said.into_iter()
                 .map(|(event, message)| format!("{event}: {message}"))
                 .collect::<Vec<_>>()

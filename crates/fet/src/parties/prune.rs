@@ -158,7 +158,7 @@ mod tests {
         assert!(!there(&format!("runs/{done}/state-2.safetensors")));
         assert!(there(&format!("runs/{done}/model.safetensors")));
         assert!(there(&format!("runs/{open}/state-1.safetensors")), "an unfinished run may go on");
-        assert!(prune(Some(1), false).contains("nothing to remove"), "nothing is a day old");
+        assert!(prune(Some(1), false).contains("nothing to remove"), "no file is a day old");
         let said = prune(Some(0), false);
         assert!(said.contains(&done) && said.contains(&open), "{said}");
         assert!(!there(&format!("runs/{done}")));

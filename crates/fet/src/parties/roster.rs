@@ -126,7 +126,7 @@ impl Roster {
             return Err(bad("`certificate` and `certificate_key` must be given together".into()));
         }
         if parties.is_empty() {
-            return Err(bad("`parties` must name at least one party besides the primary".into()));
+            return Err(bad("`parties` must name at least one party in addition to the primary".into()));
         }
         let mut seen = BTreeSet::new();
         let all = || std::iter::once(&primary).chain(&parties);

@@ -69,7 +69,7 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let pinned = roster.parties()[index].identity;
     if keys.public() != pinned {
         return Err(bad(format!(
-            "`key` is the key of {}, but the roster's key for {} is {pinned}",
+            "`key` is the key of {}; the roster's key for {} is {pinned}",
             keys.public(),
             file.party
         )));

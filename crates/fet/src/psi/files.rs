@@ -125,7 +125,7 @@ fn parse<F: File>(mut bytes: Vec<u8>) -> Result<(F, Vec<u8>), String> {
         _ => return Err(damaged.to_string()),
     }
     bytes.truncate(bytes.len() - SUM);
-    let end = bytes[first.len()..].iter().position(|&byte| byte == b'\n').ok_or("has no header line")?;
+    let end = bytes[first.len()..].iter().position(|&byte| byte == b'\n').ok_or("lacks a header line")?;
     let body = bytes.split_off(first.len() + end + 1);
     let header = serde_json::from_slice(&bytes[first.len()..])
         .map_err(|error| format!("has a wrong header line: {}", of_json(&error)))?;

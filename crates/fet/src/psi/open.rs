@@ -112,11 +112,7 @@ fn parted(
         return refuse(format!("answers another request than the one of {}", secret.display()));
     }
     if header.gives != state.wants {
-        return refuse(format!(
-            "gives {}, but the request wants {}",
-            header.gives.name(),
-            state.wants.name()
-        ));
+        return refuse(format!("gives {}; the request wants {}", header.gives.name(), state.wants.name()));
     }
     if (header.gives == Form::Payload) == header.columns.is_empty()
         || payload::check(&header.columns).is_err()

@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn rows_that_are_all_alike_are_one_cluster() {
         assert_eq!(clusters(vec![(A, B, 0.9), (A, C, 0.5), (B, C, 0.8)]), [vec![A, B, C]]);
-        assert_eq!(clusters(vec![(A, B, 0.7), (B, C, 0.8)]), [vec![B, C]], "A and C are no candidates");
+        assert_eq!(clusters(vec![(A, B, 0.7), (B, C, 0.8)]), [vec![B, C]], "A and C are not candidates");
         assert!(clusters(Vec::new()).is_empty());
     }
 

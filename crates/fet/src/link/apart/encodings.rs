@@ -59,7 +59,7 @@ impl Encodings {
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
         if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json")) {
             if self.score != Score::Dice {
-                let problem = "is the format of clkhash, but the schema is not; name a .clks file";
+                let problem = "is the format of clkhash; this schema needs a .clks file";
                 return Err(input(format!("--out {}: {problem}", path.display())));
             }
             fet_files::write_private(path, write_clks(&self.filters).as_bytes())?;
@@ -118,7 +118,7 @@ impl Encodings {
             return Err(damaged.to_string());
         }
         let rest = &rest[..rest.len() - 32];
-        let end = rest.iter().position(|&byte| byte == b'\n').ok_or("has no header line")?;
+        let end = rest.iter().position(|&byte| byte == b'\n').ok_or("lacks a header line")?;
         let header: Header = serde_json::from_slice(&rest[..end])
             .map_err(|error| format!("has a wrong header line: {}", of_json(&error)))?;
         let Header { rows, bits, score, fingerprint } = header;

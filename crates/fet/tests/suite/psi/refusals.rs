@@ -1,4 +1,4 @@
-//! What does not fit is told in one message, and nothing is lost.
+//! Tests refusals: one message for each invalid input, and nothing is lost.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use fet_linkage::psi::labelled;
 
 use super::{ANSWER, ASK, body, done, exchange, refused, tables, text};
 
-/// Everything that does not fit is told in one message and nothing is written, not even a secret used up.
+/// Every invalid input gets one message and writes nothing; not even a secret is erased.
 #[test]
 fn what_cannot_be_right_is_refused_and_nothing_written() {
     let folder = tables();
@@ -21,7 +21,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     done(path, &["ask", "letters.csv", "--keys=id", "--out=letters.psi", "--secret=letters.secret"]);
     let bytes = |name: &str| fs::read(path.join(name)).expect("readable");
     let put = |name: &str, bytes: &[u8]| fs::write(path.join(name), bytes).expect("writable");
-    // With its checksum again, as somebody has who changes a file with intent.
+    // Recompute the checksum, as an attacker would after changing a file.
     let signed = |mut bytes: Vec<u8>| {
         bytes.truncate(bytes.len() - 32);
         bytes.extend(fet_files::sha256(&bytes));
@@ -41,7 +41,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     let mut altered = request.clone();
     altered[body(&request)] ^= 1;
     put("altered.psi", &signed(altered));
-    // An element that is none, in a request whose id is that of its elements, and in an answer.
+    // An invalid element, in a request whose id matches its elements, and in an answer.
     let mut none = request.clone();
     none[body(&request) + 32..][..32].fill(0);
     let id = fet_files::hex(&labelled::identity(&none[body(&none)..none.len() - 32]));
@@ -63,7 +63,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     let payload = bytes("payload.answer");
     let columns = text(&payload[..body(&payload)]).replace("[\"note\"]", "[\"note\",\"note\"]");
     put("double.answer", &signed([columns.as_bytes(), &payload[body(&payload)..]].concat()));
-    // Whatever a tag leads to cannot be opened.
+    // No record with a matching tag can be opened.
     let mut sealed = answer.clone();
     let records = body(&answer) + 60 * 32;
     for record in sealed[records..answer.len() - 32].chunks_mut(40) {
@@ -73,7 +73,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
 
     let gives = text(&answer[..body(&answer)]).replace("\"gives\":\"links\"", "\"gives\":\"payload\"");
     put("payload.links.answer", &signed([gives.as_bytes(), &answer[body(&answer)..]].concat()));
-    // An owner whose only row says that it is its hundredth.
+    // A data holder whose only row claims to be its hundredth.
     let elements = &request[body(&request)..request.len() - 32];
     let id = fet_files::hex(&labelled::identity(elements));
     let header = format!(r#"{{"request":"{id}","gives":"links","rows":1,"columns":[],"padded":8}}"#);
@@ -196,7 +196,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         (open("sealed.answer", "--secret=links.secret"), "cannot be opened: it is not what its owner sealed"),
         (
             open("payload.links.answer", "--secret=links.secret"),
-            "payload.links.answer: gives payload, but the request wants links",
+            "payload.links.answer: gives payload; the request wants links",
         ),
         (
             open("hundredth.answer", "--secret=links.secret"),
@@ -213,7 +213,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     for (arguments, told) in cases {
         refused(path, &arguments, told);
     }
-    // After all that the secret is as good as new; and then it is used up.
+    // After all these refusals the secret still opens its answer, and is then erased.
     let used = open("links.answer", "--secret=links.secret");
     done(path, &used);
     refused(path, &used, "--secret links.secret: has already opened an answer");
