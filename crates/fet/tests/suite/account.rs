@@ -74,7 +74,7 @@ fn ledger(folder: &Path, party: usize) -> PathBuf {
     paths.find(is_ledger).expect("a ledger")
 }
 
-/// The plan has three training steps, a validation and a test. A killed session has saved nothing, but its
+/// The plan has three training steps, a validation and a test. A killed session has saved nothing; its
 /// releases count.
 #[test]
 fn a_release_of_a_party_that_was_killed_counts_and_its_repetition_does_not() {
@@ -99,7 +99,7 @@ fn a_release_of_a_party_that_was_killed_counts_and_its_repetition_does_not() {
         panic!("a block")
     };
     refused(ask(&mut third, &others[2]), &["account", "ε must be at most that of the planned run"]);
-    // The sixth step has overwritten the encoder's state for the fifth, so there is nothing to learn from.
+    // The sixth step has overwritten the encoder's state for the fifth, so the party has no state to learn from.
     let gradient = Block::new(fifth.shape(), vec![1.0; fifth.values().len()]).expect("it fills its shape");
     let backward = Backward { round: Round::Train { step: 1 }, gradient, learning_rate: 0.1 };
     refused(ask(&mut third, &Request::Backward(backward)), &["no training representation"]);
@@ -176,7 +176,7 @@ fn an_account_stops_a_run_in_the_middle_with_rule_and_value() {
         "{stopped:?}"
     );
     // The party drops out within the last epoch. The trainer, which checks only between epochs, continues,
-    // but the parties stop.
+    // while the parties stop.
     let (_, error) = run(&["privacy.target_epsilon=4"], 16);
     let error = error.expect("refused");
     assert!(error.contains("privacy.target_epsilon` (4)"), "{error}");

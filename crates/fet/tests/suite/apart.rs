@@ -171,7 +171,7 @@ fn who_uses_clkhash_is_linked_too() {
         text(&refused.stderr).contains("bad.csv: row 0 (from 0), DOB YYYY/MM/DD: the value"),
         "{refused:?}"
     );
-    // Encodings by fet's own schema have no clkhash format, and cannot be compared with clkhash's.
+    // Encodings by fet's own schema lack a clkhash format, and cannot be compared with clkhash's.
     fs::write(path.join("p.csv"), people(0)).expect("writable");
     done(path, &["schema", "p.csv", "--keys=first", "--set=bits=1024", "--out=own.json"]);
     let refused = link(path, SECRET, &["encode", "p.csv", "--schema=own.json", "--out=own-clks.json"]);

@@ -114,7 +114,7 @@ fn the_guide_is_followed_by_its_text() {
     for event in ["ready", "joined", "agreed", "over"] {
         assert!(lines.iter().any(|line| line["event"] == event && line["party"] == "weather"), "{lines:?}");
     }
-    // A waiting party shows its own status; without a process there is no status.
+    // A waiting party shows its own status; without a process the command fails.
     assert!(said.contains("bank: ") && said.contains("of city: "), "{said}");
     // A rehearsal gives the same bytes as a simulation. Any other run sends the primary's rows in a secret
     // order.

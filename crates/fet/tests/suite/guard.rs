@@ -294,8 +294,8 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     assert!(matches!(parties[0].ask(share(Round::Average { epoch: 1 })), Ok(Reply::Parameters(_))));
 
     // For the attempt that a party has unmasked itself, the party gives its key shares of all dropped
-    // parties, but for no other attempt. It answers no attempt with fewer than three of four parties, for any
-    // dropped parties.
+    // parties, and refuses them for other attempts. It answers no attempt with fewer than three of four
+    // parties, for any dropped parties.
     let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), square_of(100, 4), &flex());
     let party_one = &mut parties[0];
     ask(party_one, &attempt(0, &[0, 1, 2, 3])).expect("the first attempt");
@@ -348,7 +348,7 @@ fn a_party_lost_within_the_opening_of_a_sum_stays_in_it() {
     };
     let (whole, lossy) = (run(false), run(true));
     assert_eq!((whole.1, lossy.1), (vec![], vec![1]));
-    // The sum of the step in which it dropped out is the same, because it includes the party's message.
+    // The sum of the step in which it dropped out is the same, because the party's message arrived before.
     assert_eq!(whole.0[..3], lossy.0[..3]);
 }
 
@@ -514,7 +514,7 @@ fn a_limit_on_epsilon_refuses_terms_that_weaken_it_unless_the_policy_names_them(
         let (answer, heard) = join(&[run, &[&named]].concat());
         assert!(answer.is_ok() && heard.is_empty(), "{run:?}: {answer:?}, {heard}");
     }
-    // The strongest terms need no name in the policy, but a list without them refuses them.
+    // The strongest terms need no name in the policy; a list without them refuses them.
     for relation in ["record", "replace"] {
         let (answer, heard) = join(&[limit, &format!("privacy.neighbouring={relation}")]);
         assert!(answer.is_ok() && heard.is_empty(), "{relation}: {answer:?}, {heard}");

@@ -171,7 +171,7 @@ fn a_replaced_record_changes_no_more_than_is_counted() {
                 let changed = distances.iter().filter(|&&distance| distance > 0.02 * clip).count();
                 assert!(changed <= occurrences, "{kind}, {limit}: {changed} rows, {occurrences} counted");
                 let whole = distances.iter().map(|distance| distance.powi(2)).sum::<f64>().sqrt();
-                // With two parties, each row's block lies in a ball of radius C/2.
+                // With two parties, each row's block is within a ball of radius C/2.
                 let bound = clip * (occurrences as f64).sqrt();
                 assert!(
                     whole <= bound * (1.0 + 1e-3),

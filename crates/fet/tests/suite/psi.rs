@@ -116,7 +116,7 @@ fn links_are_those_of_the_linkers() {
         let names = ["name,town", "last name,place"];
         assert_eq!(linked(path, linker, ["a.csv", "b.csv"], names, 45), links, "{linker}");
     }
-    // Files for the other side contain nothing of a table, and only their owners may read the files.
+    // Files for the other side contain no part of a table, and only their owners may read the files.
     for file in ["r.psi", "r.answer"] {
         let bytes = fs::read(path.join(file)).expect("readable").to_ascii_lowercase();
         for word in [&b"person"[..], b"town", b"note", b"name"] {

@@ -124,7 +124,7 @@ fn defaults_are_allowed() {
         table.insert("kind".into(), entry.kind.into());
         let whole = toml::Table::from_iter([(entry.slot.to_string(), toml::Value::from(table))]);
         let error = check(&whole, schema).expect_err("there is no name").to_string();
-        // A data table and the name of an experiment have no defaults.
+        // A data table and the name of an experiment lack defaults.
         assert!(error.starts_with("`name` is missing"), "{}.{}: {error}", entry.slot, entry.kind);
     }
 }

@@ -118,7 +118,7 @@ fn numbers_beyond_a_model_are_named() {
     refused(&run(folder, &[]), &["row 6 (from 0) column `lanes`"]);
     refused(&fet(folder, &["data", "check", "shops.toml"]), &["row 6 (from 0) column `lanes`"]);
     write(folder, "streets.csv", &streets);
-    // The cell is in the range of 32 bits, but the model's output for it is not.
+    // The cell is in the range of 32 bits; the model's output for it is not.
     write(folder, "new.csv", &with_cell(&shops, ';', 2, "size", "9e37"));
     let output = predict();
     if output.status.success() {

@@ -76,7 +76,7 @@ fn mechanisms_bound_what_leaves_on_every_device() {
                 let norm = block.iter().map(|x| f64::from(x * x)).sum::<f64>().sqrt();
                 assert!((norm * 3.0 / form.bound - 1.0).abs() < 1e-5, "{slot:?}: a third of C, not {norm}");
             }
-            // Zeros have no direction, but still a gradient.
+            // Zeros lack a direction, but they have a gradient.
             let zeros = Tensor::<3>::zeros([3, 4, 5], &backend.device.clone().autodiff()).require_grad();
             let mut gradients = mechanism.bound(zeros.clone(), 3).sum().backward();
             let gradient = host(zeros.grad_remove(&mut gradients).expect("a gradient"));
@@ -227,7 +227,7 @@ fn mechanisms_account_monotonically_and_never_below_the_truth() {
         let Some(mut mechanism) = with(slot.kind(), text) else { continue };
         mechanism.prepare(&schedule).expect("a run that can be protected");
         let name = format!("{slot:?} {text:?}");
-        // Without a release there is no loss; an unbounded loss has no ε.
+        // Without a release the loss is 0; an unbounded loss lacks an ε.
         let spent =
             |epochs| mechanism.spent(&schedule, &tallies(&schedule, mechanism.freezes_secondaries(), epochs));
         let epsilon = |epochs| spent(epochs).epsilon.unwrap_or(f64::INFINITY);
