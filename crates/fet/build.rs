@@ -1,4 +1,4 @@
-//! Tells the program which commit it was built from, and where LibTorch lies if it is linked.
+//! Passes the commit to the program, and the path of LibTorch if the program links it.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ fn main() {
     if std::env::var_os("CARGO_FEATURE_LIBTORCH").is_some()
         && let Ok(folder) = std::env::var("LIBTORCH")
     {
-        // The program then starts without LD_LIBRARY_PATH.
+        // With this path the program starts without LD_LIBRARY_PATH.
         println!("cargo::rustc-link-arg=-Wl,-rpath,{folder}/lib");
     }
 }

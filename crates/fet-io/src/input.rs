@@ -1,4 +1,4 @@
-//! Errors of invalid input: a command that returns one ends with exit code 2.
+//! Errors about invalid input, and the device of the computation.
 
 /// The input of a command is invalid.
 #[derive(Debug, thiserror::Error)]
@@ -20,10 +20,10 @@ pub fn of_json(error: &serde_json::Error) -> String {
     let place = format!("line {} column {}", error.line(), error.column());
     match error.classify() {
         serde_json::error::Category::Eof => format!("it is cut off at {place}"),
-        serde_json::error::Category::Syntax => format!("it is no JSON at {place}"),
+        serde_json::error::Category::Syntax => format!("it is not JSON at {place}"),
         serde_json::error::Category::Data => match missing(&error.to_string()) {
-            Some(field) => format!("it is not what this program writes: the field `{field}` is missing"),
-            None => format!("what is at {place} is not what this program writes"),
+            Some(field) => format!("this program did not write it: the field `{field}` is missing"),
+            None => format!("this program did not write the value at {place}"),
         },
         serde_json::error::Category::Io => error.to_string(),
     }

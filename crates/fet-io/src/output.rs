@@ -1,4 +1,4 @@
-//! Checks of an output file, made before a command starts its work.
+//! Checks of a command's output, before the command does any work.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ pub fn check_as<'a>(
     let refuse = |problem: String| Err(input(format!("{argument} {}: {problem}", out.display())));
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        return refuse(format!("the folder {} does not exist; make it first", folder.display()));
+        return refuse(format!("the folder {} does not exist; create it first", folder.display()));
     }
     if let Err(problem) = check_name(out) {
         return refuse(problem);
@@ -37,7 +37,7 @@ pub fn check_as<'a>(
         return refuse(format!("this cannot be written ({error})"));
     }
     if inputs.into_iter().any(same) {
-        return refuse("this would overwrite an input, or a file of the run; name another file".to_string());
+        return refuse("this would overwrite an input or a file of the run; name another file".to_string());
     }
     Ok(())
 }
@@ -50,10 +50,10 @@ pub fn check_own<'a>(
 ) -> anyhow::Result<()> {
     let refuse = |problem: &str| Err(input(format!("{argument} {}: {problem}", out.display())));
     if out == Path::new(STANDARD) {
-        return refuse("is standard output, which others may read; name a file");
+        return refuse("is standard output, which other users may read; name a file");
     }
     if out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz")) {
-        return refuse("is not written compressed; name a file without .gz");
+        return refuse("cannot be compressed; name a file without .gz");
     }
     check_as(argument, out, inputs)
 }

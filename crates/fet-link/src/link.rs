@@ -1,7 +1,8 @@
 //! `fet link`: links two tables by their keys, writes the neighbours, and reports quality and speed.
 //!
-//! The user has both tables, so nothing is protected here; `fet list linker` shows what a linker protects between
-//! parties. Everything is checked before anything is written, and the output is written atomically.
+//! The user has both tables, so the command protects nothing. `fet list linker` shows the protection of each
+//! linker between parties. The command checks all arguments before it writes anything, and writes the output
+//! atomically.
 
 mod apart;
 mod candidates;
@@ -34,7 +35,7 @@ use fet_io::input::input;
 use fet_io::memory::peak_memory;
 use fet_io::output;
 
-/// `fet link`: of two tables, or one of its commands.
+/// `fet link` on two tables, or one of its subcommands.
 #[derive(Debug, Clone, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Command {
@@ -45,7 +46,8 @@ pub struct Command {
 }
 
 impl Command {
-    /// Links, and returns what to say, and whether links are on standard output, so that it is said beside them.
+    /// Runs the command. Returns its summary, and true if the links go to standard output, so that the
+    /// summary must go to standard error.
     pub fn run(&self) -> anyhow::Result<(String, bool)> {
         if let Some(command) = &self.apart {
             return Ok((apart::run(command)?, command.writes_to(Path::new(output::STANDARD))));
@@ -55,69 +57,74 @@ impl Command {
     }
 }
 
-/// The arguments of `fet link`.
+/// Arguments of `fet link`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
     /// The table whose records get neighbours: CSV, may end in .gz.
     pub primary: PathBuf,
-    /// The table that is searched for neighbours.
+    /// The table that the linker searches for neighbours.
     pub secondary: PathBuf,
-    /// The key columns, separated by commas.
+    /// Key columns, separated by commas.
     #[arg(long, value_delimiter = ',', required = true, value_name = "A,B")]
     pub keys: Vec<String>,
-    /// The names of these columns in the secondary table, if they differ.
+    /// Names of these columns in the secondary table, if they differ.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     pub secondary_keys: Vec<String>,
-    /// Reads keys as texts, also where all are numbers.
+    /// Read all keys as text, even if all of them are numbers.
     #[arg(long, conflicts_with = "numbers")]
     pub text: bool,
-    /// Reads keys as numbers, also where some begin with a zero: 0123 and 123 are then one key.
+    /// Read all keys as numbers, even if some begin with a zero; 0123 and 123 are then the same key.
     #[arg(long)]
     pub numbers: bool,
-    /// The linker, see `fet list linker` [default: nearest for numbers, clk for text].
+    /// The linker; `fet list linker` lists all linkers [default: nearest for numbers, clk for text].
     #[arg(long)]
     pub linker: Option<String>,
-    /// A setting of the linker, as in `--set neighbours=1` (or k=1); can be given many times.
+    /// Setting of the linker, as in `--set neighbours=1` (or k=1). Can be repeated.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub sets: Vec<String>,
-    /// The output, a CSV file, compressed if its name ends in .gz; `-` is standard output, and what else is told goes to standard
-    /// error. Its columns: primary and secondary row (counted from 0), rank, similarity.
+    /// Output file (CSV), compressed if its name ends in .gz. `-` writes the links to standard output and the
+    /// summary to standard error. Columns: primary and secondary row (counted from 0), rank, similarity.
     #[arg(long)]
     pub out: PathBuf,
-    /// Omits less similar pairs: a number; `auto` for the threshold that is expected to give the best F1 of each row's best link, by how
-    /// similar the primary's own rows are to each other (they are linked too, which takes its time), or by the probabilities that
-    /// `scoring=match-weights` gives; or `none` [default: auto for texts where K is 1 or pairs are assigned, else none].
+    /// Leave out pairs below this similarity: a number, `auto` or `none`. `auto` estimates the threshold with
+    /// the best expected F1 of each row's best link: from the probabilities of `scoring=match-weights`, or
+    /// else from the similarity of the primary's own rows, which takes extra time [default: auto for text
+    /// keys if K is 1 or pairs are assigned, else none].
     #[arg(long, allow_hyphen_values = true, value_name = "NUMBER|auto|none")]
     pub threshold: Option<Threshold>,
-    /// Which pairs are written: `one-to-one` for each row of either table in one pair at most, chosen among ten candidates a row.
+    /// Assignment of pairs: `one-to-one` puts each row of either table into at most one pair, chosen among
+    /// ten candidates per row.
     #[arg(long, value_enum, value_name = "HOW")]
     pub assign: Option<Assign>,
-    /// The true pairs, a CSV file with a header: the primary's row or id, then the secondary's.
+    /// True pairs, a CSV file with a header: the primary's row or id, then the secondary's.
     #[arg(long)]
     pub truth: Option<PathBuf>,
-    /// The column with the ids used in the truth: one name for both tables, or one for each, separated by a comma.
+    /// Column with the ids that --truth uses: one name for both tables, or one name for each, separated by a
+    /// comma.
     #[arg(long, value_delimiter = ',', value_name = "A[,B]")]
     pub id: Vec<String>,
-    /// Writes review.html and review.csv into this folder, for who may see both tables: the pairs nearest the threshold side by side, with
-    /// room for a decision. Needs a threshold.
+    /// Write review.html and review.csv into this folder for a clerical review: the pairs nearest the
+    /// threshold side by side, with room for a decision. Show them only to people who may see both tables.
+    /// Needs a threshold.
     #[arg(long, value_name = "FOLDER")]
     pub review: Option<PathBuf>,
-    /// How many pairs a review asks about.
+    /// Number of pairs in a review.
     #[arg(long, value_name = "N", default_value = "100", requires = "review")]
     pub review_pairs: NonZeroUsize,
-    /// What was decided in a review, a CSV file; can be given many times. Its columns: primary_row and secondary_row, or primary_id and
-    /// secondary_id (with --id), and decision: yes links the pair whatever its similarity, no never does, unsure only does not ask again.
+    /// Decisions of a review, a CSV file. Can be repeated. Columns: primary_row and secondary_row, or
+    /// primary_id and secondary_id (with --id), and decision. `yes` always links the pair, `no` never does,
+    /// `unsure` only keeps the pair out of the next review.
     #[arg(long, value_name = "FILE")]
     pub decisions: Vec<PathBuf>,
-    /// The seed of the linker.
+    /// Seed of the linker.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// A folder for cached links; default: that of FET_LINK_CACHE, if set.
+    /// Folder for cached links [default: FET_LINK_CACHE, if set].
     #[arg(long)]
     pub cache: Option<PathBuf>,
 }
 
-/// Links, writes, and returns the summary as text.
+/// Links the tables, writes the links, and returns the summary as text.
 pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     let inputs = [&arguments.primary, &arguments.secondary];
     let inputs = inputs.into_iter().chain(&arguments.truth).chain(&arguments.decisions);
@@ -179,7 +186,7 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     Ok(text + &format!("{count} pairs written to {}\n", arguments.out.display()) + &reviewed)
 }
 
-/// Candidates of a row that a threshold is estimated by.
+/// Number of candidates per row for the estimate of a threshold.
 const SECONDS: usize = 2;
 
 /// Returns the threshold where the command names none: it is estimated if each row's best record, or one-to-one pairs, are the links.
@@ -188,7 +195,8 @@ fn usual_threshold(arguments: &Arguments, about: &About) -> Threshold {
     if as_links && about.has_threshold { Threshold::Auto } else { Threshold::None }
 }
 
-/// The primary linked with itself, two neighbours a row, if the linker has as many and takes its keys on both sides.
+/// Links the primary with itself, two neighbours per row. Returns `None` if the linker cannot return two
+/// neighbours.
 fn twins(slot: &Slot<dyn Linker>, primary: &Keys, seed: u64) -> anyhow::Result<Option<Links>> {
     let linker = choice::with_neighbours(slot, 2)?.build(&()).map_err(input)?;
     if linker.about().neighbours < 2 {
@@ -197,7 +205,7 @@ fn twins(slot: &Slot<dyn Linker>, primary: &Keys, seed: u64) -> anyhow::Result<O
     Ok(Some(fet_core::linker::link(linker.as_ref(), primary, primary, seed, &|_| ()).map_err(input)?))
 }
 
-/// The links of all rows, and the seconds that they took.
+/// Returns the links of all rows, and the time of the search in seconds.
 fn search(linker: &dyn Linker, primary: &Keys, secondary: &Keys, seed: u64) -> anyhow::Result<(Links, f64)> {
     let neighbours = linker.about().neighbours;
     memory::check(primary.rows() as u128 * neighbours as u128, 8).map_err(|error| {
@@ -211,7 +219,7 @@ fn search(linker: &dyn Linker, primary: &Keys, secondary: &Keys, seed: u64) -> a
     let links =
         link_between(asker.as_mut(), owner.as_mut(), primary, secondary, &|count| progress.add(count));
     drop(progress);
-    // The message names the settings of an experiment; here they are arguments of `--set`.
+    // The message names settings of an experiment; here the user sets them with `--set`.
     let links = links.map_err(|error| {
         input(error.to_string().replace("`linker.kind`", "`--linker`").replace("`linker.", "`--set "))
     })?;
@@ -222,7 +230,7 @@ fn search(linker: &dyn Linker, primary: &Keys, secondary: &Keys, seed: u64) -> a
     Ok((links, seconds))
 }
 
-/// Refuses an unwritable output before any work is done.
+/// Refuses an unwritable output before the command does any work.
 pub(crate) fn check_output<'a>(
     out: &Path,
     inputs: impl IntoIterator<Item = &'a PathBuf>,
@@ -241,7 +249,10 @@ fn build(arguments: &Arguments, slot: &Slot<dyn Linker>) -> anyhow::Result<Box<d
     match &arguments.cache {
         Some(folder) => {
             std::fs::create_dir_all(folder).map_err(|error| {
-                input(format!("--cache {}: {error} ({CACHE_VARIABLE} names the same)", folder.display()))
+                input(format!(
+                    "--cache {}: {error} ({CACHE_VARIABLE} also sets this folder)",
+                    folder.display()
+                ))
             })?;
             Ok(Box::new(Cached::new(linker, &slot.settings(), folder.clone())))
         }

@@ -1,7 +1,8 @@
-//! `fet psi`: which keys two tables in two places have in common, by two files that show no key.
+//! `fet psi`: finds the keys that two tables in two places share, by two files that reveal no key.
 //!
-//! The protocol is [`fet_linkage::psi::labelled`]; here are its files, the tables' keys, and what is said. Nothing is sent: how files get
-//! from place to place, and who wrote them, is the parties' own affair.
+//! [`fet_linkage::psi::labelled`] is the protocol; this module handles its files, the tables' keys and the
+//! messages to the user. The command sends nothing. The parties must exchange the files themselves and make
+//! sure of their origin.
 
 mod answer;
 mod ask;
@@ -13,34 +14,34 @@ mod table;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// The commands of `fet psi`.
+/// Commands of `fet psi`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
-    /// Ask which of a table's keys another table has too: a request for its owner, and a secret that stays.
+    /// Create a request for the other table's owner, and a secret that you keep.
     #[command(after_help = ASK)]
     Ask(ask::Arguments),
-    /// Answer a request from a table of your own.
+    /// Answer a request with your own table.
     #[command(after_help = ANSWER)]
     Answer(answer::Arguments),
-    /// Open an answer by the secret of its request.
+    /// Open an answer with the secret of its request.
     #[command(after_help = OPEN)]
     Open(open::Arguments),
 }
 
-/// What an asker gets.
+/// Result that the querier gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Form {
-    /// How many distinct keys are in common, and not which.
+    /// Only the number of distinct common keys.
     Cardinality,
-    /// Which rows have equal keys.
+    /// The pairs of rows with equal keys.
     Links,
-    /// The same, with columns of the owner's at rows in common.
+    /// The pairs of rows, with columns of the other table.
     Payload,
 }
 
 impl Form {
-    /// As the command line has it.
+    /// Returns the name of the form on the command line.
     fn name(self) -> &'static str {
         match self {
             Self::Cardinality => "cardinality",
@@ -51,42 +52,45 @@ impl Form {
 }
 
 const ASK: &str = "\
-Who learns what, if both use this program as it is:
-  the owner     how many rows the asker has, how many key columns, whether each holds numbers, identifiers or names, and what it wants; none of
-                its keys, and nothing of what is in common
-  the asker     how many rows the owner has, and beside that
-    cardinality   how many distinct keys are in common, and not which
-    links         which of its rows are equal to which rows of the owner's
-    payload       the same, and the cells of the columns that the owner names, of those rows alone; of all rows about how long the longest is
-Repeated keys show in neither file, nor do missing ones. The asker's cells decide for each column how it is compared, and the request says so: as
-numbers where all are numbers without a leading zero, as they stand where they look like identifiers, else as names (without case, accents and
-punctuation). --compare verbatim or --compare normal decides instead.
+Information that each side learns, if both use this program unchanged:
+  data holder   the number of the querier's rows and key columns; for each column whether it holds numbers, identifiers or names; and the
+                wanted result. The data holder learns no key, and nothing about the common keys.
+  querier       the number of the data holder's rows, and in addition:
+    cardinality   the number of distinct common keys, but not the keys
+    links         the pairs of rows with equal keys
+    payload       the pairs of rows, and the cells of these rows in the columns that the data holder names; also the approximate length of
+                  the longest payload of all rows
+Neither file shows repeated or missing keys. The querier's cells decide the comparison of each column, and the request states it: as
+numbers if all cells are numbers without a leading zero, verbatim if they look like identifiers, else as names (without case, accents
+and punctuation). --compare verbatim or --compare normal overrides this choice.
 
-The secret opens the answer: keep the file to yourself. It opens one answer and is then gone; ask again for another.
+The secret opens the answer, so keep the file to yourself. It opens one answer and is then erased; create a new request for another.
 
-  fet psi ask a.csv --keys name,town --out request.psi --secret a.secret          # the asker; request.psi goes to the owner of b.csv
-  fet psi answer request.psi b.csv --keys name,town --give links --out answer.psi # the owner; answer.psi goes to the asker
-  fet psi open answer.psi --secret a.secret --out links.csv                       # the asker";
+  fet psi ask a.csv --keys name,town --out request.psi --secret a.secret          # querier; send request.psi to the owner of b.csv
+  fet psi answer request.psi b.csv --keys name,town --give links --out answer.psi # data holder; send answer.psi to the querier
+  fet psi open answer.psi --secret a.secret --out links.csv                       # querier";
 
 const ANSWER: &str = "\
-The owner decides: --give must name what the request wants, and with payload --payload the columns that go with it. Each answer is under a key
-of its own, which is kept nowhere.
+You decide: --give must match the result that the request wants, and for payload --payload must name the columns to reveal. Each answer
+uses a new key, which the program does not store.
 
-The asker learns how many rows this table has; with cardinality how many distinct keys are in common, with links which rows they are (numbers
-from 0, so shuffle a table whose order says something), with payload the named cells of these rows, and of all rows about how long the longest is.
-This table's owner learns how many rows the asker has.
+The querier learns the number of rows of this table. With cardinality it learns the number of distinct common keys. With links it learns the
+numbers of the common rows (from 0, so shuffle a table whose order carries information). With payload it also learns the named cells of these
+rows, and the approximate length of the longest payload of all rows. You learn the number of the querier's rows.
 
-An asker gets an answer for keys that it guesses, too. With cardinality one key among made-up ones tells whether that one is in common, and who
-changes the program can mark a key: --at-least refuses requests of few rows, --at-most those that could list all keys, but no program can see which rows are made up. Answer who you trust
-to ask about its own table, and do not answer the same asker without end.";
+A querier also gets an answer for guessed keys. With cardinality, one real key among invented keys reveals whether that key is common, and
+a modified program can mark a key. --at-least refuses requests with few rows, --at-most those that could list all keys, but no program can
+detect invented rows. Answer only queriers that you trust to ask about their own table, and limit the number of answers to one querier.";
 
 const OPEN: &str = "\
-Links are written as `fet link` does: primary_row (the asker's), secondary_row (the owner's, both from 0), rank, similarity (1). A payload has the
-owner's columns after them. A cardinality is printed.
+Links have the format of `fet link`: primary_row (the querier's), secondary_row (the data holder's, both from 0), rank, similarity (1).
+A payload adds the data holder's columns. A cardinality is printed.
 
-Once the answer is open the secret is taken out of its file. Files have checksums against damage, and no signatures: get them from whom you expect.";
+After the answer is open, the program erases the secret from its file. The files have checksums against damage, but no signatures: make
+sure that they come from the right party.";
 
-/// Runs a command; returns what to say, and whether links are on standard output, so that it is said beside them.
+/// Runs a command. Returns its summary, and true if the links go to standard output, so that the summary must
+/// go to standard error.
 pub fn run(command: &Command) -> anyhow::Result<(String, bool)> {
     match command {
         Command::Ask(arguments) => Ok((ask::ask(arguments)?, false)),

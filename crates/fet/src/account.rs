@@ -1,23 +1,24 @@
-//! `fet account`: the privacy loss of a sequence of noisy releases, or the noise for a given loss. It runs no training
-//! and reads no file.
+//! `fet account`: computes the privacy loss of a sequence of noisy releases, or the noise for a target loss.
+//!
+//! The command trains nothing and reads no file.
 
 use fet_privacy::accountant::{Account, AccountError, Event, noise_for};
 use serde_json::{Value, json};
 
-/// The arguments of `fet account`.
+/// Arguments of `fet account`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["noise", "epsilon"])))]
 pub struct Question {
     /// Standard deviation of the noise, in units of the sensitivity.
     #[arg(long, allow_negative_numbers = true)]
     pub noise: Option<f64>,
-    /// Instead of the noise: the target ε; the answer is the least noise that meets it.
+    /// Target ε, given instead of the noise; the command prints the smallest noise that meets the target.
     #[arg(long, allow_negative_numbers = true)]
     pub epsilon: Option<f64>,
-    /// The probability that a record is used in a release, drawn independently for each (Poisson sampling).
+    /// Probability that a release uses a record, drawn independently for each release (Poisson sampling).
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     pub rate: f64,
-    /// How many releases.
+    /// Number of releases.
     #[arg(long, default_value = "1", value_parser = count)]
     pub steps: u64,
     /// δ of the (ε, δ) guarantee.
@@ -28,20 +29,20 @@ pub struct Question {
     pub json: bool,
 }
 
-/// A whole number, also in the form `1e6`.
+/// Parses a whole number, also in the form `1e6`.
 fn count(text: &str) -> Result<u64, String> {
     if let Ok(count) = text.parse() {
         return Ok(count);
     }
     match text.parse::<f64>() {
         Ok(value) if value.fract() == 0.0 && (0.0..=1e15).contains(&value) => Ok(value as u64),
-        _ => Err("must be a whole number, not negative".to_string()),
+        _ => Err("must be a whole number that is not negative".to_string()),
     }
 }
 
 const NEIGHBOURING: &str = "one record added or removed; noise in units of its sensitivity";
 
-/// The answer, as text or JSON.
+/// Returns the answer as text or JSON.
 pub fn answer(question: &Question) -> Result<String, AccountError> {
     let Question { rate, steps, delta, .. } = *question;
     let noise = match question.epsilon {
@@ -71,7 +72,7 @@ fn object(question: &Question, noise: f64, account: &Account) -> Value {
 fn text(question: &Question, noise: f64, account: &Account) -> String {
     let Question { rate, steps, delta, .. } = *question;
     let mut lines = vec![format!("{steps} releases, rate {rate}, δ = {delta:e}; {NEIGHBOURING}")];
-    let found = if question.epsilon.is_some() { "  (the least that meets the target)" } else { "" };
+    let found = if question.epsilon.is_some() { "  (the smallest that meets the target)" } else { "" };
     lines.push(format!("noise                           {noise:.6}{found}"));
     if let Some(exact) = account.exact {
         lines.push(format!("ε, exact (Gaussian DP)          {}", bound(exact)));
@@ -82,7 +83,7 @@ fn text(question: &Question, noise: f64, account: &Account) -> String {
     lines.join("\n")
 }
 
-/// An ε in words where it is no number that bounds anything. JSON has no infinity: there it is `null`.
+/// Formats an ε; an infinite or undefined ε becomes words. JSON uses `null` for infinity.
 fn bound(epsilon: f64) -> String {
     if epsilon.is_finite() { format!("{epsilon:.6}") } else { "infinite: no guarantee".to_string() }
 }
@@ -111,8 +112,11 @@ mod tests {
         }
     }
 
-    /// ∫ max(0, p − e^ε q) by Simpson's rule, where p is the mixture of N(0, σ²) and N(1, σ²) at `rate`, and q is N(0, σ²); and the
-    /// same with p and q exchanged.
+    /// Returns the larger of two integrals: ∫ max(0, p − e^ε q), and the same integral with p and q
+    /// exchanged.
+    ///
+    /// Here p is the mixture of N(0, σ²) and N(1, σ²) at `rate`, and q is N(0, σ²). The function integrates
+    /// by Simpson's rule.
     fn exact_delta(noise: f64, rate: f64, epsilon: f64) -> f64 {
         const STEPS: usize = 40_000;
         let (low, high) = (-12.0 * noise, 1.0 + 12.0 * noise);
@@ -134,8 +138,11 @@ mod tests {
         sums[0].max(sums[1])
     }
 
-    /// 1,000 seeded questions: no answer is below the exact loss, computed by integration. Releases without sampling are as one of less
-    /// noise; with sampling one release is asked about, and several in `fet-federation` (`secondary/lifetime`).
+    /// Checks on 1,000 seeded questions that no answer is below the exact loss, which the test integrates
+    /// numerically.
+    ///
+    /// Several releases without sampling equal one release with less noise. With sampling the test asks about
+    /// one release; `secondary/lifetime` in `fet-federation` tests several.
     #[test]
     fn no_answer_is_below_the_exact_loss() {
         let mut random = fet_eval::ChaCha8Rng::seed_from_u64(36);

@@ -1,4 +1,5 @@
-//! `fet attack`, and the attack that an experiment names: what a party learns that the others keep to themselves.
+//! `fet attack`, and the attack that an experiment names: measures how much one party learns of another
+//! party's private data.
 
 use std::fmt::Write;
 use std::sync::atomic::AtomicBool;
@@ -15,8 +16,11 @@ use crate::experiment_file::data_folders;
 use crate::run::machine;
 use fet_io::input::input;
 
-/// Puts `experiment` to the attack of that name with its default settings; without a name to its own attack, or to every one
-/// that fits it. Standard error is told which one is under way; `found` gets what each has found.
+/// Runs attacks on `experiment` and passes the result of each attack to `found`.
+///
+/// With a name, the function runs that attack with its default settings. Without a name, it runs the
+/// experiment's own attack, or every attack that fits the experiment if the experiment names none. Progress
+/// goes to standard error.
 pub fn attack(
     experiment: &Experiment,
     name: Option<&str>,
@@ -46,9 +50,9 @@ pub fn attack(
                 fet_io::note!("attack {number}/{all}  {}  {runs}, {seconds:.1} s", slot.kind());
                 found(&record)?;
             }
-            // Of all attacks, those that are for other tasks are left out.
+            // When all attacks run, those for other tasks are skipped.
             Err(AttackError::Refused(why)) if !sole => {
-                fet_io::note!("attack {number}/{all}  {}  left out: {why}", slot.kind());
+                fet_io::note!("attack {number}/{all}  {}  skipped: {why}", slot.kind());
             }
             Err(error) => return Err(failed(error)),
         }
@@ -56,14 +60,16 @@ pub fn attack(
     Ok(())
 }
 
-/// A record for people: who learned what, and each figure between what the attacker reaches without the run and a complete
-/// success.
+/// Formats a record for people.
+///
+/// The text names the attacker and the target. Each figure is shown between the attacker's result without the
+/// run and a complete success.
 pub fn words(record: &AttackRecord) -> String {
     let what = match record.target {
-        Target::Labels => "of the training labels",
-        Target::Features => "of the features",
-        Target::Membership => "of which records a table holds",
-        Target::Links => "of which records were linked",
+        Target::Labels => "about the training labels",
+        Target::Features => "about the features",
+        Target::Membership => "about the records in a table",
+        Target::Links => "about the linked records",
         Target::Predictions => "to change predictions",
     };
     let who = match record.attacker {
@@ -91,14 +97,14 @@ pub fn words(record: &AttackRecord) -> String {
     text
 }
 
-/// The attack that an experiment names, checked against its data before anything trains.
+/// Attack that an experiment names, checked against its data before anything trains.
 pub(crate) struct Planned {
     slot: Slot<dyn Attack>,
     data: VerticalData,
 }
 
 impl Planned {
-    /// The experiment's attack, if it names one.
+    /// Returns the experiment's attack, or `None` if the experiment names none.
     pub(crate) fn of(experiment: &Experiment, backend: &Backend) -> anyhow::Result<Option<Self>> {
         let Some(slot) = experiment.attack.clone() else { return Ok(None) };
         let (data, stop, machine) = (load(experiment)?, AtomicBool::new(false), machine(backend));
@@ -107,7 +113,7 @@ impl Planned {
         Ok(Some(Self { slot, data }))
     }
 
-    /// What it finds; nothing if it was interrupted.
+    /// Runs the attack; returns `None` if the user interrupted it.
     pub(crate) fn run(
         self,
         experiment: &Experiment,

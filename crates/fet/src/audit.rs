@@ -1,11 +1,15 @@
-//! `fet audit`: what ε an experiment's releases betray, held against the ε that it claims.
+//! `fet audit`: compares lower bounds on the ε of an experiment's releases with the ε that the experiment
+//! claims.
 //!
-//! Canaries are put into a secondary's table, in or out at random, and the experiment is trained on it, by its own parties,
-//! linker, scaling, encoder, mechanism, sums and trainer. An attacker that knows everything but the canaries sees what the primary
-//! receives in all rounds, and guesses which are in by the likelihood ratio. From how often it is right follow lower bounds on ε,
-//! which all hold at once at level α: of many runs with one canary, and of one run with many. A bound above the claim refutes it
-//! at that level; so does, without chance, a canary that moves the releases farther than is accounted for. What is below the
-//! claim proves nothing.
+//! The audit puts canaries into a secondary's table, in or out at random. It then trains the experiment on
+//! this table with its own parties, linker, scaling, encoder, mechanism, aggregator and trainer. The attacker
+//! knows everything except the canaries and sees the messages that the primary receives in all rounds. It
+//! guesses by the likelihood ratio which canaries are in.
+//!
+//! The share of right guesses gives lower bounds on ε, from many runs with one canary and from one run with
+//! many canaries. All bounds hold simultaneously at level α. A bound above the claim refutes the claim at
+//! that level. A canary that moves the releases farther than accounted for refutes the claim with certainty.
+//! A bound below the claim proves nothing.
 
 mod canaries;
 mod game;
@@ -32,67 +36,70 @@ use game::Game;
 
 pub use table::table;
 
-/// How an experiment is audited.
+/// Settings of an audit.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Settings {
-    /// The canaries of the one run that has many; half of them are guessed.
+    /// Number of canaries in the run with many canaries; the attacker guesses about half of them.
     #[arg(long, default_value_t = 40)]
     pub canaries: usize,
-    /// Runs with one canary, in half of which it is in.
+    /// Number of runs with one canary; half of these runs contain the canary.
     #[arg(long, default_value_t = 200)]
     pub runs: usize,
-    /// The level: the probability at most with which any bound of the audit, or of a table, exceeds the truth.
+    /// Level α: maximum probability that any bound of the audit (or of the table) exceeds the true ε.
     #[arg(long, default_value_t = 0.05)]
     pub alpha: f64,
 }
 
-/// The bounds of an audit, which share its level.
+/// Number of bounds that share the level of an audit.
 const BOUNDS: f64 = 3.0;
-/// By how much a canary may seem to move more than is accounted for: copies of parties compute in 32 bits.
+/// Relative tolerance for the movement of a canary, because copies of parties compute in 32 bits.
 const ROUNDING: f64 = 1e-3;
 
-/// What an audit found.
+/// Result of an audit.
 #[derive(Debug, Clone, Serialize)]
 pub struct Audit {
-    /// The mechanism.
+    /// Name of the mechanism.
     pub mechanism: String,
-    /// Which data sets the canaries make; nothing where the mechanism claims nothing.
+    /// Neighbouring relation of the data sets that the canaries form; `None` if the mechanism makes no claim.
     pub neighbouring: Option<Neighbouring>,
-    /// What the guarantee makes of models that learn.
+    /// Treatment of learning models in the guarantee.
     pub learning: Option<Learning>,
     /// δ.
     pub delta: f64,
-    /// The claimed ε; nothing where there is none.
+    /// Claimed ε; `None` without a claim.
     pub epsilon: Option<f64>,
-    /// The level of all bounds together.
+    /// Level of all bounds together.
     pub alpha: f64,
-    /// How many runs had one canary.
+    /// Number of runs with one canary.
     pub runs: usize,
-    /// How many canaries the one run had.
+    /// Number of canaries in the run with many canaries.
     pub canaries: usize,
-    /// The least ε by the exact bounds on the frequencies over many runs.
+    /// Lower bound on ε from the frequencies over many runs, by exact confidence bounds.
     pub many_runs: f64,
-    /// The least ε by the same frequencies, if the claim is one of Gaussian differential privacy, as it is without sampling.
+    /// Lower bound on ε from the same frequencies under Gaussian differential privacy; `None` unless the
+    /// mechanism claims that (as it does without sampling).
     pub many_runs_gaussian: Option<f64>,
-    /// The least ε by the guesses of one run.
+    /// Lower bound on ε from the guesses in one run.
     pub one_run: f64,
-    /// What was guessed in that run, and how much of it was right.
+    /// Number of guesses in that run.
     pub guesses: usize,
-    /// How many of the guesses were right.
+    /// Number of right guesses.
     pub right: usize,
-    /// How far the canary of the runs with one moves the releases at most, in deviations of their noise: the μ that the
-    /// attacker meets with.
+    /// Largest distance that the canary moves the releases over the runs with one canary, in standard
+    /// deviations of the noise: the μ that the attacker observes.
     pub moved: f64,
-    /// How far the account lets one record move them, in the same unit; nothing where there is no claim. Of a run whose
-    /// releases have different numbers of parties it is somewhat more than is accounted for.
+    /// Distance that the account lets one record move the releases, in the same unit; `None` without a
+    /// claim. If releases have different numbers of parties, this value is slightly above the accounted
+    /// distance.
     pub accounted: Option<f64>,
-    /// Whether a bound exceeds the claim, or the canary moves more than is accounted for.
+    /// True if a bound exceeds the claim, or the canary moves the releases more than accounted for.
     pub refuted: bool,
-    /// By what.
+    /// Reasons for the refutation.
     pub why: Vec<String>,
 }
 
-/// What is done to a party's table before the party has it: nothing, but for an audit of an owner that does something wrong.
+/// Change that an owner makes to its table before its party receives it; the identity, except in audits of a
+/// misbehaving owner.
 pub type Owner<'a> = &'a dyn Fn(PartyTable) -> PartyTable;
 
 /// Audits an experiment on its own data.
@@ -103,7 +110,7 @@ pub fn audit(experiment: &Experiment, settings: &Settings) -> anyhow::Result<Aud
     audit_on(experiment, &data, settings, &machine(&backend), &|table| table)
 }
 
-/// The same on tables that are already loaded, each of which its `owner` prepares.
+/// Audits an experiment on loaded tables, after `owner` has changed each of them.
 pub fn audit_on(
     experiment: &Experiment,
     data: &VerticalData,
@@ -127,7 +134,7 @@ pub fn audit_on(
     Ok(judge(experiment, settings, &found, one_run(&many, experiment.seed)?))
 }
 
-/// The statistics of runs with and without the canary, and what the last run spent.
+/// Statistics of the runs with and without the canary, and the privacy cost of the last run.
 struct Runs {
     with: Vec<f64>,
     without: Vec<f64>,
@@ -159,7 +166,7 @@ fn one_run(game: &Game<'_>, seed: u64) -> anyhow::Result<Guesses> {
     let inside: Vec<bool> = (0..game.canaries()).map(|_| coins.random()).collect();
     let played = game.play(&inside, u64::MAX >> 1)?;
     let scores: Vec<f64> = game.scores(&played)?.iter().map(|score| score.ratio).collect();
-    // Half of the canaries are guessed, a number that is fixed in advance.
+    // The attacker guesses about half of the canaries; this number is fixed in advance.
     Ok(Guesses::of_extremes(&scores, &inside, inside.len() / 4))
 }
 
@@ -168,11 +175,11 @@ fn judge(experiment: &Experiment, settings: &Settings, found: &Runs, guesses: Gu
     let Runs { with, without, moved, spent } = found;
     let each = alpha / BOUNDS;
     let (guarantee, delta) = (spent.guarantee.as_ref(), spent.delta);
-    // The first fourth of the runs chooses where the rest is cut.
+    // The first quarter of the runs chooses the threshold for the other runs.
     let (a, b) = (with.len() / 4, without.len() / 4);
     let threshold = chosen_threshold(&with[..a], &without[..b], delta, each);
     let many_runs = epsilon_lower_bound(&with[a..], &without[b..], threshold, delta, each);
-    // Likelihood ratios are cut in the middle, at 0, whatever they are.
+    // The threshold for likelihood ratios is always 0, the middle.
     let gaussian = guarantee
         .filter(|guarantee| !guarantee.amplification)
         .map(|_| gaussian::epsilon(mu_lower_bound(with, without, 0.0, each), delta));
@@ -185,13 +192,13 @@ fn judge(experiment: &Experiment, settings: &Settings, found: &Runs, guesses: Gu
         for (name, bound) in bounds {
             if let Some(bound) = bound.filter(|bound| !within(*bound, claimed)) {
                 why.push(format!(
-                    "{name}: ε is {bound:.4} at least, at level {alpha}; {claimed:.4} is claimed"
+                    "{name}: ε is at least {bound:.4} at level {alpha}; the claim is {claimed:.4}"
                 ));
             }
         }
     }
     if let Some(accounted) = accounted.filter(|accounted| !within(*moved, accounted * (1.0 + ROUNDING))) {
-        why.push(format!("a canary moves the releases by {moved:.4}; {accounted:.4} is accounted for"));
+        why.push(format!("a canary moves the releases by {moved:.4}; the account covers {accounted:.4}"));
     }
     Audit {
         mechanism: experiment.privacy.kind().to_string(),
@@ -214,7 +221,7 @@ fn judge(experiment: &Experiment, settings: &Settings, found: &Runs, guesses: Gu
     }
 }
 
-/// Whether a figure keeps to a limit; what is no number does not.
+/// Returns true if a figure is within a limit; NaN is not.
 fn within(found: f64, limit: f64) -> bool {
     found <= limit
 }

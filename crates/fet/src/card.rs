@@ -1,5 +1,7 @@
-//! The model card: what a finished model is, what it was made of, how good it is and what it revealed, for people
-//! (Mitchell et al. 2019, "Model Cards for Model Reporting"). It holds what the report holds, and nothing else.
+//! The model card of a finished run: its purpose, data, quality and disclosures, for people (Mitchell et al.
+//! 2019, "Model Cards for Model Reporting").
+//!
+//! The card contains only information from the report.
 
 use std::fmt::Write;
 
@@ -9,7 +11,7 @@ use fet_eval::records::{Guarantee, Report};
 use fet_eval::{Estimate, Metric, Value};
 use fet_federation::trainer::Trainer;
 
-/// The card of a run, as Markdown.
+/// Returns the card of a run as Markdown.
 pub(crate) fn card(
     experiment: &Experiment,
     trainer: &Trainer,
@@ -36,7 +38,8 @@ fn data(card: &mut String, report: &Report) {
     let _ = writeln!(card, "## Data\n");
     let _ = writeln!(
         card,
-        "| | |\n|---|---|\n| training rows | {} |\n| validation rows (they chose the epoch) | {} |\n| test rows | {} |",
+        "| | |\n|---|---|\n| training rows | {} |\n| validation rows (used to choose the epoch) | {} |\n| test rows | \
+         {} |",
         rows.train, rows.validation, rows.test
     );
     if !report.class_names.is_empty() {
@@ -48,10 +51,11 @@ fn data(card: &mut String, report: &Report) {
 
 fn scores(card: &mut String, report: &Report, conformal: Option<&Conformal>) {
     let Report { metric, best, evaluation, epochs, .. } = report;
-    let _ = writeln!(card, "## How good it is\n");
+    let _ = writeln!(card, "## Quality\n");
     let _ = writeln!(
         card,
-        "By {metric} on the validation rows, epoch {} of {} is the best. On the test rows:\n\n| metric | value |\n|---|---|",
+        "By {metric} on the validation rows, epoch {} of {} is the best. Scores on the test rows:\n\n| metric | value \
+         |\n|---|---|",
         best.epoch,
         epochs.len()
     );
@@ -66,7 +70,8 @@ fn scores(card: &mut String, report: &Report, conformal: Option<&Conformal>) {
     if let Some(conformal) = conformal {
         let _ = writeln!(
             card,
-            "A prediction comes with an interval, or a set of classes, that holds the truth with probability {} ({COVERAGE}).\n",
+            "Each prediction has an interval, or a set of classes, that contains the true value with probability {} \
+             ({COVERAGE}).\n",
             1.0 - conformal.alpha
         );
     }
@@ -91,10 +96,10 @@ fn parties(
     trainer: &Trainer,
     report: &Report,
 ) -> anyhow::Result<()> {
-    let _ = writeln!(card, "## Parties, and what was revealed\n");
+    let _ = writeln!(card, "## Parties and disclosures\n");
     let federation = trainer.federation();
     if federation.is_empty() {
-        let _ = writeln!(card, "The primary alone: nothing left it.\n");
+        let _ = writeln!(card, "The primary trained alone; no data left it.\n");
         return Ok(());
     }
     let names: Vec<&str> = (0..federation.len()).map(|party| federation.name(party)).collect();
@@ -111,7 +116,7 @@ fn parties(
         experiment.linker.kinds(),
         about.reveals.secondary,
         if experiment.train.refine_keys {
-            "; the keys are what the primary's columns say of them (`train.refine_keys`): as many linear functions of these columns"
+            "; the keys are linear functions of the primary's columns (`train.refine_keys`), one for each key column"
         } else {
             ""
         }
@@ -129,19 +134,19 @@ fn parties(
     if let Some(spent) = &report.privacy {
         let _ = writeln!(
             card,
-            "- Of the secondaries' records: {}, δ = {}. {}",
+            "- Privacy of the secondaries' records: {}, δ = {}. {}",
             epsilon(spent.epsilon),
             spent.delta,
             spent.statement
         );
         if let Some(collusion) = spent.guarantee.as_ref().and_then(Guarantee::collusion) {
-            let _ = writeln!(card, "- {collusion}. The noise provides for `privacy.colluding` of them.");
+            let _ = writeln!(card, "- {collusion}. The noise covers `privacy.colluding` colluding parties.");
         }
     }
     if let Some(labels) = &report.labels {
         let _ = writeln!(
             card,
-            "- Of the training labels: {}, δ = {}. {}",
+            "- Privacy of the training labels: {}, δ = {}. {}",
             epsilon(labels.epsilon),
             labels.delta,
             labels.statement
@@ -155,8 +160,9 @@ fn limits(card: &mut String, report: &Report) {
     let _ = writeln!(card, "## Limits\n");
     let _ = writeln!(
         card,
-        "- The figures are of rows from the same source as the training rows. Rows of another place or time may differ.\n\
-         - Nothing is said of groups of rows but for those under `evaluation.groups` in `report.json`."
+        "- The test rows have the same source as the training rows. The figures may not hold for rows from another \
+         place or time.\n- The figures describe no groups of rows, except for the groups in `evaluation.groups` of \
+         `report.json`."
     );
     for warning in &report.warnings {
         let _ = writeln!(card, "- {warning}");

@@ -1,7 +1,8 @@
 //! The `fet` command: arguments, output and exit code.
 //!
-//! 0: done. 1: a golden figure missed, or a run failed. 2: invalid input. 75: another process works on the run, a party cannot be
-//! reached, or a disk is full: try again. 130: interrupted.
+//! Exit codes: 0: success. 1: a run failed, a golden figure is missed, an audit refutes a claim, or `fet
+//! status --check` finds a problem. 2: invalid input. 75: another process works on the run, a party cannot be
+//! reached, or a disk is full; try again. 130: interrupted.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -33,126 +34,145 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Train an experiment; the same command resumes an interrupted run, and one with more `train.epochs` a finished run.
+    /// Train a model from an experiment file.
+    ///
+    /// The same command resumes an interrupted run. With a larger `train.epochs` it continues a finished run.
     Run {
         #[command(flatten)]
         experiment: ExperimentArguments,
-        /// The folder for the results [default: runs/NAME-sSEED].
+        /// Folder for the results [default: runs/NAME-sSEED].
         #[arg(long)]
         out: Option<PathBuf>,
-        /// Begin with the models of this finished run, and prepare records as it did.
+        /// Start from the models of this finished run, and prepare records in the same way.
         #[arg(long, value_name = "RUN")]
         from: Option<PathBuf>,
-        /// The other parties are elsewhere: their roster (TOML). Each of them runs `fet party`.
+        /// Roster (TOML) of parties on other machines. Each of these parties runs `fet party`.
         #[arg(long, value_name = "ROSTER", requires = "key")]
         parties: Option<PathBuf>,
-        /// The primary's key, as `fet keys new` makes it, to reach parties elsewhere.
+        /// The primary's key from `fet keys new`, to reach parties on other machines.
         #[arg(long, requires = "parties")]
         key: Option<PathBuf>,
-        /// Remove the state of the last epoch once the run is done: `train.epochs` can then not be raised.
+        /// Remove the state of the last epoch after the run; a later command cannot continue the run with
+        /// more epochs.
         #[arg(long)]
         forget: bool,
-        /// The form of progress messages.
+        /// Form of progress messages.
         #[arg(long, value_enum, default_value_t)]
         log: Log,
     },
-    /// Take part in runs as one of the other parties: wait for the primary, and answer it, until stopped.
+    /// Serve a party's data and model to the primary.
+    ///
+    /// The party waits for the primary and answers its requests, run after run, until it is stopped.
     Party(serve::Arguments),
-    /// Show how the links of a run under way stand: who is there, what they do, how long a packet takes.
+    /// Show the state of a run and its connections.
+    ///
+    /// The command lists the parties, their current work and the round-trip time of a packet.
     Status(status::Arguments),
-    /// Show what all runs of a party have cost together, or add releases to it.
+    /// Show or extend a party's lifetime privacy account.
     Ledger {
         #[command(subcommand)]
         command: ledger::Command,
     },
-    /// Make a party's key, or show what the others are told of it.
+    /// Create a party's key, or show its public part.
     Keys {
         #[command(subcommand)]
         command: keys::Command,
     },
-    /// Configure the server through which parties reach each other.
+    /// Configure the server that connects the parties.
     Hub {
         #[command(subcommand)]
         command: hub::Command,
     },
-    /// Show an experiment with every default filled in.
+    /// Print an experiment with all defaults filled in.
     Show {
         #[command(flatten)]
         experiment: ExperimentArguments,
         /// Print one JSON object instead of TOML.
         #[arg(long)]
         json: bool,
-        /// For programs: reads `{"set": ["path=value"], "seed": 0}` from each line of standard input, and answers each
-        /// with one line: the experiment, the checksum of its data and the version of the results.
+        /// For programs: read `{"set": ["path=value"], "seed": 0}` from each line of standard input, and
+        /// answer each line with one line: the experiment, the checksum of its data and the version of the
+        /// results.
         #[arg(long, conflicts_with = "json")]
         batch: bool,
     },
-    /// List every setting with its default, and the plug-ins of each slot; of one table or slot, or of all.
+    /// List settings, defaults and plug-ins.
     List {
-        /// experiment, train, split, scores, policy, method, linker, encoder, aggregator, privacy, labels, attack, data, data.source
-        /// or device.
+        /// Table or slot to list [default: all]: experiment, train, split, scores, policy, method, linker,
+        /// encoder, aggregator, privacy, labels, attack, data, data.source or device.
         slot: Option<String>,
     },
-    /// Explain a setting (`fet help train.decay`), a table of settings, a plug-in or a command.
+    /// Explain a setting, table, plug-in or command.
     Help {
-        /// train.decay, linker.clk.bits, train, clk, run, ...
+        /// For example train.decay, linker.clk.bits, train, clk or run.
         topic: Option<String>,
     },
-    /// Print the JSON schema of experiments, for editors.
+    /// Print the JSON schema of experiments for editors.
     Schema,
-    /// Print completions for a shell, as in `fet completions bash`.
+    /// Print shell completions.
     Completions {
-        /// The shell.
+        /// Shell to complete for, as in `fet completions bash`.
         shell: clap_complete::Shell,
     },
     /// Write the manual pages into a folder.
     Manual {
-        /// The folder.
+        /// Folder for the manual pages.
         folder: PathBuf,
     },
-    /// Write an experiment for tables of your own, with a comment on each choice.
+    /// Write an experiment for your own tables.
     Init(init::Arguments),
-    /// Look at tables before anything trains.
+    /// Inspect tables before training.
     Data {
         #[command(subcommand)]
         command: data::Command,
     },
-    /// Link two tables by names, addresses, coordinates or exact keys, and report the quality of the links.
+    /// Link two tables and report the quality of the links.
     Link(Box<link::Command>),
-    /// Find in two places which keys two tables have in common, by two files that show no key: how many, which rows, or with some columns.
+    /// Find the keys that two parties' tables share.
+    ///
+    /// The parties exchange two files that reveal no key. The result is the number of common keys, the rows
+    /// with common keys, or these rows with some columns.
     #[command(subcommand)]
     Psi(psi::Command),
-    /// Predict new records of the primary with the model of a finished run.
+    /// Predict new records with a finished run.
     Predict(predict::Arguments),
-    /// Explain a finished run: what its parties and columns add.
+    /// Explain the parties and columns of a finished run.
     Explain(explain::Arguments),
-    /// Plot finished runs: learning curves, positional encodings, the dynamic mask.
+    /// Plot finished runs as SVG charts.
+    ///
+    /// The charts are learning curves, positional encodings and the dynamic mask.
     Plot {
-        /// Folders of finished runs; each becomes a series.
+        /// Folders of finished runs; each run becomes a series.
         #[arg(required = true)]
         runs: Vec<PathBuf>,
-        /// The folder for the pictures.
+        /// Folder for the charts.
         #[arg(long, default_value = "plots")]
         out: PathBuf,
     },
-    /// Compute the privacy loss (ε, δ) of noisy releases, or the noise that they need.
+    /// Compute a privacy loss (ε, δ), or the noise for one.
     Account {
         #[command(flatten)]
         question: account::Question,
     },
-    /// Train an experiment and put it to an attack: what one party learns of what the others keep to themselves.
+    /// Attack an experiment and measure the leakage.
+    ///
+    /// The command trains the experiment. It then measures how much one party learns of another party's
+    /// private data.
     Attack {
         #[command(flatten)]
         experiment: ExperimentArguments,
-        /// The attack, by name; without it, that of the experiment, or every attack that fits it. `fet list attack`.
+        /// Name of the attack [default: the experiment's attack, or every attack that fits]. `fet list
+        /// attack` lists all attacks.
         #[arg(long)]
         attack: Option<String>,
-        /// Print a record in JSON for each attack, as in the report, in place of words.
+        /// Print one JSON record for each attack, as in the report, instead of text.
         #[arg(long)]
         json: bool,
     },
-    /// Train an experiment many times with canaries in a secondary's table, and hold the ε that its releases betray against the
-    /// ε that it claims. Exits with 1 if the claim is refuted.
+    /// Test an experiment's claimed ε with canaries.
+    ///
+    /// The command trains the experiment many times with canaries in a secondary's table. It compares lower
+    /// bounds on ε with the claimed ε, and exits with 1 if a bound refutes the claim.
     Audit {
         #[command(flatten)]
         experiment: ExperimentArguments,
@@ -162,19 +182,19 @@ enum Command {
         #[arg(long)]
         table: bool,
     },
-    /// Compare this program with the figures of another implementation.
+    /// Compare this program with another implementation's figures.
     Golden {
-        /// A golden file.
+        /// Golden file.
         file: PathBuf,
-        /// The tensor backend.
+        /// Tensor backend.
         #[arg(long, default_value = "flex")]
         device: String,
     },
 }
 
-/// The stack of the thread that does the work, in bytes, whatever the shell's limit (`ulimit -s`) is.
+/// Stack size of the working thread in bytes, independent of the shell's limit (`ulimit -s`).
 const STACK: usize = 16 << 20;
-/// More threads than any machine has processors.
+/// Maximum number of threads, above the number of processors of any machine.
 const MOST_THREADS: usize = 4096;
 
 /// Runs the command line of `fet` with every plug-in that the program names, and returns its exit code.
@@ -182,11 +202,11 @@ pub fn main() -> ExitCode {
     match std::thread::Builder::new().stack_size(STACK).spawn(work).map(std::thread::JoinHandle::join) {
         Ok(Ok(code)) => code,
         Ok(Err(panic)) => std::panic::resume_unwind(panic),
-        Err(error) => refused(&format!("cannot begin a thread ({error})")),
+        Err(error) => refused(&format!("cannot start a thread ({error})")),
     }
 }
 
-/// Prints why, and ends with the exit code of invalid input.
+/// Prints a message, and returns the exit code of invalid input.
 fn refused(why: &str) -> ExitCode {
     fet_io::note!("fet: {}", fet_io::shorten(why));
     ExitCode::from(2)
@@ -195,7 +215,7 @@ fn refused(why: &str) -> ExitCode {
 fn work() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        // Help and version are answers, and their exit code is 0.
+        // Help and version are successful answers with exit code 0.
         Err(told) if !told.use_stderr() => {
             return match answer(&told.render().to_string()) {
                 Ok(()) => ExitCode::SUCCESS,
@@ -206,7 +226,7 @@ fn work() -> ExitCode {
             };
         }
         Err(error) => {
-            // What could not be read may have asked for JSON.
+            // The unreadable arguments may have asked for JSON.
             if asks_for_json(std::env::args_os()) {
                 fet_io::choose_notes(Notes::Json);
             }
@@ -219,10 +239,12 @@ fn work() -> ExitCode {
     if threads.parse().is_ok_and(|threads: usize| threads > MOST_THREADS) {
         return refused(&format!("RAYON_NUM_THREADS must be at most {MOST_THREADS}; it is {threads}"));
     }
-    // A file that may grow no further (`ulimit -f`) is then an error of the write, and what was begun is tidied up.
+    // With this handler a file that may not grow further (`ulimit -f`) is a write error, and the command
+    // cleans up.
     #[cfg(unix)]
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
-    // A run ends after its step, a party after its answer; anything else at once, and leaves no part of a file.
+    // A run stops after its step and a party after its answer. Other commands stop at once and leave no
+    // partial file.
     if !matches!(arguments.command, Command::Run { .. } | Command::Party(_)) {
         let _ = ctrlc::set_handler(|| fet_io::leave(130));
     }
@@ -238,7 +260,7 @@ fn work() -> ExitCode {
     }
 }
 
-/// The form of what the command says on standard error: JSON where it is asked for, with the time where it is a log.
+/// Chooses the form of messages on standard error: JSON on request, with the time in logs.
 fn choose_notes(command: &Command) {
     let log = match command {
         Command::Run { log, .. } => *log,
@@ -397,7 +419,7 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Version, commit and features: what a report of a fault needs.
+/// Version, commit and features, for bug reports.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let features = [("columnar", cfg!(feature = "columnar")), ("libtorch", cfg!(feature = "libtorch"))];
     let built: Vec<&str> = features.into_iter().filter(|(_, built)| *built).map(|(name, _)| name).collect();
@@ -405,7 +427,7 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     format!("{} (commit {}, features: {built})", env!("CARGO_PKG_VERSION"), env!("FET_COMMIT"))
 });
 
-/// The help of a command, or of what an experiment may say.
+/// Returns the help of a command, or of a topic of experiments.
 fn help(topic: Option<&str>) -> Result<String, String> {
     let mut command = Arguments::command();
     command.build();

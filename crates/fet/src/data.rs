@@ -1,5 +1,7 @@
-//! `fet data`: looks at tables before anything trains: what one holds (`show`), and whether an experiment finds all it needs
-//! (`check`). What it prints shows cells: it is for the holder of the tables.
+//! `fet data`: inspects tables before anything trains.
+//!
+//! `show` describes the content of one table. `check` verifies that an experiment finds all its files. The
+//! output contains cells, so only the owner of the tables should see it.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -18,36 +20,39 @@ use crate::provenance::check_files;
 use crate::run;
 use fet_io::input::input;
 
-/// The commands.
+/// Commands of `fet data`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
-    /// Show what a table holds: kinds of columns, missing cells, ranges, and what a model would see.
+    /// Describe a table: kinds of columns, missing cells, ranges, and the numbers that a model would see.
     Show(Arguments),
-    /// Check that an experiment's files are there and can be used; says where missing ones come from.
+    /// Check that an experiment's files exist and are usable; name the source of missing files.
     Check {
-        /// The experiment.
+        /// Experiment to check.
         #[command(flatten)]
         experiment: crate::experiment_file::ExperimentArguments,
     },
 }
 
-/// The arguments of `fet data show`.
+/// Arguments of `fet data show`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// CSV with any delimiter, Parquet or Arrow; may end in .gz or .zst. `-` is standard input.
+    /// The table: CSV with any delimiter, Parquet or Arrow; the name may end in .gz or .zst. `-` reads
+    /// standard input.
     pub file: PathBuf,
-    /// The kind of a column, as in `--column built=date:%d/%m/%Y` (number, number:1,234.5, time, category, date or text); can be given many times.
+    /// Kind of a column, as in `--column built=date:%d/%m/%Y` (number, number:1,234.5, time, category, date
+    /// or text). Can be repeated.
     #[arg(long = "column", value_name = "NAME=KIND")]
     pub columns: Vec<String>,
-    /// What stands for a missing cell beside an empty one, in place of the usual marks; can be given many times.
+    /// Text that marks a missing cell, in place of the usual marks; an empty cell is always missing. Can be
+    /// repeated.
     #[arg(long, value_name = "MARK")]
     pub missing: Vec<String>,
-    /// What stands between the cells of a line: one character, or "tab" [default: detected].
+    /// Delimiter between the cells of a line: one character, or "tab" [default: detected].
     #[arg(long)]
     pub delimiter: Option<String>,
 }
 
-/// What a table holds, as text.
+/// Returns a description of a table as text.
 pub fn show(arguments: &Arguments) -> anyhow::Result<String> {
     let mut options = Options { keep_empty: true, ..Options::default() };
     if let Some(name) = &arguments.delimiter {
@@ -74,7 +79,7 @@ pub fn show(arguments: &Arguments) -> anyhow::Result<String> {
         table.columns.into_iter().partition(|column| column.values.missing() < table.rows);
     table.columns = columns;
     for column in empty {
-        let _ = writeln!(text, "note: `{}` has no value: an experiment names it in `drop`", column.name);
+        let _ = writeln!(text, "note: `{}` has no values; name it in `drop` of the experiment", column.name);
     }
     let rows: Vec<usize> = (0..table.rows).collect();
     let prepared = Preparation::fit(&table, &rows, &Rules::default()).map_err(input)?;
@@ -86,7 +91,7 @@ pub fn show(arguments: &Arguments) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// What becomes of each column.
+/// Lists the model inputs that each column becomes.
 fn seen(table: &Table, prepared: &Preparation) -> String {
     let width = table.columns.iter().map(|column| column.name.chars().count()).max().unwrap_or(0).min(40);
     let mut text = String::new();
@@ -98,7 +103,7 @@ fn seen(table: &Table, prepared: &Preparation) -> String {
     text
 }
 
-/// What number keys reach over: records are linked by distance in these units.
+/// Returns the ranges of number keys; the linker computes distances in these units.
 fn key_ranges(keys: &Keys) -> String {
     let Keys::Numbers(keys) = keys else { return String::new() };
     let range = |column: usize| {
@@ -108,13 +113,10 @@ fn key_ranges(keys: &Keys) -> String {
         format!("{low} to {high}")
     };
     let ranges: Vec<String> = (0..keys.columns()).map(range).collect();
-    format!(
-        "  keys as they are: {} (a unit counts the same in each where they are linked by distance)\n",
-        ranges.join(", ")
-    )
+    format!("  raw keys: {} (a linker by distance weighs one unit of each key equally)\n", ranges.join(", "))
 }
 
-/// A note on the columns that have one value in every record.
+/// Returns a note on the columns that have one value in every record.
 fn constants(columns: &[(String, Option<String>)], record: &str) -> String {
     const MOST: usize = 10;
     if columns.is_empty() {
@@ -131,7 +133,7 @@ fn constants(columns: &[(String, Option<String>)], record: &str) -> String {
     };
     let (are, them) = if columns.len() == 1 { ("column is", "it") } else { ("columns are", "them") };
     format!(
-        "  note: constant {are} ignored, since every {record} has the same value in {them}: {}{more}\n",
+        "  note: constant {are} ignored, because every {record} has the same value in {them}: {}{more}\n",
         named.join(", ")
     )
 }
@@ -141,10 +143,13 @@ fn counted(count: usize, one: &str, more: &str) -> String {
 }
 
 fn numbers(count: usize) -> String {
-    if count == 1 { "1 number of each record".into() } else { format!("{count} numbers of each record") }
+    if count == 1 { "1 number per record".into() } else { format!("{count} numbers per record") }
 }
 
-/// What an experiment would read, as text; an error if it cannot be read.
+/// Returns a description of the data that an experiment would read.
+///
+/// # Errors
+/// Returns an error if the experiment cannot read its data.
 pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
     let folders = data_folders(experiment);
     let mut text = String::new();
@@ -167,7 +172,7 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
     let _ = writeln!(text, "predicts {task}");
     let told = match primary.parts {
         Parts::Random { .. } => "",
-        Parts::Given(_) => "; the secondaries are told which record is in which part",
+        Parts::Given(_) => "; the secondaries learn the split of each record",
     };
     let aside = match split.aside.len() {
         0 => String::new(),
@@ -186,13 +191,13 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
         text += &party("secondary", table, &rows)?;
         if let Some(part) = by_statistics(table, standardise).filter(|_| private) {
             return Err(input(format!(
-                "the {part} of {} must be declared beside a privacy mechanism (`bounds`, `dates`, `categories`): otherwise every \
-                 record has a say in how the others are scaled",
+                "the {part} of {} must be declared with a privacy mechanism (`bounds`, `dates`, `categories`): \
+                 otherwise every record affects the scaling of the others",
                 table.name
             )));
         }
     }
-    // What a run would refuse beyond its tables; the parties tell how many records have no link.
+    // Building the trainer finds problems beyond the tables; the parties also report records without links.
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
     let trainer = run::trainer(experiment, &backend, None)?;
     trainer.warnings().iter().for_each(|warning| fet_io::note!("warning: {warning}"));
@@ -216,7 +221,7 @@ fn party(role: &str, table: &PartyTable, rows: &[usize]) -> anyhow::Result<Strin
             })?;
             let _ = writeln!(
                 text,
-                "{}, of which the model sees {}",
+                "{}; the model sees {}",
                 counted(columns.table.columns.len(), "column", "columns"),
                 numbers(prepared.width())
             );

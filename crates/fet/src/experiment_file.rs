@@ -1,7 +1,8 @@
-//! Reading an experiment: the file, the command line's changes, the device.
+//! Reads an experiment: the file, the changes on the command line, and the device.
 //!
-//! A file may begin with `extends = "other.toml"`: it then lists only the differences from that file. It may also hold
-//! the tables `ablation` and `profile`, which are for `cargo xtask ablate` and are ignored here.
+//! A file may begin with `extends = "other.toml"`; it then lists only its differences from that file. It may
+//! also contain the tables `ablation` and `profile`, which `cargo xtask ablate` reads and this module
+//! ignores.
 
 use std::path::{Path, PathBuf};
 
@@ -10,23 +11,23 @@ use fet_core::data::Folders;
 use fet_core::experiment::{Experiment, overlay, set, syntax};
 use fet_core::registry::SettingsError;
 
-/// The command-line arguments of an experiment.
+/// Command-line arguments of an experiment.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ExperimentArguments {
-    /// The experiment: a TOML file, or the name of one here or in the folder `experiments`, as `hdb`.
+    /// The experiment: a TOML file, or the name of a file here or in the folder `experiments`, such as `hdb`.
     pub file: PathBuf,
-    /// Changes a setting, as in `--set train.epochs=5`; can be given many times.
+    /// Change a setting, as in `--set train.epochs=5`. Can be repeated.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub sets: Vec<String>,
-    /// The tensor backend: flex, ndarray, libtorch, libtorch-cuda.
+    /// Tensor backend: flex, ndarray, libtorch, libtorch-cuda.
     #[arg(long)]
     pub device: Option<String>,
-    /// The seed of every random stream.
+    /// Seed of all random streams.
     #[arg(long)]
     pub seed: Option<u64>,
 }
 
-/// An experiment that cannot be read.
+/// Error of an experiment file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -35,7 +36,7 @@ pub enum FileError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause of the error.
         source: std::io::Error,
     },
     /// The file is not valid TOML.
@@ -43,25 +44,25 @@ pub enum FileError {
     Syntax {
         /// The file.
         path: PathBuf,
-        /// Where and why.
+        /// Position and cause of the error.
         source: Box<toml::de::Error>,
     },
-    /// A setting is unknown or impossible.
+    /// A setting is unknown or has an impossible value.
     #[error("{}: {source}{excerpt}", path.display())]
     Settings {
         /// The file.
         path: PathBuf,
-        /// Which and why.
+        /// Name of the setting, and cause of the error.
         source: SettingsError,
         /// The line of the setting on lines of its own, or nothing if no file has the setting.
         excerpt: String,
     },
-    /// No device has the name that it gives.
+    /// The experiment names an unknown device.
     #[error("{}: {source}", path.display())]
     Device {
         /// The file.
         path: PathBuf,
-        /// Which there are.
+        /// Error that lists the known devices.
         source: BackendError,
     },
 }
@@ -71,7 +72,7 @@ pub fn load(arguments: &ExperimentArguments) -> Result<Experiment, FileError> {
     load_changed(arguments, |_| Ok(()))
 }
 
-/// The same with a last change of its settings.
+/// Reads and checks an experiment, after `change` has changed its settings.
 pub(crate) fn load_changed(
     arguments: &ExperimentArguments,
     change: impl FnOnce(&mut toml::Table) -> Result<(), String>,
@@ -97,7 +98,7 @@ pub(crate) fn load_changed(
     }
     change(&mut table).map_err(|message| refused(SettingsError::Field { field: "data".into(), message }))?;
     let mut experiment = Experiment::from_table(table).map_err(refused)?;
-    // One that is known and not here is refused where it is opened.
+    // A known device that this build or machine lacks is refused later, when the command opens it.
     let is_known = |name: &str| NAMES.contains(&name) || name.starts_with("libtorch-cuda:");
     if !is_known(&experiment.device)
         && let Err(source) = fet_backends::open(&experiment.device)
@@ -164,12 +165,13 @@ fn parse(path: &Path) -> Result<(toml::Table, String), FileError> {
     Ok((table, text))
 }
 
-/// The experiment as JSON, with every default filled in.
+/// Returns the experiment as JSON, with every default filled in.
 pub fn resolved(experiment: &Experiment) -> serde_json::Value {
     serde_json::to_value(experiment).expect("settings are plain data")
 }
 
-/// Where the data files of an experiment are looked for: in the folder of its own file, then in that of `FET_DATA`, or `data`.
+/// Returns the folders to search for an experiment's data files: the folder of its own file, then the folder of
+/// `FET_DATA`, or `data`.
 pub fn data_folders(experiment: &Experiment) -> Folders {
     let common = std::env::var_os("FET_DATA")
         .filter(|place| !place.is_empty())

@@ -1,11 +1,15 @@
-//! `fet explain`: how much a finished run's model relies on each party, column and key, on its test rows.
+//! `fet explain`: measures how much a finished run's model relies on each party, column and key, on its test
+//! rows.
 //!
-//! The reliance on a column is the permutation loss: how much worse the main metric gets when the column is shuffled (Breiman
-//! 2001). The reliance on a party is how much worse the metric gets when its part is left out of the sum; its Shapley value is
-//! the mean of that loss over all orders in which parties leave. Both describe this model: columns with the same content hide
-//! each other, and a model that was trained without a party would use other columns instead. So the explanation shows anchors:
-//! the scores of the model with and without parties, of the mean of the training labels and of a control variant. The command
-//! reads all parties' tables, as only a simulation can.
+//! The reliance on a column is the permutation loss: the loss of the main metric when the column is shuffled
+//! (Breiman 2001). The reliance on a party is the loss of the metric when its part is left out of the sum.
+//! The Shapley value of a party is the mean of that loss over all orders in which parties leave.
+//!
+//! These figures describe this model. Columns with the same content hide each other, and a model trained
+//! without a party would use other columns instead. The explanation therefore shows anchors: the scores of
+//! the model with and without parties, of the mean of the training labels, and of a control variant.
+//!
+//! The command reads all parties' tables, which only a simulation can do.
 
 mod show;
 
@@ -27,34 +31,34 @@ use crate::predict::Served;
 use crate::provenance::Provenance;
 use fet_io::input::{InputError, input};
 
-/// The file of an explanation, in the folder of its run.
+/// File of an explanation in the folder of its run.
 const FILE: &str = "explanation.json";
-/// Its picture.
+/// Picture of an explanation.
 const PICTURE: &str = "explanation.svg";
-/// Number of orders that are drawn for more than eight parties, each with its reverse.
+/// Number of orders drawn for more than eight parties; each order is also used in reverse.
 const PAIRS: usize = 32;
 /// Number of the random stream that shuffles keys; the streams of columns count from 1.
 const KEYS: u64 = u64::MAX;
 
-/// The greatest number of shuffles of a column.
+/// Maximum number of shuffles of a column.
 const MOST_REPEATS: usize = 10_000;
 
-/// The arguments of `fet explain`.
+/// Arguments of `fet explain`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
     /// The folder of a finished run.
     pub run: PathBuf,
-    /// Number of test rows, from the first; 0 for all.
+    /// Number of test rows, counted from the first; 0 for all.
     #[arg(long, default_value_t = 1000)]
     pub rows: usize,
     /// Number of shuffles of each column.
     #[arg(long, default_value_t = 5)]
     pub repeats: usize,
-    /// The folder of a finished run of the primary alone on the same rows, for example with `method.kind=solo` or `fet-alone`.
-    /// Federating adds the difference between both runs.
+    /// Folder of a finished run of the primary alone on the same rows, for example with `method.kind=solo` or
+    /// `fet-alone`. The difference between both runs is the gain of federating.
     #[arg(long, value_name = "RUN")]
     pub control: Option<PathBuf>,
-    /// The folder for the explanation [default: that of the run].
+    /// Folder for the explanation [default: the folder of the run].
     #[arg(long)]
     pub out: Option<PathBuf>,
 }
@@ -62,61 +66,62 @@ pub struct Arguments {
 /// Reliance of a model on its columns, keys and parties.
 #[derive(Debug, Clone, Serialize)]
 pub struct Explanation {
-    /// The metric.
+    /// Metric of all scores.
     pub metric: Metric,
-    /// The number of test rows.
+    /// Number of test rows.
     pub rows: usize,
     /// Number of shuffles of each column.
     pub repeats: usize,
-    /// Scores to compare losses with.
+    /// Scores to compare the losses with.
     pub anchors: Anchors,
-    /// Permutation losses of columns, the largest first.
+    /// Permutation losses of columns, in descending order.
     pub columns: Vec<ColumnImportance>,
-    /// Permutation losses of keys as models see them, the primary's first. The links do not change.
+    /// Permutation losses of keys as model inputs, the primary's first. The links do not change.
     pub keys: Vec<KeysImportance>,
-    /// The secondaries; nothing where the method has none.
+    /// Reliance on the secondaries; `None` without secondaries.
     pub parties: Option<Parties>,
 }
 
 /// Scores of the same metric on the same rows.
 #[derive(Debug, Clone, Serialize)]
 pub struct Anchors {
-    /// The model with everything.
+    /// Score of the model with all inputs.
     pub with_all: f64,
-    /// The model without any secondary; nothing where the method has none.
+    /// Score of the model without any secondary; `None` without secondaries.
     pub without_parties: Option<f64>,
-    /// The mean of the training labels, or the frequencies of classes in them; nothing where the metric is undefined for it.
+    /// Score of the mean of the training labels, or of their class frequencies; `None` if the metric is
+    /// undefined for it.
     pub training_mean: Option<f64>,
-    /// A model that was trained without other parties, if one was given.
+    /// Score of a model trained without other parties, if the user gave one.
     pub control: Option<Control>,
 }
 
-/// A finished run of the primary alone.
+/// Finished run of the primary alone.
 #[derive(Debug, Clone, Serialize)]
 pub struct Control {
-    /// Its folder, as it was named.
+    /// Folder of the run, as the user wrote it.
     pub run: String,
-    /// Its method.
+    /// Method of the run.
     pub method: String,
-    /// Its score.
+    /// Score of the run.
     pub score: f64,
 }
 
-/// The permutation loss of a column.
+/// Permutation loss of a column.
 #[derive(Debug, Clone, Serialize)]
 pub struct ColumnImportance {
-    /// The party that has it.
+    /// Party that holds the column.
     pub party: String,
-    /// Its name; its number where it has none.
+    /// Name of the column, or its number if it is unnamed.
     pub column: String,
-    /// Loss of the metric when it is shuffled.
+    /// Loss of the metric when the column is shuffled.
     pub importance: Importance,
 }
 
-/// The permutation loss of all keys of a party together.
+/// Permutation loss of all keys of a party together.
 #[derive(Debug, Clone, Serialize)]
 pub struct KeysImportance {
-    /// The party.
+    /// Party that holds the keys.
     pub party: String,
     /// Loss of the metric when the party's model sees the keys of other records.
     pub importance: Importance,
@@ -125,17 +130,17 @@ pub struct KeysImportance {
 /// Reliance on the secondaries.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parties {
-    /// Their names.
+    /// Names of the secondaries.
     pub names: Vec<String>,
-    /// The metric when one is left out of the sum.
+    /// Score of the metric without each secondary.
     pub without: Vec<f64>,
-    /// The loss of that score against the score with all.
+    /// Loss of that score compared with the score of all parties.
     pub reliance: Vec<f64>,
-    /// Shapley values: the mean gain with each party over all orders in which they join.
+    /// Shapley values: the mean gain from each party over all orders in which parties join.
     pub shapley: Shapley,
 }
 
-/// Explains a run, writes the explanation, and returns it as text.
+/// Explains a run, writes the explanation, and returns the explanation as text.
 pub fn explain(arguments: &Arguments) -> anyhow::Result<String> {
     if !(1..=MOST_REPEATS).contains(&arguments.repeats) {
         return Err(input(format!(
@@ -160,11 +165,11 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     fet_io::write(path, bytes).map_err(|error| anyhow::anyhow!("cannot write {}: {error}", path.display()))
 }
 
-/// The test rows of a run, their labels, and a constant prediction for them.
+/// Test rows of a run, their labels, and a constant prediction for each row.
 struct Tested {
     table: PartyTable,
     truth: Vec<f64>,
-    /// The mean of the training labels, or the frequency of each class, for every row.
+    /// Mean of the training labels, or the frequency of each class, for every row.
     training_mean: Vec<f64>,
 }
 
@@ -178,8 +183,8 @@ fn tested(run: &FinishedRun, rows: usize) -> anyhow::Result<Tested> {
         test.truncate(rows);
     }
     if test.len() < 2 {
-        let problem = format!("at least 2 test rows are shuffled; there are {}", test.len());
-        return Err(input(format!("--rows {rows}: {problem} (0 takes all)")));
+        let problem = format!("must give at least 2 test rows; there are {}", test.len());
+        return Err(input(format!("--rows {rows}: {problem} (0 for all)")));
     }
     let table = PartyTable {
         keys: primary.table.keys.select_rows(&test),
@@ -201,7 +206,7 @@ fn tested(run: &FinishedRun, rows: usize) -> anyhow::Result<Tested> {
     Ok(Tested { truth: labels(&test), training_mean: constant.repeat(test.len()), table })
 }
 
-/// The scores of outputs for test rows.
+/// Computes scores of outputs for test rows.
 struct Scorer<'a> {
     metric: Metric,
     model: &'a SavedModel,
@@ -209,20 +214,20 @@ struct Scorer<'a> {
 }
 
 impl Scorer<'_> {
-    /// The score of predictions, or why there is none.
+    /// Returns the score of predictions, or the reason why the metric is undefined.
     fn of(&self, values: &[f64]) -> Result<f64, String> {
         Predictions::new(self.model.objective().scored(), self.truth, values)
             .map_err(|error| error.to_string())
             .and_then(|rows| rows.score(self.metric).map_err(|error| error.to_string()))
     }
 
-    /// The score of a model with these parties.
+    /// Returns the score of a model with these parties.
     fn with(&self, served: &mut Served, new: &NewRecords, parties: &[usize]) -> anyhow::Result<f64> {
         let outputs = served.trainer.outputs(new, parties)?;
         self.of(&self.model.objective().predictions(outputs.values())).map_err(|error| {
             input(format!(
-                "{} is not defined on these {} test rows ({error}): take more of them (--rows 0 takes all), or run with another \
-                 `scores.metric`",
+                "{} is undefined on these {} test rows ({error}). Use more rows (--rows 0 for all), or run with \
+                 another `scores.metric`.",
                 self.metric.title(),
                 self.truth.len()
             ))
@@ -230,7 +235,7 @@ impl Scorer<'_> {
     }
 }
 
-/// The score of a run of the primary alone on the same rows.
+/// Returns the score of a run of the primary alone on the same rows.
 fn control(path: &Path, run: &FinishedRun, tested_here: &Tested, rows: usize) -> anyhow::Result<Control> {
     let control = FinishedRun::read(path)?;
     let refuse = |problem: &str| Err(input(format!("--control {}: {problem}", path.display())));
@@ -243,12 +248,12 @@ fn control(path: &Path, run: &FinishedRun, tested_here: &Tested, rows: usize) ->
     if control.report.data.split != run.report.data.split
         || control.report.data.files != run.report.data.files
     {
-        return refuse("must be a run on the same data files with the same split and seed; it has others");
+        return refuse("must be a run on the same data files with the same split and seed; they differ");
     }
     let model = control.model()?;
     let Tested { table, truth, .. } = tested(&control, rows)?;
     if truth != tested_here.truth {
-        return refuse("must predict the same label; its test rows have others");
+        return refuse("must predict the same label; the labels of its test rows differ");
     }
     let mut served = Served::new(&control, &model, &data_folders(&control.experiment))?;
     let new = served.trainer.link_new(table).map_err(input)?;
@@ -261,9 +266,9 @@ fn control(path: &Path, run: &FinishedRun, tested_here: &Tested, rows: usize) ->
 struct Shuffler<'a> {
     scorer: Scorer<'a>,
     served: Served,
-    /// The links of the test rows.
+    /// Test rows with their links.
     new: NewRecords,
-    /// The secondaries that the model has, from 0.
+    /// Numbers of the secondaries that the model has, from 0.
     here: Vec<usize>,
     seed: u64,
     repeats: usize,
@@ -274,7 +279,8 @@ impl Shuffler<'_> {
         self.scorer.with(&mut self.served, new, &self.here).map_err(said)
     }
 
-    /// The permutation loss of `rows` records; `purpose` names the stream of a party's shuffles.
+    /// Returns the permutation loss of `rows` records; `purpose` selects the random stream of a party's
+    /// shuffles.
     fn loss(
         &mut self,
         rows: usize,
@@ -287,8 +293,8 @@ impl Shuffler<'_> {
         Ok(permutation_importance(rows, repeats, direction, score, &mut rng)?)
     }
 
-    /// Losses of the primary's columns and keys. Where `refines`, links follow from its columns: a shuffled column changes
-    /// the links.
+    /// Computes the losses of the primary's columns and keys. If `refines` is true, links depend on the
+    /// columns, so that a shuffled column changes the links.
     fn primary(
         &mut self,
         table: &PartyTable,
@@ -319,7 +325,7 @@ impl Shuffler<'_> {
         Ok((columns, KeysImportance { party: table.name.clone(), importance }))
     }
 
-    /// The columns and the keys of a secondary; one record cannot be shuffled.
+    /// Computes the losses of a secondary's columns and keys; a single record cannot be shuffled.
     fn secondary(
         &mut self,
         party: usize,
@@ -353,7 +359,7 @@ impl Shuffler<'_> {
         Ok((columns, Some(KeysImportance { party: name.clone(), importance })))
     }
 
-    /// The model without some of the parties.
+    /// Measures the reliance on each secondary, from scores of the model without some secondaries.
     fn parties(&mut self, names: Vec<String>) -> anyhow::Result<Parties> {
         let (metric, here, new) = (self.scorer.metric, self.here.clone(), self.new.clone());
         let mut score = |coalition: &[bool]| -> Result<f64, InputError> {
@@ -361,7 +367,7 @@ impl Shuffler<'_> {
                 here.iter().zip(coalition).filter(|(_, is_in)| **is_in).map(|(party, _)| *party).collect();
             self.scorer.with(&mut self.served, &new, &parties).map_err(said)
         };
-        // Worse is less, whatever the metric.
+        // A gain is positive if the metric improves, for metrics of either direction.
         let mut gain =
             |coalition: &[bool]| Ok::<_, InputError>(metric.direction().gain(score(coalition)?, 0.0));
         let mut rng = stream(self.seed, 0, Purpose::Bootstrap, 0);
@@ -383,8 +389,8 @@ fn of(run: &FinishedRun, model: &SavedModel, arguments: &Arguments) -> anyhow::R
     let uses_parties = run.experiment.method.build(&()).map_err(input)?.plan().secondaries;
     if uses_parties && linker.build(&()).map_err(input)?.about().by_position {
         return Err(input(format!(
-            "{}: the linker \"{}\" goes by the order of rows, and cannot link test rows apart from the others; explain a run with a \
-             linker that compares keys",
+            "{}: the linker \"{}\" links by the order of rows, so it cannot link test rows alone. Explain a run with a \
+             linker that compares keys.",
             run.folder.display(),
             linker.kind()
         )));
@@ -393,8 +399,8 @@ fn of(run: &FinishedRun, model: &SavedModel, arguments: &Arguments) -> anyhow::R
     let files = Provenance::of(&run.experiment, &data_folders(&run.experiment)).map_err(input)?.files;
     if files != run.report.data.files {
         return Err(input(format!(
-            "{}: the data files are not as they were when the run read them, so that its test rows cannot be told from those it \
-             was trained on; put them back, or run anew",
+            "{}: the data files have changed since the run, so its test rows are unknown. Restore the files, or run \
+             again.",
             run.folder.display()
         )));
     }
@@ -428,7 +434,7 @@ fn of(run: &FinishedRun, model: &SavedModel, arguments: &Arguments) -> anyhow::R
     Ok(Explanation { metric, rows: tested.truth.len(), repeats, anchors, columns, keys, parties })
 }
 
-/// An error as the functions of scores take it.
+/// Converts an error to the type that scoring functions return.
 fn said(error: impl Into<anyhow::Error>) -> InputError {
     InputError(format!("{:#}", error.into()))
 }

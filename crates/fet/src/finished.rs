@@ -1,4 +1,4 @@
-//! A finished run, read back from its folder: its report, its experiment and the models of its parties.
+//! Reads a finished run back from its folder: the report, the experiment and the parties' models.
 
 use std::path::{Path, PathBuf};
 
@@ -13,18 +13,18 @@ use crate::folder::{CARD, CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, PREDICTIONS, 
 use crate::provenance::files;
 use fet_io::input::{InputError, of_json};
 
-/// A finished run.
+/// Finished run.
 #[derive(Debug)]
 pub struct FinishedRun {
-    /// Where it is.
+    /// Folder of the run.
     pub folder: PathBuf,
     /// `report.json`.
     pub report: Report,
-    /// Its settings.
+    /// Settings of the run.
     pub experiment: Experiment,
 }
 
-/// More parties than this are a damaged report.
+/// Maximum number of parties; a larger number means that the report is damaged.
 const MOST_PARTIES: usize = 1 << 16;
 
 impl FinishedRun {
@@ -44,40 +44,41 @@ impl FinishedRun {
         let report: Report = serde_json::from_slice(&bytes)
             .map_err(|error| bad(format!("is not a report: {}", of_json(&error))))?;
         if report.secondaries > MOST_PARTIES {
-            return Err(bad(format!("names {} secondaries, which no run has", report.secondaries)));
+            return Err(bad(format!("names {} secondaries, more than any run can have", report.secondaries)));
         }
         let settings = toml::Table::try_from(&report.experiment)
-            .map_err(|error| bad(format!("holds no experiment: {error}")))?;
-        let mut experiment = Experiment::from_table(settings)
-            .map_err(|error| bad(format!("holds an experiment that this program does not know: {error}")))?;
+            .map_err(|error| bad(format!("contains no experiment: {error}")))?;
+        let mut experiment = Experiment::from_table(settings).map_err(|error| {
+            bad(format!("contains an experiment that this program does not know: {error}"))
+        })?;
         experiment.folder = data_folder(folder);
         Ok(Self { folder: folder.to_path_buf(), report, experiment })
     }
 
-    /// The primary's model.
+    /// Returns the primary's model.
     pub fn model(&self) -> Result<SavedModel, InputError> {
         let model = SavedModel::read(&file(&self.folder, MODEL)?).map_err(|error| self.bad(MODEL, &error))?;
         let report = &self.report;
         let Ok(identity) = serde_json::from_value::<Identity>(model.identity().clone()) else {
-            return Err(self.bad(MODEL, &"does not say which run it is of"));
+            return Err(self.bad(MODEL, &"does not name its run"));
         };
         if identity.experiment != report.experiment || identity.data != report.data.files {
-            return Err(self.bad(MODEL, &"is the model of another run than report.json tells of"));
+            return Err(self.bad(MODEL, &"belongs to another run than report.json"));
         }
         Ok(model)
     }
 
-    /// The model of a secondary, from 1.
+    /// Returns the model of secondary `number`, from 1.
     pub fn party(&self, number: usize) -> Result<Finished, InputError> {
         let name = format!("{PARTIES}/party{number}/{MODEL}");
         let model = Finished::read(&file(&self.folder, &name)?).map_err(|error| self.bad(&name, &error))?;
         if !model.is_of(number, &self.experiment.common()) {
-            return Err(self.bad(&name, &"is the model of another run or party than report.json tells of"));
+            return Err(self.bad(&name, &"belongs to another run or party than report.json"));
         }
         Ok(model)
     }
 
-    /// The models of its parties, for a run that goes on from them.
+    /// Returns the parties' models as the start of a further run.
     pub(crate) fn start(&self) -> Result<Start, InputError> {
         let primary = self.model()?;
         let of = |party: usize| {
@@ -87,15 +88,15 @@ impl FinishedRun {
         Ok(Start { primary, parties })
     }
 
-    /// Refuses a folder in which some of what the run wrote is missing or damaged.
+    /// Refuses a folder with missing or damaged results.
     pub(crate) fn check(&self) -> Result<(), InputError> {
         let again = |error: InputError| {
             InputError(format!(
-                "{error}; the run is done, but not whole: remove its report.json to train again"
+                "{error}. The run is finished but incomplete: remove its report.json to train again."
             ))
         };
         let primary = file(&self.folder, PREDICTIONS).and_then(|_| self.model()).map_err(again)?;
-        // Parties elsewhere keep their models.
+        // Parties on other machines keep their own models.
         let here = |party: &usize| self.folder.join(PARTIES).join(format!("party{}", party + 1)).exists();
         let parties =
             (0..self.report.secondaries).filter(|party| !primary.gone().contains(party) && here(party));
@@ -107,7 +108,8 @@ impl FinishedRun {
     }
 }
 
-/// Where the run in `folder` found its data files, beside those of `FET_DATA`.
+/// Returns the folder with the data files of the run in `folder`, in addition to the folders of
+/// `FET_DATA`.
 fn data_folder(folder: &Path) -> Option<PathBuf> {
     fet_io::read_to_string(&folder.join(DATA_FOLDER)).ok().map(PathBuf::from)
 }
@@ -117,11 +119,12 @@ fn file(folder: &Path, name: &str) -> Result<Vec<u8>, InputError> {
     fet_io::read(&path).map_err(|error| {
         if !folder.join(REPORT).exists() && folder.join(CHECKPOINT).exists() {
             return InputError(format!(
-                "{}: this run is not finished; the command that began it goes on with it",
+                "{}: this run is not finished. Give the command that started the run again to continue it.",
                 folder.display()
             ));
         }
-        let hint = "the folder of a finished run holds report.json, model.safetensors and those of its parties in parties/";
+        let hint = "the folder of a finished run contains report.json, model.safetensors and the parties' models in \
+         parties/";
         InputError(format!("{}: {error}; {hint}", path.display()))
     })
 }

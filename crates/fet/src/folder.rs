@@ -1,4 +1,4 @@
-//! The files in the folder of a run.
+//! Names and checks of the files in the folder of a run.
 
 use std::path::{Path, PathBuf};
 
@@ -6,23 +6,24 @@ use fet_io::output::check_name;
 
 /// The report of a finished run.
 pub(crate) const REPORT: &str = "report.json";
-/// The model of its best epoch.
+/// Model of the best epoch.
 pub(crate) const MODEL: &str = "model.safetensors";
-/// The folder with one folder for each secondary.
+/// Folder with one folder for each secondary.
 pub(crate) const PARTIES: &str = "parties";
-/// The predictions for its validation and test rows.
+/// Predictions for the validation and test rows.
 pub(crate) const PREDICTIONS: &str = "predictions.csv";
-/// What the model is, for people.
+/// Model card.
 pub(crate) const CARD: &str = "model-card.md";
-/// Where the run found its data files beside those of `FET_DATA`; it is no part of a report.
+/// Folder with the data files of the run, in addition to those of `FET_DATA`. The report does not
+/// contain this path.
 pub(crate) const DATA_FOLDER: &str = "data-folder";
-/// In the folder of parties: by what parties elsewhere know the run.
+/// File in the folder of parties: the run id for parties elsewhere.
 pub(crate) const RUN_ID: &str = "run";
-/// The primary's state while the run goes on.
+/// State of the primary in an unfinished run.
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
-/// The lock of the process that works on the run; a crash leaves the file behind.
+/// Lock of the process that works on the run; a crash leaves the file behind.
 pub(crate) const LOCK: &str = "lock";
-/// The report that a study set aside because it is incomplete or of another run.
+/// Report that a study moved away because it is incomplete or belongs to another run.
 const OLD_REPORT: &str = "report.old.json";
 
 /// Refuses a folder in which something else has the name of a file that a run writes, before the run has done its work: an input
@@ -35,7 +36,7 @@ pub(crate) fn check<'a>(folder: &Path, inputs: impl IntoIterator<Item = &'a Path
         let Ok(found) = path.metadata() else { continue };
         if !found.is_file() {
             let what = if found.is_dir() { "is a folder" } else { "is neither a file nor a folder" };
-            return Err(format!("{} {what}; it must be a file, or absent: move it away", path.display()));
+            return Err(format!("{} {what}; it must be a file or absent. Move it away.", path.display()));
         }
         if path.canonicalize().is_ok_and(|path| inputs.contains(&path)) {
             return Err(format!(
@@ -47,14 +48,15 @@ pub(crate) fn check<'a>(folder: &Path, inputs: impl IntoIterator<Item = &'a Path
     }
     let parties = folder.join(PARTIES);
     if parties.exists() && !parties.is_dir() {
-        return Err(format!("{} must be a folder, or absent: move it away", parties.display()));
+        return Err(format!("{} must be a folder or absent. Move it away.", parties.display()));
     }
-    // A run that a crash ended, or a report that was moved away, leaves results without a report: a run may replace these.
+    // After a crash, or if somebody has moved the report, a folder has results without a report. A run may
+    // replace these results.
     let traces = [REPORT, CHECKPOINT, LOCK, DATA_FOLDER, OLD_REPORT];
     let begun = traces.iter().any(|name| folder.join(name).exists());
     match [MODEL, PREDICTIONS, CARD].iter().map(|name| folder.join(name)).find(|path| path.exists()) {
         Some(path) if !begun => Err(format!(
-            "{} is there, and no run that has written it; move it away, or name another folder (--out)",
+            "{} exists, but no run has written it. Move it away, or name another folder (--out).",
             path.display()
         )),
         _ => Ok(()),

@@ -1,8 +1,8 @@
 //! `fet golden`: compares this program with the figures of another implementation.
 //!
-//! A golden file is a safetensors file: parameters, inputs, outputs and gradients of a PyTorch model of the
-//! authors of FeT or FedSim, or a training run of it. The model is built from the same slots as a run; the
-//! graph is cut at every party boundary. Nothing is trained on data here.
+//! A golden file is a safetensors file with the parameters, inputs, outputs and gradients of a PyTorch model
+//! by the authors of FeT or FedSim, or with a training run of such a model. The check builds the model from
+//! the same slots as a run and cuts the graph at every party boundary. It trains nothing on data.
 
 mod file;
 mod model;
@@ -19,15 +19,15 @@ pub use file::{GoldenError, GoldenFile};
 use model::GoldenModel;
 pub use training::check_run;
 
-/// The verdict on one file: one JSON line.
+/// Verdict on one file, printed as one JSON line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Verdict {
     /// One forward and backward pass.
     Pass {
-        /// The file's name.
+        /// Name of the file.
         file: String,
-        /// The device.
+        /// Name of the device.
         device: String,
         /// Largest absolute difference of an output.
         output_max_abs: f64,
@@ -38,19 +38,20 @@ pub enum Verdict {
     },
     /// A training run.
     Training {
-        /// The file's name.
+        /// Name of the file.
         file: String,
-        /// The device.
+        /// Name of the device.
         device: String,
         /// Largest absolute difference of a loss.
         loss_max_abs: f64,
-        /// Largest difference of a parameter after it, relative to the parameter's largest absolute value.
+        /// Largest difference of a parameter after training, relative to the parameter's largest absolute
+        /// value.
         param_max_rel: f64,
     },
 }
 
 impl Verdict {
-    /// Whether the figures are met.
+    /// Returns true if all differences are within their tolerances.
     ///
     /// Outputs and losses: 1e-5, absolute. Gradients and parameters: 1e-4 of their largest value.
     pub fn is_met(&self) -> bool {
@@ -70,7 +71,7 @@ pub fn check(path: &Path, backend: &Backend) -> Result<Verdict, GoldenError> {
     check_with(path, backend, backend.on_host)
 }
 
-/// The same with the host's fused kernels, or without them.
+/// Compares this program with the file at `path`, with or without the host's fused kernels.
 pub fn check_with(path: &Path, backend: &Backend, fused: bool) -> Result<Verdict, GoldenError> {
     let golden = GoldenFile::read(path)?;
     let mut model = GoldenModel::new(&golden, &backend.device, fused)?;
@@ -104,12 +105,12 @@ pub fn check_with(path: &Path, backend: &Backend, fused: bool) -> Result<Verdict
     }
 }
 
-/// The larger of two; NaN is the largest.
+/// Returns the larger of two numbers; NaN counts as the largest.
 fn largest(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }
 
-/// JSON has no NaN: it becomes the largest number, which exceeds every bound.
+/// Replaces NaN, which JSON lacks, by the largest number, which exceeds every tolerance.
 fn finite(value: f64) -> f64 {
     if value.is_finite() { value } else { f64::MAX }
 }

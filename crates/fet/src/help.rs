@@ -1,6 +1,6 @@
-//! `fet help`: what a setting means, what it may be, its default and where it comes from.
+//! `fet help`: the meaning of a setting, its possible values, its default and the source of the default.
 //!
-//! Everything said here is generated from the settings' types ([`fet_core::schema`]).
+//! All texts are generated from the settings' types ([`fet_core::schema`]).
 
 use std::fmt::Write;
 
@@ -8,14 +8,17 @@ use fet_core::experiment::Experiment;
 use fet_core::registry::did_you_mean;
 use fet_core::schema::{Setting, settings};
 
-/// The width of a terminal that everything fits in.
+/// Maximum width of a line, which fits every terminal.
 pub const WIDTH: usize = 80;
 
-/// Up to so many settings are explained whole; of more, each has a line.
+/// Maximum number of settings that are explained in full; if there are more, each setting gets one line.
 const WHOLE: usize = 4;
 
-/// What is known of a topic: a setting (`train.decay`, `linker.clk.bits`, `bits`), a table of settings (`train`, `data.primary`) or a
-/// plug-in (`clk`). The error says that there is no such topic, and what comes near.
+/// Returns the help on a topic: a setting (`train.decay`, `linker.clk.bits`, `bits`), a table of settings
+/// (`train`, `data.primary`) or a plug-in (`clk`).
+///
+/// # Errors
+/// Returns a message with similar topics if there is no such topic.
 pub fn text(topic: &str) -> Result<String, String> {
     let all = all();
     let found = find(&all, topic);
@@ -38,12 +41,12 @@ pub fn text(topic: &str) -> Result<String, String> {
         for setting in found {
             line(setting, 0, &setting.path, &mut out);
         }
-        let _ = writeln!(out, "\n`fet help SETTING` says what is allowed.");
+        let _ = writeln!(out, "\n`fet help SETTING` lists the allowed values.");
     }
     Ok(out)
 }
 
-/// Every setting of an experiment, with every plug-in of this program.
+/// Returns every setting of an experiment, with every plug-in of this program.
 pub fn all() -> Vec<Setting> {
     let mut all = settings(Experiment::schema(), "");
     for setting in &mut all {
@@ -55,13 +58,14 @@ pub fn all() -> Vec<Setting> {
             setting.allowed = format!("one of {names}");
         }
         if matches!(setting.path.as_str(), "encoder.kind" | "aggregator.kind") {
-            setting.default = Some("what the method names".into());
+            setting.default = Some("chosen by the method".into());
         }
     }
     all
 }
 
-/// The settings that a topic names: one by its path; else those that end in it; else the tables that it names.
+/// Returns the settings that a topic names: the setting with this path, else the settings whose path ends in
+/// the topic, else the settings of the tables that it names.
 fn find<'a>(all: &'a [Setting], topic: &str) -> Vec<&'a Setting> {
     let words: Vec<&str> = topic.split('.').map(|word| word.split('[').next().unwrap_or(word)).collect();
     let parts = |setting: &'a Setting| setting.path.split('.').collect::<Vec<_>>();
@@ -80,7 +84,7 @@ fn find<'a>(all: &'a [Setting], topic: &str) -> Vec<&'a Setting> {
     all.iter().filter(|setting| in_order(&words, &parts(setting))).collect()
 }
 
-/// Whether all words stand among the parts, in their order.
+/// Returns true if all words occur among the parts, in the same order.
 fn in_order(words: &[&str], parts: &[&str]) -> bool {
     let mut parts = parts.iter();
     words.iter().all(|word| parts.any(|part| part == word))
@@ -90,7 +94,7 @@ fn last(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
 }
 
-/// Everything about a setting.
+/// Writes the full description of a setting.
 fn whole(setting: &Setting, out: &mut String) {
     let _ = writeln!(out, "{}", setting.path);
     paragraph(&setting.meaning, "  ", "  ", out);
@@ -99,21 +103,21 @@ fn whole(setting: &Setting, out: &mut String) {
         let first = format!("    {name:<12} ");
         paragraph(meaning, &first, &" ".repeat(17), out);
     }
-    let default = setting.default.as_deref().unwrap_or("none; it must be given");
+    let default = setting.default.as_deref().unwrap_or("none; required");
     paragraph(default, "  default  ", "           ", out);
     let _ = writeln!(out, "  source   {}", setting.source);
 }
 
-/// A setting with its default and the first sentence of its meaning.
+/// Writes a setting with its default and the first sentence of its meaning.
 pub(crate) fn line(setting: &Setting, indent: usize, name: &str, out: &mut String) {
-    let default = setting.default.as_deref().unwrap_or("(must be given)");
+    let default = setting.default.as_deref().unwrap_or("(required)");
     let indent = " ".repeat(indent);
     let _ = writeln!(out, "{indent}{name} = {default}");
     let first = setting.meaning.split_inclusive(". ").next().unwrap_or_default();
     paragraph(first.trim_end(), &format!("{indent}    "), &format!("{indent}    "), out);
 }
 
-/// Text in lines of [`WIDTH`].
+/// Wraps text at [`WIDTH`] columns.
 pub(crate) fn paragraph(text: &str, first: &str, others: &str, out: &mut String) {
     let options = textwrap::Options::new(WIDTH).initial_indent(first).subsequent_indent(others);
     for line in textwrap::wrap(text, options) {

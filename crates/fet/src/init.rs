@@ -1,7 +1,7 @@
-//! `fet init`: an experiment for a user's own tables, written by looking at them, with a comment on each choice.
+//! `fet init`: writes an experiment for a user's own tables, with a comment on each choice.
 //!
-//! What it writes is a beginning that runs. It guesses the keys from the columns that all tables share, and the task from the label;
-//! it never guesses the label.
+//! The experiment is a starting point that runs. The command guesses the keys from the columns that all
+//! tables share, and the task from the label. The user must name the label.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -13,48 +13,49 @@ use fet_tables::{ColumnSummary, Options, Summary, summary};
 use fet_io::input::input;
 use fet_io::output;
 
-/// The arguments of `fet init`.
+/// Arguments of `fet init`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// The primary's table, which has the label, then those of the other parties.
+    /// The primary's table, which has the label, followed by the tables of the other parties.
     #[arg(required = true, num_args = 2.., value_name = "TABLE")]
     pub tables: Vec<PathBuf>,
-    /// The column of the primary's table that is to be predicted.
+    /// Column of the primary's table to predict.
     #[arg(long)]
     pub label: String,
-    /// The columns by which records are linked, of the same names in all tables [default: the columns that all share].
+    /// Columns that link the records, with the same names in all tables [default: the columns that all tables
+    /// share].
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     pub keys: Vec<String>,
-    /// The experiment to write; a file that is there is not replaced; `-` is standard output.
+    /// Experiment file to write; the command never replaces an existing file. `-` writes to standard output.
     #[arg(long, default_value = "experiment.toml")]
     pub out: PathBuf,
 }
 
-/// The days from which on two dates have nothing in common, as an experiment begins.
+/// Initial setting for the distance, in days, at which the similarity of two dates becomes 0.
 const NEAR_DAYS: f64 = 30.0;
 
-/// A table, and what it holds.
+/// Table with a summary of its content.
 struct Looked {
-    /// The party's name, that of the file.
+    /// Name of the party, taken from the file name.
     name: String,
-    /// The file as the experiment names it.
+    /// Path of the file as the experiment names it.
     file: String,
     path: PathBuf,
     summary: Summary,
 }
 
-/// Writes the experiment, and returns what to do next.
+/// Writes the experiment, and returns the next steps for the user.
 pub fn init(arguments: &Arguments) -> anyhow::Result<String> {
     let out = &arguments.out;
     output::check(out, &arguments.tables)?;
     if out != Path::new(output::STANDARD) && out.symlink_metadata().is_ok() {
-        return Err(input(format!("--out {}: this is there already; name another file", out.display())));
+        return Err(input(format!("--out {}: the file exists already; name another file", out.display())));
     }
     let tables: Vec<Looked> =
         arguments.tables.iter().map(|path| look(path, out)).collect::<Result<_, _>>()?;
     let text = experiment(arguments, &tables)?;
     let to_standard = out == Path::new(output::STANDARD);
-    // What is written must be an experiment of this program.
+    // The written text must be a valid experiment.
     let mut table: toml::Table = text.parse()?;
     table.remove("ablation");
     Experiment::from_table(table).map_err(|error| input(format!("{}: {error}", out.display())))?;
@@ -64,7 +65,8 @@ pub fn init(arguments: &Arguments) -> anyhow::Result<String> {
     fet_io::write(out, text.as_bytes())?;
     let out = out.display();
     Ok(format!(
-        "written: {out}\nlook it over, then `fet data check {out}`, `fet run {out}` and `fet explain` its run\n"
+        "written: {out}\nRead the file, then run `fet data check {out}` and `fet run {out}`, and explain the run with \
+         `fet explain`.\n"
     ))
 }
 
@@ -88,7 +90,10 @@ impl Looked {
         self.summary.columns.iter().map(|column| column.name.as_str())
     }
 
-    /// The column, or what is there in its place.
+    /// Returns the column of this name.
+    ///
+    /// # Errors
+    /// Returns a message that lists the table's columns if there is no such column.
     fn find(&self, name: &str, argument: &str) -> anyhow::Result<&ColumnSummary> {
         self.column(name).ok_or_else(|| {
             let hint = did_you_mean(name, self.names());
@@ -101,14 +106,17 @@ impl Looked {
     }
 }
 
-/// The experiment as text.
+/// Returns the text of the experiment.
 fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String> {
     let [primary, others @ ..] = tables else {
         return Err(input("name the primary's table first, then the others"));
     };
     let label = primary.find(&arguments.label, "--label")?;
     if arguments.keys.contains(&label.name) {
-        return Err(input(format!("--keys {}: is the label, which the others must not see", label.name)));
+        return Err(input(format!(
+            "--keys {}: is the label, which the other parties must not see",
+            label.name
+        )));
     }
     if label.missing > 0 {
         let problem = format!(
@@ -135,7 +143,8 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
     for table in tables.iter().filter(|_| !as_text) {
         let missing = |key: &&String| table.column(key).is_some_and(|column| column.missing > 0);
         if let Some(key) = keys.iter().find(missing) {
-            let rule = "is a number that must be there in every row; leave out the records without one, or name other --keys";
+            let rule =
+                "must have a number in every row; leave out the records without one, or name other --keys";
             return Err(input(format!("{} column `{key}`: {rule}", table.path.display())));
         }
     }
@@ -146,10 +155,7 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
             "nearest",
             "the closest keys; the primary's keys are sent in the clear, see docs/choosing-a-linker.md",
         ),
-        true => (
-            "clk",
-            "texts that resemble each other, compared under a secret; for keys that are equal or are not: psi",
-        ),
+        true => ("clk", "similar texts, compared under a secret; for exactly equal keys use psi"),
     };
     let dates: Vec<usize> = (1..)
         .zip(&keys)
@@ -169,7 +175,7 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
         _ => "experiment".to_string(),
     };
     let mut text = String::from(
-        "# Written by `fet init`. `fet help SETTING` explains a setting, `fet list` names them all.\n",
+        "# Written by `fet init`. `fet help SETTING` explains a setting, `fet list` lists all settings.\n",
     );
     let _ = writeln!(text, "name = {}\n", quoted(&name));
     let _ = writeln!(text, "[data]\nkind = \"linked\"");
@@ -180,7 +186,7 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
         text += "key_kind = \"text\"\n";
     }
     for (at, (table, name)) in tables.iter().zip(&names).enumerate() {
-        let _ = writeln!(text, "\n# {} rows. Its columns, but for the keys:", table.summary.rows);
+        let _ = writeln!(text, "\n# {} rows. Columns, except for the keys:", table.summary.rows);
         for column in table.summary.columns.iter().filter(|column| !keys.contains(&column.name)) {
             let _ = writeln!(text, "#   {}: {}", plain(&column.name), about(column));
         }
@@ -192,10 +198,10 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
             writeln!(text, "name = {}\nfile = {}\nkeys = {}", quoted(name), quoted(&table.file), list(&keys));
         let empty = table.summary.columns.iter().filter(|column| column.missing == table.summary.rows);
         let mut drop: Vec<String> = empty.map(|column| column.name.clone()).collect();
-        let mut why = vec!["nothing but missing cells"; usize::from(!drop.is_empty())];
+        let mut why = vec!["only missing cells"; usize::from(!drop.is_empty())];
         if at > 0 && table.column(&label.name).is_some() && !keys.contains(&label.name) {
             drop.push(label.name.clone());
-            why.push("the label, which this party must not show");
+            why.push("the label, which this party must not reveal");
         }
         if !drop.is_empty() {
             let _ = writeln!(text, "drop = {}  # {}", list(&drop), why.join("; "));
@@ -207,19 +213,21 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
             (1..=keys.len()).map(|number| if dates.contains(&number) { NEAR_DAYS } else { 0.0 }).collect();
         let _ = writeln!(
             text,
-            "# Key columns with dates, from 1, and the days from which on two dates have nothing in common.\ndates = {dates:?}\nnear = {near:?}"
+            "# Key columns with dates, counted from 1, and the distance in days at which the similarity of two dates \
+             is 0.\ndates = {dates:?}\nnear = {near:?}"
         );
     }
-    let _ = writeln!(text, "\n[split]\n# Also \"time\", \"group\", or by a column or a file of your own.");
+    let _ = writeln!(text, "\n[split]\n# Also \"time\", \"group\", or your own column or file.");
     let _ = writeln!(text, "kind = \"{}\"", if task == "regression" { "random" } else { "stratified" });
-    text += "\n[method]\n# \"solo\" is the primary alone: what are the others worth?\nkind = \"fet\"\n";
+    text += "\n[method]\n# \"solo\" trains the primary alone, to measure the gain from the other parties.\nkind = \
+     \"fet\"\n";
     text += "\n[train]\nepochs = 20\nearly_stopping = 5\n";
     text += "\n# `cargo xtask ablate` compares both with three seeds.\n[ablation]\nseeds = [0, 1, 2]\n\
              variants = [{ name = \"FeT\" }, { name = \"primary alone\", set = [\"method.kind=solo\"] }]\n";
     Ok(text)
 }
 
-/// The columns by which records are linked, and whether they are texts.
+/// Returns the key columns, and true if they are text keys.
 fn keys(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<(Vec<String>, bool)> {
     let is_number = |name: &str| {
         tables.iter().all(|table| table.column(name).is_some_and(|column| column.kind == "number"))
@@ -242,7 +250,7 @@ fn keys(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<(Vec<String>
     if !numbers.is_empty() {
         return Ok((numbers, false));
     }
-    // As texts a key may be missing, and may be a date in one table and a name in another.
+    // Text keys may be missing, and a text key may be a date in one table and a name in another.
     if !shared.is_empty() {
         return Ok((shared, true));
     }
@@ -253,7 +261,7 @@ fn keys(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<(Vec<String>
     Err(input(format!("no column is in all tables; name the keys with --keys ({})", known.join("; "))))
 }
 
-/// A column in a few words.
+/// Describes a column in a few words.
 fn about(column: &ColumnSummary) -> String {
     let more = if column.distinct_more { "more than " } else { "" };
     let mut text = format!("{}, {more}{} values", column.kind, column.distinct);
@@ -263,7 +271,7 @@ fn about(column: &ColumnSummary) -> String {
     text
 }
 
-/// A name in a comment: one line.
+/// Makes a name fit on one line of a comment.
 fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

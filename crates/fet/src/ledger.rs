@@ -1,4 +1,5 @@
-//! `fet ledger`: a party's lifetime account, with the loss of each of its runs and of all of them together.
+//! `fet ledger`: shows a party's lifetime account, with the privacy loss of each run and of all runs
+//! together.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,16 +14,16 @@ use crate::lock;
 use crate::parties::seat::{File, own_folder};
 use fet_io::input::input;
 
-/// The commands of `fet ledger`.
+/// Commands of `fet ledger`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
-    /// Show the ε of each run of a party, the ε of all together, the limit and the rest of it.
+    /// Show the ε of each of a party's runs, the total ε, the limit and the remaining ε.
     Show(Show),
-    /// Add releases that the account does not know: those of a former version, or those that an old copy of the state has forgotten.
+    /// Add releases that the account lacks, from an earlier version or lost by an old copy of the state.
     Add(Add),
 }
 
-/// The arguments of `fet ledger show`.
+/// Arguments of `fet ledger show`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Show {
     /// The party's own file, or its `state` folder.
@@ -35,27 +36,28 @@ pub struct Show {
     pub json: bool,
 }
 
-/// The arguments of `fet ledger add`.
+/// Arguments of `fet ledger add`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Add {
     /// The party's own file, or its `state` folder.
     pub place: PathBuf,
-    /// Standard deviation of the noise, in units of the sensitivity: `noise_multiplier` in the report of a run. 0 for a run without
-    /// noise or a rehearsal, whose ε has no bound.
+    /// Standard deviation of the noise, in units of the sensitivity: `noise_multiplier` in the report of a
+    /// run. Use 0 for a run without noise or a rehearsal; the total ε then has no bound.
     #[arg(long)]
     pub noise: f64,
-    /// The number of releases: `releases` in the report of a run.
+    /// Number of releases: `releases` in the report of a run.
     #[arg(long)]
     pub releases: u64,
-    /// The probability that a record takes part in a release, where the report has `amplification`: its `sample_rate`.
+    /// Probability that a release uses a record: `sample_rate`, if the report has `amplification`.
     #[arg(long, default_value_t = 1.0)]
     pub rate: f64,
-    /// The number of records that another party's refusal names: the account has more of them afterwards.
+    /// Number of account records that another party's refusal names; afterwards the account has more records
+    /// than this.
     #[arg(long, default_value_t = 0)]
     pub age: u64,
 }
 
-/// Shows or extends a lifetime account; returns what to print.
+/// Shows or extends a lifetime account, and returns the text to print.
 pub fn ledger(command: &Command) -> anyhow::Result<String> {
     match command {
         Command::Show(arguments) => show(arguments),
@@ -63,11 +65,11 @@ pub fn ledger(command: &Command) -> anyhow::Result<String> {
     }
 }
 
-/// The lifetime account of a party, and its limit.
+/// Lifetime account of a party, and its limit.
 struct Account {
     lifetime: Lifetime,
     state: PathBuf,
-    /// `policy.lifetime_epsilon`, where the party's file says one.
+    /// `policy.lifetime_epsilon`, if the party's file sets it.
     limit: Option<f64>,
     delta: f64,
 }
@@ -88,7 +90,7 @@ impl Account {
         let own = own_folder(&state);
         if !own.is_dir() && policy.is_none() {
             return Err(input(format!(
-                "{}: the folder holds no state of a party. Name a party's own file or its `state` folder.",
+                "{}: the folder contains no state of a party. Name a party's own file or its `state` folder.",
                 place.display()
             )));
         }
@@ -104,7 +106,8 @@ impl Account {
         self.lifetime.total().epsilon(self.delta)
     }
 
-    /// The largest ε that a further run without sampling may have within the limit; nothing without a limit.
+    /// Returns the largest ε that a further run without sampling may have within the limit; `None` without a
+    /// limit.
     fn remaining(&self) -> Option<f64> {
         let limit = self.limit?;
         let total = self.lifetime.total();
@@ -121,7 +124,7 @@ impl Account {
         Some(if low > 0.0 { gaussian::epsilon(low, self.delta) } else { 0.0 })
     }
 
-    /// The assumptions of the total, and the reasons why it has no bound.
+    /// Returns the assumptions behind the total, and the reasons for a missing bound.
     fn notes(&self) -> Vec<String> {
         let (runs, mut notes) = (self.lifetime.runs(), Vec::new());
         for run in runs {
@@ -131,36 +134,38 @@ impl Account {
             }
             if run.about.as_ref().is_some_and(|about| about.learning == Some(Learning::Assumed)) {
                 notes.push(format!(
-                    "{name}: what the models learned from a record is not counted (`learning` \"assumed\")"
+                    "{name}: the account does not count information that the models learned from a record (`learning` \
+                     \"assumed\")"
                 ));
             }
             if run.open {
                 notes.push(format!(
-                    "{name}: a session is under way or was cut off; what it has reserved counts"
+                    "{name}: a session is under way or was interrupted; the account counts its reserved releases"
                 ));
             }
             if !run.lost.is_empty() {
                 notes.push(format!(
-                    "{name}: the ledger of earlier releases is lost; what they had reserved counts"
+                    "{name}: the ledger of earlier releases is lost; the account counts their reserved releases"
                 ));
             }
         }
         let unknown = self.lifetime.unknown_ledgers();
         if !unknown.is_empty() {
             notes.push(format!(
-                "NOT COUNTED: the releases of former versions in ledger-{}; add them with `fet ledger add`",
+                "NOT COUNTED: the releases of earlier versions in ledger-{}. Add them with `fet ledger add`.",
                 unknown.join(", ledger-")
             ));
         }
         let ideal = self.lifetime.total().with_ideal_noise().epsilon(self.delta);
         if self.epsilon().is_infinite() && ideal.is_finite() {
             notes.push(format!(
-                "from some ε of 20 on, imperfect integers leave no bound; with ideal noise ε would be {ideal:.4}"
+                "above an ε of about 20, imperfect integer noise removes the bound; with ideal noise ε would be {ideal:.4}"
             ));
         }
         if self.lifetime.total().is_sampled() {
             notes.push(
-                "the total relies on sampling: it holds if no run's settings were chosen after the results of an earlier one"
+                "the total relies on sampling; it is valid only if nobody chose the settings of a run after seeing the \
+                 results of an earlier run"
                     .to_string(),
             );
         }
@@ -258,9 +263,12 @@ fn add(arguments: &Add) -> anyhow::Result<String> {
     let Add { noise, releases, rate, age, .. } = *arguments;
     let state = Account::open(&arguments.place, None)?.state;
     let Some(_lock) = lock::take(&state)? else {
-        return Err(input(format!("{}: a process uses the state. Stop the party first.", state.display())));
+        return Err(input(format!(
+            "{}: a process is using the state. Stop the party first.",
+            state.display()
+        )));
     };
-    // Read again under the lock: a party that was stopping may have written.
+    // Read the account again under the lock, because a stopping party may have written to it.
     let mut account = Account::open(&arguments.place, None)?;
     if noise != 0.0 {
         let event = Event { noise, rate, steps: releases };
@@ -274,7 +282,8 @@ fn add(arguments: &Add) -> anyhow::Result<String> {
     show(&Show { place: arguments.place.clone(), delta: None, json: false })
 }
 
-/// A line on the lifetime account of the party whose state is in a folder; nothing where it has none.
+/// Returns a one-line summary of the lifetime account of the party with this `state` folder; `None` if the
+/// account is empty.
 pub(crate) fn line(place: &Path, state: &Path) -> Option<String> {
     let account = Account::open(if place.is_dir() { state } else { place }, None).ok()?;
     if account.lifetime.age() == 0 {

@@ -1,14 +1,7 @@
-//! The `fet` command as a library: [`main`] is the whole program, and tests call its parts.
+//! The `fet` command as a library, so that tests can call the functions behind the command.
 //!
-//! A program with plug-ins of its own names their crates and calls [`main`]:
-//!
-//! ```no_run
-//! use custom_linker as _; // a crate with plug-ins
-//!
-//! fn main() -> std::process::ExitCode {
-//!     fet::main()
-//! }
-//! ```
+//! Only this crate references every plug-in crate. The `inventory` crate loses plug-ins of a crate that is
+//! never referenced.
 
 pub mod account;
 pub mod attack;

@@ -1,4 +1,4 @@
-//! `fet list`: every setting with its default, and the plug-ins of each slot with theirs.
+//! `fet list`: lists every setting with its default, and the plug-ins of each slot with their defaults.
 
 use std::fmt::Write;
 
@@ -15,22 +15,22 @@ use fet_core::schema::Setting;
 
 use crate::help::{self, paragraph};
 
-/// One plug-in in the list.
+/// Plug-in in the list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// The slot.
+    /// Slot of the plug-in.
     pub slot: &'static str,
-    /// The name that selects the plug-in.
+    /// Name that selects the plug-in.
     pub kind: &'static str,
-    /// What it does.
+    /// One-line description of the plug-in.
     pub summary: &'static str,
-    /// Its settings with their defaults.
+    /// Settings of the plug-in with their defaults.
     pub defaults: toml::Table,
-    /// For a linker, what it accepts and what it reveals to whom; one line each.
+    /// For a linker, the keys that it takes and the information that it reveals to each party; one line each.
     pub reveals: Vec<String>,
 }
 
-/// Every plug-in in this program, by slot and name.
+/// Returns every plug-in in this program, by slot and name.
 pub fn entries() -> Vec<Entry> {
     [
         of::<dyn Method>(),
@@ -46,10 +46,10 @@ pub fn entries() -> Vec<Entry> {
     .concat()
 }
 
-/// The tables of an experiment that are no slots; "experiment" are the settings in none.
+/// Tables of an experiment that are not slots; "experiment" means the top-level settings.
 const TABLES: [&str; 5] = ["experiment", "train", "split", "scores", "policy"];
 
-/// The list as text, of one table or slot if `slot` is given.
+/// Returns the list as text, limited to one table or slot if `slot` is given.
 pub fn text(slot: Option<&str>) -> Result<String, String> {
     let entries = entries();
     let mut slots: Vec<&str> = TABLES.to_vec();
@@ -58,7 +58,10 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
     slots.push("device");
     if let Some(slot) = slot.filter(|slot| !slots.contains(slot)) {
         let hint = did_you_mean(slot, slots.iter().copied());
-        return Err(format!("there is no table or slot \"{slot}\"; there are {}{hint}", slots.join(", ")));
+        return Err(format!(
+            "there is no table or slot \"{slot}\". Choose one of {}{hint}",
+            slots.join(", ")
+        ));
     }
     let settings = help::all();
     let mut out = String::new();
@@ -83,20 +86,20 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
         }
     }
     if slot.is_none() {
-        out +=
-            "\n`fet list SLOT` says what each setting of a slot means, `fet help SETTING` what\nit may be.\n";
+        out += "\n`fet list SLOT` explains each setting of a slot, `fet help SETTING` lists its\nallowed values.\n";
     }
     Ok(out)
 }
 
-/// What stands before the names of a plug-in's settings.
+/// Returns the prefix of a plug-in's settings.
 fn place(entry: &Entry) -> String {
-    // The source of a split table stands in its dataset.
+    // The source of a split table is a setting of its dataset.
     let slot = if entry.slot == "data.source" { "data.split.source" } else { entry.slot };
     format!("{slot}.{}.", entry.kind)
 }
 
-/// The settings of a table, without those of slots in it; with their meaning if `explained`.
+/// Writes the settings of a table, without the settings of slots inside the table; with their meaning if
+/// `explained`.
 fn of_table(settings: &[Setting], prefix: &str, indent: usize, explained: bool, out: &mut String) {
     let own = |setting: &&Setting| {
         let rest = setting.path.strip_prefix(prefix);
@@ -110,13 +113,13 @@ fn of_table(settings: &[Setting], prefix: &str, indent: usize, explained: bool, 
         if explained {
             help::line(setting, indent, name, out);
         } else {
-            let default = setting.default.as_deref().unwrap_or("(must be given)");
+            let default = setting.default.as_deref().unwrap_or("(required)");
             let _ = writeln!(out, "{}{name} = {default}", " ".repeat(indent));
         }
     }
 }
 
-/// What linkers reveal, beyond the links themselves.
+/// Returns the linkers with the information that they reveal beyond the links.
 fn linkers() -> Vec<Entry> {
     let mut entries = of::<dyn Linker>();
     for entry in &mut entries {

@@ -1,7 +1,7 @@
-//! A lock, so that only one process at a time works on a run's folder. It ends with the process, even after a crash.
+//! Lock that lets only one process at a time work on a run's folder.
 //!
-//! It is the operating system's file lock, so that a crash leaves nothing to clean up; on a shared folder it works
-//! between machines if the file system supports that.
+//! The module uses the operating system's file lock. The lock ends with the process, so a crash leaves
+//! nothing to clean up. On a shared folder the lock works between machines if the file system supports this.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -10,11 +10,11 @@ use anyhow::Context;
 
 use crate::folder::LOCK;
 
-/// Takes the lock of `folder`; `None` if another process holds it.
+/// Takes the lock of `folder`; returns `None` if another process holds it.
 pub(crate) fn take(folder: &Path) -> anyhow::Result<Option<File>> {
     let path = folder.join(LOCK);
     let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-    // Whoever only looks (`is_held`) has it for a moment.
+    // A process that only tests the lock (`is_held`) holds it for a moment.
     let mut tries = 0;
     let locked = loop {
         match file.try_lock() {
@@ -41,16 +41,16 @@ pub(crate) fn take(folder: &Path) -> anyhow::Result<Option<File>> {
     }
 }
 
-/// Whether another process holds the lock of `folder`; where that cannot be known, it does not.
+/// Returns true if another process holds the lock of `folder`; false if this cannot be determined.
 pub(crate) fn is_held(folder: &Path) -> bool {
     let Ok(file) = File::open(folder.join(LOCK)) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// Removes what killed processes left in the folder, and the file of a lock that is still held, once the run is complete: from then on the
-/// report protects it.
+/// Removes the temporary files of killed processes, and the lock file of a complete run, which its report
+/// protects from then on.
 pub(crate) fn leave(folder: &Path) {
     fet_io::sweep(folder);
-    // A file that cannot be removed does no harm.
+    // A failed removal does no harm.
     let _ = std::fs::remove_file(folder.join(LOCK));
 }

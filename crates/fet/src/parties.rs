@@ -1,8 +1,9 @@
-//! Parties on machines of their own: who they are, how they reach each other, and what each of them runs.
+//! Parties on separate machines: their identities, their connection, and the command of each party.
 //!
-//! All of them have one *roster*: the run's name, the server through which they reach each other, and everybody's identity. The
-//! primary runs `fet run EXPERIMENT --parties ROSTER`, and each of the others `fet party FILE`. What they compute is what the
-//! simulation computes: its trainer asks the same parties, over the network instead of within a process.
+//! All parties share one *roster* with the run's name, the server that connects them, and every party's
+//! identity. The primary runs `fet run EXPERIMENT --parties ROSTER`; each other party runs `fet party FILE`.
+//! The parties compute the same results as a simulation. The same trainer sends the same requests, over the
+//! network instead of within a process.
 
 pub mod hub;
 pub mod keys;
@@ -36,7 +37,7 @@ use self::roster::Roster;
 use self::run_id::RunId;
 use fet_io::input::input;
 
-/// Reads one of the files of parties: what its type does not allow is refused in the words of settings.
+/// Reads one of the parties' files; errors use the same wording as errors in settings.
 pub(crate) fn read<T: JsonSchema + DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     let bad = |problem: String| input(format!("{}: {problem}", path.display()));
     let text = fet_io::read_to_string(path).map_err(|error| bad(error.to_string()))?;
@@ -48,12 +49,12 @@ pub(crate) fn read<T: JsonSchema + DeserializeOwned>(path: &Path) -> anyhow::Res
     table.try_into().map_err(|error: toml::de::Error| bad(syntax(&error)))
 }
 
-/// A party, or the server, cannot be reached now: the same command may succeed later (exit code 75).
+/// Error for a party or server that cannot be reached now; the same command may succeed later (exit code 75).
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unreached(pub String);
 
-/// Why a run with parties elsewhere failed: a party that cannot be reached or was started again, or invalid input.
+/// Converts the error of a run with parties elsewhere: an unreachable or restarted party, or invalid input.
 pub(crate) fn error(error: RunError) -> anyhow::Error {
     match error {
         RunError::Party(error) if error.is_unreached() => Unreached(error.to_string()).into(),
@@ -62,7 +63,8 @@ pub(crate) fn error(error: RunError) -> anyhow::Error {
     }
 }
 
-/// The server of a roster, as the owner of these keys; one that does not answer is waited for.
+/// Connects to the server of a roster as the owner of these keys, and waits for a server that does not
+/// answer.
 fn connect(roster: &Roster, keys: &Arc<Keys>, wait: Duration) -> anyhow::Result<Hub> {
     Hub::connect(&roster.server(), keys, wait).map_err(|error| match error {
         NatsError::Unreachable { .. } => Unreached(error.to_string()).into(),
@@ -70,35 +72,35 @@ fn connect(roster: &Roster, keys: &Arc<Keys>, wait: Duration) -> anyhow::Result<
     })
 }
 
-/// What a program says of itself when it joins.
+/// Greeting of a program that joins: a description of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct About {
-    /// The program and its version.
+    /// Name and version of the program.
     program: String,
-    /// What the primary wants.
+    /// Purpose for which the primary joins.
     purpose: Purpose,
-    /// The instructions that it computes with.
+    /// Instruction set that the program computes with.
     #[serde(default)]
     instructions: String,
-    /// Which run the primary joins for.
+    /// Id of the run for which the primary joins.
     #[serde(default)]
     run: String,
-    /// The settings of the data (TOML), where all parties cut theirs out of one table: nobody has a table of its own.
+    /// Settings of the data (TOML), if all parties take their tables from one common table.
     #[serde(default)]
     data: Option<String>,
-    /// What confirms the linkers' common secret, where there is one.
+    /// Confirmation of the linkers' common secret, if the linker has one.
     #[serde(default)]
     secret: Option<String>,
-    /// Whether its secrets follow from the experiment's seed.
+    /// True if the program derives its secrets from the experiment's seed.
     #[serde(default)]
     rehearsal: bool,
 }
 
-/// What the primary wants of the parties.
+/// Purpose for which the primary needs the parties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// A run: training, or going on with it.
+    /// Training of a new or a resumed run.
     #[default]
     Run,
     /// Predictions with the models of a finished run.
@@ -106,13 +108,13 @@ pub enum Purpose {
 }
 
 impl About {
-    /// What the primary says.
+    /// Returns the greeting of a primary.
     fn of(purpose: Purpose, run: &RunId, experiment: &Experiment) -> Self {
         let (data, secret) = (common_data(experiment), confirmation(experiment));
         Self { purpose, run: run.to_string(), data, secret, ..Self::party() }
     }
 
-    /// What a party says, or a primary besides what it wants.
+    /// Returns the greeting of a party, which is also part of a primary's greeting.
     fn party() -> Self {
         let program = format!("fet {} (commit {})", env!("CARGO_PKG_VERSION"), env!("FET_COMMIT"));
         Self { program, instructions: instructions(), ..Self::default() }
@@ -122,7 +124,7 @@ impl About {
         serde_json::to_string(self).expect("plain data")
     }
 
-    /// What another program says of itself; nothing that can be read is an unknown program that trains.
+    /// Parses another program's greeting; an unreadable greeting means an unknown program that trains.
     fn read(text: &str) -> Self {
         let unknown = |_| Self { program: "an unknown program".into(), ..Self::default() };
         let about: Self = serde_json::from_str(text).unwrap_or_else(unknown);
@@ -130,13 +132,13 @@ impl About {
     }
 }
 
-/// What another program says, as part of a line: no more than is read, and no line of its own.
+/// Shortens another program's text and removes its line breaks, for use within a line.
 fn one_line(text: &str) -> String {
     const LONGEST: usize = 200;
     text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// The instructions of this machine that change the last bits of a sum.
+/// Returns the instructions of this machine that change the last bits of a sum.
 fn instructions() -> String {
     let mut found = vec![std::env::consts::ARCH];
     #[cfg(target_arch = "x86_64")]
@@ -151,9 +153,9 @@ fn instructions() -> String {
     found.join(" ")
 }
 
-/// The settings of data that all parties cut out of one table.
+/// Returns the data settings if all parties take their tables from one common table.
 fn common_data(experiment: &Experiment) -> Option<String> {
-    // What a program says of itself has room for so much.
+    // Limit in bytes, because a greeting must be short.
     const LONGEST: usize = 2_000;
     let context = DatasetContext { folders: &Folders::default(), seed: experiment.seed, aside: &[] };
     // Settings that build no dataset are refused where the data is read.
@@ -165,23 +167,27 @@ fn common_data(experiment: &Experiment) -> Option<String> {
     }
 }
 
-/// Refuses linkers without their common secret: one that follows from the experiment's seed whoever reads the experiment knows.
+/// Refuses linkers without their common secret, except in a rehearsal.
+///
+/// Without such a secret, every reader of the experiment could derive the linkers' secret from its seed.
 pub(crate) fn check_secrets(experiment: &Experiment, rehearsal: bool) -> Result<(), Violation> {
     let refuse = |rule: &str, name: &str| Err(Violation::new("linker.secret_env", rule, format!("{name:?}")));
     match secret_env(&experiment.linker.settings()).as_deref() {
         Some("") if !rehearsal => refuse(
-            "must name an environment variable that holds the linkers' common secret, at every party: without one the secret \
-             follows from the experiment's seed",
+            "must name an environment variable that holds the linkers' common secret, at every party: otherwise the \
+             secret derives from the experiment's seed",
             "",
         ),
-        Some(name) if !name.is_empty() && std::env::var_os(name).is_none() => {
-            refuse("must name an environment variable that is set, to the linkers' common secret", name)
-        }
+        Some(name) if !name.is_empty() && std::env::var_os(name).is_none() => refuse(
+            "must name an environment variable that contains the linkers' common secret; the variable is not set",
+            name,
+        ),
         _ => Ok(()),
     }
 }
 
-/// The environment variable that holds the linkers' common secret, empty for none; nothing where a linker has no such setting.
+/// Returns the environment variable with the linkers' common secret, empty if none is set; `None` if no
+/// linker has this setting.
 fn secret_env(settings: &toml::Table) -> Option<String> {
     match settings.get("secret_env") {
         Some(name) => name.as_str().map(String::from),
@@ -189,7 +195,8 @@ fn secret_env(settings: &toml::Table) -> Option<String> {
     }
 }
 
-/// What confirms the linkers' common secret to whoever has it. It goes to the other end of a link alone.
+/// Returns a digest that confirms the linkers' common secret to a party with the same secret. Only the other
+/// end of a link receives the digest.
 fn confirmation(experiment: &Experiment) -> Option<String> {
     let name = secret_env(&experiment.linker.settings()).filter(|name| !name.is_empty())?;
     let secret = std::env::var_os(name)?;

@@ -1,9 +1,11 @@
 //! `fet plot`: SVG charts of finished runs.
 //!
-//! `curves.svg`: loss and metric by epoch, one line per run. `encodings.svg`: the distance of each party's positional
-//! encoding from the primary's (paper, figure 4). `mask.svg`: the dynamic mask on the neighbours of a few test rows
-//! (paper, figure 3). They read all parties' models and data, as only a simulation can; this is not part of the
-//! protocol. A party that the run lost left no model: the pictures are drawn without it, with a warning.
+//! `curves.svg`: loss and metric by epoch, one line per run. `encodings.svg`: the distance of each party's
+//! positional encoding from the primary's (paper, figure 4). `mask.svg`: the dynamic mask on the neighbours
+//! of a few test rows (paper, figure 3).
+//!
+//! The charts need all parties' models and data, which only a simulation has; they are not part of the
+//! protocol. A party that dropped out left no model. The charts omit this party, with a warning.
 
 mod curves;
 mod encodings;
@@ -23,21 +25,21 @@ use crate::folder::{MODEL, PARTIES};
 use fet_io::input::InputError;
 use fet_io::output;
 
-/// A finished run.
+/// Finished run.
 pub(crate) struct Run {
-    /// The folder's name.
+    /// Name of the folder.
     pub(crate) name: String,
-    /// Its settings.
+    /// Settings of the run.
     pub(crate) experiment: Experiment,
     /// `report.json`.
     pub(crate) report: Report,
-    /// The models of the best epoch, of all parties that were left at the end.
+    /// Models of the best epoch, of all parties that were active at the end.
     pub(crate) model: Parameters,
-    /// How the primary's records are prepared.
+    /// Preparation of the primary's records.
     pub(crate) preparing: Preparing,
 }
 
-/// Draws the charts of the runs in `folders` into `out`; returns the files.
+/// Draws the charts of the runs in `folders` into `out`, and returns the files.
 pub fn plot(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let runs = folders.iter().map(|folder| Run::read(folder)).collect::<Result<Vec<_>, _>>()?;
     let mut files = vec![("curves.svg", curves::draw(&runs)?)];
@@ -48,7 +50,7 @@ pub fn plot(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
     output::check_name(out).map_err(|problem| InputError(format!("--out {}: {problem}", out.display())))?;
     let was_there = out.exists();
     std::fs::create_dir_all(out)
-        .map_err(|error| InputError(format!("cannot make the folder {}: {error}", out.display())))?;
+        .map_err(|error| InputError(format!("cannot create the folder {}: {error}", out.display())))?;
     let mut written = Vec::new();
     for (name, svg) in files {
         let path = out.join(name);
@@ -62,13 +64,13 @@ pub fn plot(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(written.into_iter().map(|(path, _)| path).collect())
 }
 
-/// Removes charts that were not there before, and the folder if that is new: some of the charts would look like all of them.
+/// Removes new charts and the folder if it is new, because an incomplete set of charts would look complete.
 fn withdraw(written: &[(PathBuf, bool)], folder: Option<&Path>) {
     for (path, _) in written.iter().filter(|(_, is_new)| *is_new) {
         let _ = std::fs::remove_file(path);
     }
     if let Some(folder) = folder {
-        // Not if somebody has put something into it since.
+        // This call fails, as intended, if somebody has added a file to the folder.
         let _ = std::fs::remove_dir(folder);
     }
 }
@@ -99,9 +101,7 @@ impl Run {
                 add(&format!("party{number}"), &file)?;
             } else {
                 let folder = folder.display();
-                fet_io::note!(
-                    "warning: {folder}: party {number} left no {file}; it is drawn without this party"
-                );
+                fet_io::note!("warning: {folder}: party {number} left no {file}; the charts omit this party");
             }
         }
         let name =

@@ -1,7 +1,7 @@
-//! `fet predict`: what a finished run's model makes of new records of the primary.
+//! `fet predict`: applies a finished run's model to new records of the primary.
 //!
-//! The new rows are linked with the secondaries' records, and everything is prepared as it was for the run. In a simulation
-//! the secondaries' tables are read where the run read them.
+//! The command links the new rows with the secondaries' records and prepares everything in the same way as
+//! the run did. In a simulation it reads the secondaries' tables from the same files as the run.
 
 use std::cell::RefCell;
 use std::io::Read;
@@ -29,52 +29,54 @@ use crate::run::machine;
 use fet_io::input::input;
 use fet_io::output;
 
-/// The arguments of `fet predict`.
+/// Arguments of `fet predict`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// The folder of a finished run.
+    /// Folder of a finished run.
     pub run: PathBuf,
-    /// The new records: a table with the primary's columns of keys and features; `-` is standard input.
+    /// New records: a table with the primary's key and feature columns; `-` reads standard input.
     #[arg(long)]
     pub rows: PathBuf,
-    /// The predictions: .csv, .tsv (either with .gz), .parquet or .arrow; `-`, the default, is standard output, as CSV.
+    /// Output file for the predictions: .csv, .tsv (either with .gz), .parquet or .arrow. `-`, the default,
+    /// writes CSV to standard output.
     #[arg(long, default_value = "-")]
     pub out: PathBuf,
-    /// The other parties are elsewhere: their roster (TOML). Each of them runs `fet party`.
+    /// Roster (TOML) of parties on other machines. Each of these parties runs `fet party`.
     #[arg(long, value_name = "ROSTER", requires = "key")]
     pub parties: Option<PathBuf>,
-    /// The primary's key, to reach parties elsewhere.
+    /// The primary's key, to reach parties on other machines.
     #[arg(long, requires = "parties")]
     pub key: Option<PathBuf>,
-    /// What becomes of the predictions where a party elsewhere does not join.
+    /// Reaction to a party that does not join.
     #[arg(long, value_enum, default_value_t, requires = "parties")]
     pub missing: Missing,
-    /// How many seconds a party elsewhere is waited for [default: `wait` of the roster].
+    /// Seconds to wait for a party on another machine [default: `wait` in the roster].
     #[arg(long, value_name = "SECONDS", requires = "parties")]
     pub wait: Option<u64>,
-    /// A folder in which the secondaries' tables are looked for first: tables with other records than those of the run, in the
-    /// same columns.
+    /// Folder that is searched first for the secondaries' tables: tables with other records than the run's,
+    /// in the same columns.
     #[arg(long, value_name = "FOLDER", conflicts_with = "parties")]
     pub data: Option<PathBuf>,
-    /// A column of the new records, such as an identifier, that the predictions repeat as it is.
+    /// Column of the new records, such as an identifier, to copy into the predictions.
     #[arg(long, value_name = "COLUMN")]
     pub id: Option<String>,
-    /// The tensor backend [default: that of the run].
+    /// Tensor backend [default: the backend of the run].
     #[arg(long)]
     pub device: Option<String>,
 }
 
-/// What becomes of predictions where a party does not join.
+/// Reaction to a party that does not join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Missing {
-    /// There are none.
+    /// Fail without predictions.
     #[default]
     Error,
-    /// They are made without it, and marked; only by a model that was trained with `method.party_dropout`.
+    /// Predict without the party and mark the predictions; needs a model that was trained with
+    /// `method.party_dropout`.
     Drop,
 }
 
-/// Predicts and writes; returns the warnings.
+/// Predicts, writes the predictions, and returns the warnings.
 pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     let mut run = FinishedRun::read(&arguments.run)?;
     if let Some(device) = &arguments.device {
@@ -97,7 +99,7 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     if arguments.missing == Missing::Drop {
         check_dropout(&run.experiment)?;
     }
-    // Whoever joins parties takes them away from a run: first what can be wrong here.
+    // Joining parties interrupts their current run, so first check everything that can fail here.
     let (records, ids) = records(dataset(&run.experiment, &folders)?.as_ref(), arguments, &model)?;
     let mut served = match &elsewhere {
         None => Served::new(&run, &model, &folders)?,
@@ -110,8 +112,8 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     let values = model.objective().predictions(outputs.values());
     if let Some(place) = values.iter().position(|value| !value.is_finite()) {
         return Err(input(format!(
-            "{} row {} (from 0): the model has no number for it; a cell of this row, or of a record that it is linked with, is far \
-             beyond all that the model has seen",
+            "{} row {} (from 0): the model's output is not finite. A cell of this row, or of a linked record, is far \
+             outside the range of the training data.",
             arguments.rows.display(),
             place / model.objective().outputs
         )));
@@ -119,7 +121,7 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     let predicted = Predicted {
         objective: model.objective(),
         class_names: model.class_names(),
-        // The bounds were calibrated with all parties.
+        // The bounds were calibrated with all parties and hold only with all of them.
         conformal: model.conformal().filter(|_| served.missing.is_empty()),
         values: &values,
     };
@@ -148,28 +150,27 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     Ok(warnings)
 }
 
-/// A finished model and the parties that serve theirs.
+/// Finished model, together with the parties that serve their models.
 pub(crate) struct Served {
     pub(crate) trainer: Trainer,
     pub(crate) parties: Vec<Watched>,
     pub(crate) warnings: Vec<String>,
-    /// The parties elsewhere that did not join.
+    /// Parties elsewhere that did not join.
     missing: Vec<String>,
     dataset: Box<dyn fet_core::data::Dataset>,
     floor: Option<f32>,
 }
 
 impl Served {
-    /// The parties of a run, with their finished models and their tables in `folders`.
+    /// Creates the parties of a run, with their finished models and their tables in `folders`.
     pub(crate) fn new(run: &FinishedRun, model: &SavedModel, folders: &Folders) -> anyhow::Result<Self> {
         let experiment = &run.experiment;
         let backend = backend(run)?;
         let mut warnings = Vec::new();
         let checksum = Provenance::of(experiment, folders).map_err(input)?.files;
         if checksum != run.report.data.files {
-            warnings.push(
-                "the data files are not as they were when the run read them: predictions use them as they are now".into(),
-            );
+            warnings
+                .push("the data files have changed since the run; predictions use the present files".into());
         }
         let dataset = dataset(experiment, folders)?;
         let machine = machine(&backend);
@@ -192,7 +193,7 @@ impl Served {
         Ok(Self { trainer, parties, warnings, missing: Vec::new(), dataset, floor })
     }
 
-    /// The parties of a run on machines of their own, each of which has its finished model.
+    /// Reaches the parties of a run on separate machines, each with its finished model.
     fn elsewhere(run: &FinishedRun, model: &SavedModel, network: &Network) -> anyhow::Result<Self> {
         let experiment = &run.experiment;
         let backend = backend(run)?;
@@ -200,7 +201,7 @@ impl Served {
             run.report.traffic_by_party.iter().map(|party| party.party.clone()).collect();
         if names.len() != network.len() {
             return Err(input(format!(
-                "--parties: the roster has {} parties besides the primary, and the run had {}",
+                "--parties: the roster has {} parties in addition to the primary, but the run had {}",
                 network.len(),
                 names.len()
             )));
@@ -211,9 +212,11 @@ impl Served {
         let missing: Vec<usize> =
             network.missing().iter().copied().filter(|party| !gone.contains(party)).collect();
         let missing_names: Vec<String> = missing.iter().map(|&party| names[party].clone()).collect();
-        warnings.extend(missing_names.iter().map(|name| {
-            format!("\"{name}\" has not joined: predictions are made without it, and without bounds")
-        }));
+        warnings.extend(
+            missing_names
+                .iter()
+                .map(|name| format!("\"{name}\" has not joined; the predictions omit it and have no bounds")),
+        );
         gone.extend(missing);
         gone.sort_unstable();
         let machine = Machine { party_threads: names.len(), ..machine(&backend) };
@@ -223,13 +226,13 @@ impl Served {
         Ok(Self { trainer, parties: Vec::new(), warnings, missing: missing_names, dataset, floor: None })
     }
 
-    /// The secondaries' tables.
+    /// Returns the secondaries' tables.
     pub(crate) fn secondaries(&self) -> anyhow::Result<Vec<PartyTable>> {
         self.dataset.secondaries().map_err(input)
     }
 }
 
-/// Where tables are looked for: first in the folder that an argument names.
+/// Returns the folders with tables; the folder of the `--data` argument comes first.
 fn folders(arguments: &Arguments, experiment: &Experiment) -> anyhow::Result<Folders> {
     let of_run = data_folders(experiment);
     match &arguments.data {
@@ -241,13 +244,13 @@ fn folders(arguments: &Arguments, experiment: &Experiment) -> anyhow::Result<Fol
     }
 }
 
-/// The tables of an experiment.
+/// Builds the dataset of an experiment.
 fn dataset(experiment: &Experiment, folders: &Folders) -> anyhow::Result<Box<dyn fet_core::data::Dataset>> {
     let context = DatasetContext { folders, seed: experiment.seed, aside: &[] };
     experiment.data.build(&context).map_err(input)
 }
 
-/// New records out of a file, or out of standard input, and their identifiers, if their column is named.
+/// Reads new records from a file or standard input, and the identifiers if their column is named.
 fn records(
     dataset: &dyn fet_core::data::Dataset,
     arguments: &Arguments,
@@ -287,7 +290,7 @@ fn records(
     Ok((records, ids))
 }
 
-/// How one column of a table is read as the text that it is.
+/// Returns the options that read one column of a table as verbatim text.
 fn as_text(column: &str, options: &Options) -> Options {
     Options {
         kinds: [(column.to_string(), Kind::Text)].into(),
@@ -298,7 +301,7 @@ fn as_text(column: &str, options: &Options) -> Options {
     }
 }
 
-/// What a reader of the predictions should know of the cells that they follow from.
+/// Returns warnings about unusual cells in the new records.
 fn odd_cells(records: &PartyTable, model: &SavedModel) -> Vec<String> {
     let rows: Vec<usize> = (0..records.rows()).collect();
     let departures = model.preparing().departures(records, &rows);
@@ -310,25 +313,25 @@ fn odd_cells(records: &PartyTable, model: &SavedModel) -> Vec<String> {
     notes.chain(warnings(&departures, NEW_ROWS, |row| row)).collect()
 }
 
-/// Refuses a model that has never seen a party missing.
+/// Refuses a model that was trained without party dropout.
 fn check_dropout(experiment: &Experiment) -> anyhow::Result<()> {
     let dropout = experiment.method.build(&()).map_err(input)?.plan().party_dropout;
     if dropout > 0.0 {
         return Ok(());
     }
     Err(input(
-        "--missing drop: the run was trained without `method.party_dropout`: its model has never seen a party missing; leave it out, \
-         or train with party dropout",
+        "--missing drop: the model was trained without `method.party_dropout` and cannot handle a missing party. \
+         Remove this option, or train with party dropout.",
     ))
 }
 
-/// What a model that is asked computes on; refuses a method that keeps none.
+/// Opens the backend for predictions; refuses a method that keeps no model.
 fn backend(run: &FinishedRun) -> anyhow::Result<Backend> {
     let experiment = &run.experiment;
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
     if experiment.method.build(&()).map_err(input)?.plan().at_once.is_some() {
         return Err(input(format!(
-            "the method \"{}\" keeps no model that could be asked: only its report is left",
+            "the method \"{}\" keeps no model; only its report is available",
             experiment.method.kind()
         )));
     }
@@ -336,10 +339,11 @@ fn backend(run: &FinishedRun) -> anyhow::Result<Backend> {
 }
 
 fn lost(party: &str) -> String {
-    format!("the run lost \"{party}\": predictions know nothing of it")
+    format!("\"{party}\" dropped out of the run; the predictions do not use it")
 }
 
-/// The similarity below which there is no link; warns where rows are linked by what rows are beside them.
+/// Returns the similarity at or below which a pair is not a link. Warns if the links of a row depend on other
+/// rows.
 fn linked_apart(
     experiment: &Experiment,
     any: bool,
@@ -348,35 +352,36 @@ fn linked_apart(
     let about = experiment.linker.build(&()).map_err(input)?.about();
     if !about.independent && any {
         warnings.push(format!(
-            "the linker \"{}\" links rows by what rows are beside them: predictions of the same rows in another file differ",
+            "the linker \"{}\" links each row depending on the other rows of the file; the same rows in another file \
+             get other predictions",
             experiment.linker.kind()
         ));
     }
     Ok(about.floor)
 }
 
-/// The similarity of each row's best link; nothing where the linker gives none.
+/// Returns the similarity of each row's best link; `None` if the linker gives no similarities.
 fn best_similarities(links: &Links) -> Option<Vec<f64>> {
-    // As short as the number is in 32 bits, and without a sign of zero.
+    // Use the shortest decimal form of the 32-bit number, and no negative zero.
     let shown =
         |similarity: &f32| similarity.to_string().parse::<f64>().map_or(f64::from(*similarity), |x| x + 0.0);
     (0..links.rows()).map(|row| links.similarities(row).and_then(<[f32]>::first).map(shown)).collect()
 }
 
-/// A warning where rows have no link with a party.
+/// Returns a warning about rows without a link to a party.
 fn unlinked(party: &str, best: &[f64], floor: Option<f32>) -> Option<String> {
     let floor = f64::from(floor?);
     let none: Vec<usize> = (0..best.len()).filter(|&row| best[row] <= floor).collect();
     let first = none.first()?;
     Some(format!(
-        "{} of {} rows have no link with \"{party}\" (the first is row {}): their predictions know nothing of that party",
+        "{} of {} rows have no link with \"{party}\" (the first is row {}); their predictions do not use that party",
         none.len(),
         best.len(),
         first
     ))
 }
 
-/// Refuses an output that cannot be written before any work is done.
+/// Refuses an unwritable output before the command does any work.
 fn check_output(arguments: &Arguments, run: &FinishedRun, folders: &Folders) -> anyhow::Result<()> {
     let out = &arguments.out;
     if out == Path::new("-") {

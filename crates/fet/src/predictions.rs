@@ -1,4 +1,4 @@
-//! Predictions as a table: what a row is predicted to be, with what probability, and within what bounds.
+//! Predictions as a table: the predicted value or class of each row, its probabilities and its bounds.
 
 use std::path::Path;
 
@@ -9,22 +9,24 @@ use fet_eval::conformal::Conformal;
 use fet_federation::trainer::Trainer;
 use fet_tables::{Table, Values};
 
-/// The column that says which row of its file a prediction is for: counted from 0, the header not counted, as links count rows.
+/// Column with the row number in the input file, counted from 0 without the header, as links count rows.
 pub(crate) const ROW: &str = "row";
 
-/// What a model makes of some rows.
+/// Model outputs for some rows.
 pub(crate) struct Predicted<'a> {
     pub(crate) objective: Objective,
-    /// What the classes are called; empty where they are numbers.
+    /// Names of the classes; empty if classes are numbers.
     pub(crate) class_names: &'a [String],
     pub(crate) conformal: Option<&'a Conformal>,
-    /// [`Objective::predictions`] of the rows, one row after another.
+    /// [`Objective::predictions`] for the rows, one row after another.
     pub(crate) values: &'a [f64],
 }
 
 impl Predicted<'_> {
-    /// The columns of predictions: `prediction`; of a number `lower` and `upper`; of classes `probability of ..` each, and
-    /// `likely`, the classes that the truth is among.
+    /// Returns the columns of the predictions.
+    ///
+    /// Regression: `prediction`, `lower` and `upper`. Classification: `prediction`, one `probability of ..`
+    /// per class, and `likely`, the set of classes that contains the true class with the chosen coverage.
     pub(crate) fn columns(&self) -> Vec<Column> {
         match self.objective.task {
             Task::Regression => self.numbers(),
@@ -51,7 +53,7 @@ impl Predicted<'_> {
             .chunks_exact(self.objective.outputs)
             .map(|row| if binary { vec![1.0 - row[0], row[0]] } else { row.to_vec() })
             .collect();
-        // As a metric takes it: class 1 of two from 0.5 on, else the first most probable.
+        // Metrics use the same rule: class 1 of two from 0.5 on, else the first of the most probable classes.
         let predicted = |row: &Vec<f64>| match binary {
             true => usize::from(row[1] >= 0.5),
             false => (0..classes).fold(0, |best, class| if row[class] > row[best] { class } else { best }),
@@ -82,7 +84,7 @@ pub(crate) fn text(name: &str, values: impl Iterator<Item = String>) -> Column {
     }
 }
 
-/// Writes the best model's predictions for the validation and the test rows.
+/// Writes the best model's predictions for the validation and test rows.
 pub(crate) fn write(trainer: &Trainer, conformal: Option<&Conformal>, path: &Path) -> anyhow::Result<()> {
     let parts = trainer.evaluated().context("no epoch had a finite metric")?;
     let class_names = trainer.class_names();
@@ -106,7 +108,7 @@ pub(crate) fn write(trainer: &Trainer, conformal: Option<&Conformal>, path: &Pat
     Ok(fet_tables::write(path, &table(columns)?)?)
 }
 
-/// A table of these columns.
+/// Returns a table with these columns.
 pub(crate) fn table(columns: Vec<Column>) -> Result<Table, fet_tables::TableError> {
     Table::new(columns)
 }

@@ -1,6 +1,7 @@
-//! The provenance of a run: settings, the content of the data files, and the version of the program's results.
+//! Provenance of a run: settings, content of the data files, and version of the program's results.
 //!
-//! Equal provenance gives an equal report (except for cost). `cargo xtask ablate` names the folder of a cell by it.
+//! Runs with equal provenance have equal reports, except for cost. `cargo xtask ablate` derives the folder
+//! name of a cell from the provenance.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,16 +21,16 @@ use crate::experiment_file::resolved;
 use crate::folder::{MODEL, PARTIES};
 use fet_io::input::InputError;
 
-/// What a run follows from.
+/// Everything that determines the result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Provenance {
-    /// Every setting, with its default filled in.
+    /// All settings, with defaults filled in.
     pub experiment: Value,
     /// Checksum of the files named in the data settings.
     pub files: String,
 }
 
-/// An error of [`Provenance::of`].
+/// Error for a data file whose checksum cannot be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProvenanceError {
     /// The settings build no dataset.
@@ -46,7 +47,7 @@ pub enum ProvenanceError {
 }
 
 impl Provenance {
-    /// The provenance of an experiment whose data files are in these folders.
+    /// Returns the provenance of an experiment whose data files are in these folders.
     ///
     /// The dataset and `split.file` name the data files; of a folder, all files count. A missing file counts as missing: the
     /// run itself reports the error.
@@ -68,13 +69,15 @@ impl Provenance {
         Ok(Self { experiment, files: hex(&sha256(listed.as_bytes())) })
     }
 
-    /// With the version of the results: it must be equal to resume a run, and the address is derived from it.
+    /// Returns the provenance together with the version of the results.
+    ///
+    /// A run resumes only if the identities are equal. The address of a cell derives from the identity.
     pub fn identity(&self) -> Identity {
         Identity { experiment: self.experiment.clone(), data: self.files.clone(), results: RESULTS_VERSION }
     }
 }
 
-/// Checksum of the training, validation and test rows.
+/// Returns a checksum of the training, validation and test rows.
 pub fn split(split: &Split) -> String {
     let mut bytes = Vec::new();
     let aside = (!split.aside.is_empty()).then_some(&split.aside);
@@ -85,7 +88,7 @@ pub fn split(split: &Split) -> String {
     hex(&sha256(&bytes))
 }
 
-/// The models of the run that an experiment begins with, by their names in its folder.
+/// Returns the model files of the run that an experiment starts from, by their names in the run's folder.
 fn models(from: &str, folders: &Folders) -> Vec<(String, PathBuf)> {
     if from.is_empty() {
         return Vec::new();
@@ -97,7 +100,7 @@ fn models(from: &str, folders: &Folders) -> Vec<(String, PathBuf)> {
     [MODEL.to_string()].into_iter().chain(parties).map(|name| (name.clone(), run.join(name))).collect()
 }
 
-/// Returns the files that the settings name, each with its path: the place where it is or would be.
+/// Returns the files that the settings name, each with its actual or expected path.
 pub fn files(experiment: &Experiment, folders: &Folders) -> Result<Vec<(String, PathBuf)>, SettingsError> {
     let found = data_files(experiment, folders)?.into_iter().map(|name| (name.clone(), folders.find(&name)));
     let from = |(name, path)| (format!("{}/{name}", experiment.from), path);
@@ -112,7 +115,8 @@ fn data_files(experiment: &Experiment, folders: &Folders) -> Result<Vec<String>,
     Ok(names)
 }
 
-/// The checksum of a file, or of each file in a folder by its name there; `None` if it does not exist.
+/// Returns the checksum of a file, or of each file in a folder by its relative name; an empty map if the path
+/// does not exist.
 fn checksums(path: &Path) -> Result<BTreeMap<String, String>, ProvenanceError> {
     let mut found = BTreeMap::new();
     if path.is_dir() {
@@ -132,7 +136,7 @@ fn checksums(path: &Path) -> Result<BTreeMap<String, String>, ProvenanceError> {
     Ok(found)
 }
 
-/// SHA-256 of a file's content; each file is read once per process, however many cells use it.
+/// Returns the SHA-256 of a file's content. The process reads each file only once, for any number of cells.
 fn checksum(path: &Path) -> io::Result<String> {
     static KNOWN: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
     let known = || KNOWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -144,7 +148,8 @@ fn checksum(path: &Path) -> io::Result<String> {
     Ok(sum)
 }
 
-/// The files that an experiment names and where they are; an error that says where missing ones come from.
+/// Returns the files that an experiment names, with their paths. The error for a missing file names its
+/// source.
 pub(crate) fn check_files(
     experiment: &Experiment,
     folders: &Folders,
@@ -157,13 +162,13 @@ pub(crate) fn check_files(
     let origin = match experiment.origin.trim() {
         "" => String::new(),
         origin => {
-            format!("; where they come from: {}", origin.split_whitespace().collect::<Vec<_>>().join(" "))
+            format!("; source: {}", origin.split_whitespace().collect::<Vec<_>>().join(" "))
         }
     };
     let places: Vec<String> = folders.all().iter().map(|folder| folder.display().to_string()).collect();
     let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
     Err(InputError(format!(
-        "missing: {} (relative names are looked for in {}: the folder of the experiment, then that of the environment variable \
+        "missing: {} (searched in {}: the folder of the experiment, then the folder in the environment variable \
          FET_DATA, or `data`){origin}",
         names.join(", "),
         places.join(" and "),
@@ -180,7 +185,7 @@ mod tests {
         let of = |settings: &str| {
             let text = format!("name = 'x'\n[data]\nkind = 'split'\nsource = {settings}");
             let experiment = Experiment::from_table(toml::from_str(&text).expect("TOML")).expect("sound");
-            // The cache is by path, so that each content has a folder of its own.
+            // The cache works by path, so each content needs a separate folder.
             move |folder: &Path| Provenance::of(&experiment, &folder.into()).expect("readable").files
         };
         let csv = of("{ kind = 'csv', file = 'a.csv', label = 'y' }");
@@ -191,8 +196,8 @@ mod tests {
             folder
         };
         let (one, same, other) = (write("one", "y\n1\n"), write("same", "y\n1\n"), write("other", "y\n2\n"));
-        assert_eq!(csv(&one), csv(&same), "where a file lies does not matter");
-        assert_ne!(csv(&one), csv(&other), "what it holds does");
+        assert_eq!(csv(&one), csv(&same), "the path does not matter");
+        assert_ne!(csv(&one), csv(&other), "the content does");
         assert_ne!(csv(&one), csv(folder.path()), "a missing file is another");
         let digits = of("{ kind = 'digits' }");
         assert_eq!(digits(&one), digits(&other), "data without files has one checksum");

@@ -1,10 +1,14 @@
 //! `fet run`: trains one experiment and writes the results.
 //!
-//! The folder of a run holds the primary's files: `checkpoint.safetensors` while it is running, and `report.json` and
-//! `model.safetensors` once it is done, with `predictions.csv` for the
-//! validation and test rows, and `model-card.md`. In `parties/` each secondary has a folder for its own state and model (and, with
-//! `train.randomness = "own"`, each party one for its seed). The
-//! report is written last: if it exists, the run is complete. Only one process at a time works on a folder (`lock`).
+//! The folder of a run contains the primary's files. While the run is active, this is
+//! `checkpoint.safetensors`. A finished run has `report.json`, `model.safetensors`, `predictions.csv` for the
+//! validation and test rows, and `model-card.md`.
+//!
+//! In `parties/` each secondary has a folder for its own state and model. With `train.randomness = "own"`,
+//! each party also has a folder for its seed.
+//!
+//! The run writes the report last, so a run with a report is complete. Only one process at a time works on a
+//! folder (`lock`).
 
 mod begin;
 
@@ -39,18 +43,18 @@ pub use self::begin::{party_error, trainer};
 pub use crate::watch::Log;
 pub use fet_io::input::InputError;
 
-/// What is left of a run besides its results.
+/// Files of a run that remain in addition to its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// The state of its last epoch, where it can go on from it with more epochs.
+    /// State of the last epoch, if the run can continue from it with more epochs.
     LastState,
-    /// Nothing.
+    /// Results only.
     Nothing,
 }
 
-/// The warning of a rehearsal among parties elsewhere.
-const REHEARSAL: &str = "this run is a rehearsal: the secrets, noise and masks of all parties follow from the experiment's seed, and hide \
-                         nothing";
+/// Warning about a rehearsal with parties elsewhere.
+const REHEARSAL: &str = "this run is a rehearsal: the secrets, noise and masks of all parties derive from the \
+ experiment's seed and hide nothing";
 
 /// Returns the part of a backend that the trainer needs.
 pub fn machine(backend: &Backend) -> Machine {
@@ -58,21 +62,23 @@ pub fn machine(backend: &Backend) -> Machine {
     Machine { device, on_host, party_threads }
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The run is complete; this is its report.
+    /// The run is complete; contains the path of its report.
     Done(PathBuf),
     /// The folder already held this run's report.
     WasDone(PathBuf),
-    /// It was interrupted; the same command resumes it.
+    /// The user interrupted the run; the same command resumes it.
     Interrupted(PathBuf),
     /// Another process works on this run.
     Elsewhere(PathBuf),
 }
 
-/// Trains `experiment` and writes into `folder`; a finished run with fewer epochs in it goes on. Setting `stop` ends it after
-/// the current step.
+/// Trains `experiment` and writes the results into `folder`.
+///
+/// If the folder contains a finished run with fewer epochs, training continues from there. Setting `stop`
+/// ends the run after the current step.
 pub fn run(
     experiment: &Experiment,
     folder: &Path,
@@ -83,7 +89,7 @@ pub fn run(
     run_among(experiment, folder, log, keep, stop, None)
 }
 
-/// The same with parties elsewhere, if there are any; only the primary's data are read.
+/// Like [`run()`], optionally with parties elsewhere; then the function reads only the primary's data.
 pub fn run_among(
     experiment: &Experiment,
     folder: &Path,
@@ -93,7 +99,7 @@ pub fn run_among(
     elsewhere: Option<&Elsewhere>,
 ) -> anyhow::Result<Outcome> {
     let start = Instant::now();
-    // What the primary draws in secret must not follow from a seed that all parties know.
+    // The primary's secret randomness must not depend on a seed that all parties know.
     let own = match elsewhere {
         Some(elsewhere) if !elsewhere.is_rehearsal() => {
             let train = TrainSettings { randomness: Randomness::Own, ..experiment.train.clone() };
@@ -106,7 +112,7 @@ pub fn run_among(
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
     let reads = match elsewhere {
         None => check_files(experiment, &data_folders(experiment))?,
-        // The others' files are elsewhere.
+        // The other parties' files are on other machines.
         Some(_) => files(experiment, &data_folders(experiment)).map_err(input)?,
     };
     let goes_on = experiment.can_go_on().map_err(input)?;
@@ -118,7 +124,7 @@ pub fn run_among(
     let planned = attack::Planned::of(experiment, &backend)?;
     let mut trainer = match elsewhere {
         None => trainer(experiment, &backend, Some(folder))?,
-        // Whoever joins parties takes them away from a run under way.
+        // Joining parties would interrupt a run that is already under way.
         Some(_) if lock::is_held(folder) => return Ok(Outcome::Elsewhere(folder.to_path_buf())),
         Some(elsewhere) => begin::distributed(experiment, &backend, folder, elsewhere)?,
     };
@@ -127,14 +133,17 @@ pub fn run_among(
         fet_io::note!("warning: {rehearsal}");
     }
     let mut warned = warn(&trainer, 0);
-    // Nothing is written before this point: a run that cannot start leaves no files.
+    // The function writes nothing before this point, so a run that cannot start leaves no files.
     std::fs::create_dir_all(folder).map_err(|error| {
-        input(format!("cannot make the folder {} ({error}); name another with --out", folder.display()))
+        input(format!(
+            "cannot create the folder {} ({error}); name another folder with --out",
+            folder.display()
+        ))
     })?;
     let Some(_lock) = lock::take(folder)? else { return Ok(Outcome::Elsewhere(folder.to_path_buf())) };
     let network = elsewhere.and_then(Elsewhere::joined);
-    // The process that held the lock until now may have finished the run.
-    // Where there is a report it protects the folder, and a lock would be a file that a refusal leaves behind.
+    // The process that held the lock until now may have finished the run. A report protects the folder by
+    // itself, so a refusal must not leave a lock file behind.
     let refused = |error: anyhow::Error| {
         if folder.join(REPORT).exists() {
             lock::leave(folder);
@@ -198,7 +207,7 @@ pub fn run_among(
     let mut report = Report { attack, ..report_of(&trainer, experiment, made_from, cost)? };
     report.warnings.extend(rehearsal.map(String::from));
     trainer.finish()?;
-    // Where a prediction finds the data files; what the run computed does not follow from it.
+    // Predictions look for the data files there; the results of the run do not depend on this path.
     if let Some(place) = experiment.folder.as_deref().and_then(|place| place.canonicalize().ok()) {
         write(&folder.join(DATA_FOLDER), place.to_string_lossy().as_bytes())?;
     }
@@ -213,18 +222,18 @@ pub fn run_among(
     if !keeps {
         remove(&folder.join(CHECKPOINT))?;
         if let Err(error) = trainer.forget() {
-            fet_io::note!("warning: the run is complete, but its saved states could not be removed: {error}");
+            fet_io::note!("warning: the run is complete; its saved states could not be removed: {error}");
         }
     }
     lock::leave(folder);
     watch.privacy(report.privacy.as_ref());
     watch.done(&path).with_context(|| {
-        format!("standard output: not every event could be written; the run is done: {}", path.display())
+        format!("standard output: some events could not be written; the run is finished: {}", path.display())
     })?;
     Ok(Outcome::Done(path))
 }
 
-/// Shows the trainer's warnings but for the first `shown`; returns how many there are.
+/// Shows the trainer's warnings after the first `shown`, and returns the total number of warnings.
 fn warn(trainer: &Trainer, shown: usize) -> usize {
     for warning in &trainer.warnings()[shown..] {
         fet_io::note!("warning: {warning}");
@@ -232,7 +241,11 @@ fn warn(trainer: &Trainer, shown: usize) -> usize {
     trainer.warnings().len()
 }
 
-/// The present content of the folder: this run, another one, or nothing, or this run with fewer epochs, where it `goes_on`.
+/// Inspects the content of the folder.
+///
+/// Returns the outcome if the folder already contains this run's report. Returns `None` if there is no
+/// report, or only that of the same run with fewer epochs, which can continue if `goes_on` is true. Refuses
+/// any other report.
 fn existing(
     folder: &Path,
     made_from: &Provenance,
@@ -250,13 +263,13 @@ fn existing(
         if folder.join(CHECKPOINT).exists() {
             return Ok(None);
         }
-        "with fewer epochs, which kept no state to go on from"
+        "with fewer epochs and without a state to continue from"
     } else if report.experiment != made_from.experiment {
         "with other settings"
     } else if report.data.files != made_from.files {
         "on other data"
     } else if report.program.results != RESULTS_VERSION {
-        "by a program with another version of the results"
+        "from a program with another version of the results"
     } else {
         if !keeps {
             tidy(folder);
@@ -264,20 +277,21 @@ fn existing(
         FinishedRun::read(folder)?.check()?;
         return Ok(Some(Outcome::WasDone(path)));
     };
-    let message = format!("holds the report of a run {other}; name another folder with --out");
+    let message = format!("contains the report of a run {other}; name another folder with --out");
     Err(input(format!("{} {message}", folder.display())))
 }
 
-/// The content of a file, if there is one. A link to nothing is none, and an error.
+/// Returns the content of a file, or `None` if the file does not exist. A broken symbolic link is an error.
 fn there(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     match path.symlink_metadata() {
-        // Where the folder is none, the first that is written says so.
+        // If a parent of the path is not a folder, the first write reports the error.
         Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => Ok(None),
         _ => fet_io::read(path).map(Some),
     }
 }
 
-/// What a saved state follows from: all that a run follows from, but for the number of epochs where the run `goes_on`.
+/// Returns the identity of a saved state: the identity of the run, without the number of epochs if `goes_on`
+/// is true.
 fn state_identity(identity: &serde_json::Value, goes_on: bool) -> serde_json::Value {
     let mut identity = identity.clone();
     if let Some(epochs) = identity.pointer_mut("/experiment/train/epochs").filter(|_| goes_on) {
@@ -286,7 +300,7 @@ fn state_identity(identity: &serde_json::Value, goes_on: bool) -> serde_json::Va
     identity
 }
 
-/// Whether the settings of a run differ from `earlier` ones in having more epochs, and in nothing else.
+/// Returns true if the settings differ from `earlier` ones only by a larger number of epochs.
 fn is_longer(settings: &serde_json::Value, earlier: &serde_json::Value) -> bool {
     let place = "/train/epochs";
     let epochs = |settings: &serde_json::Value| settings.pointer(place).and_then(serde_json::Value::as_u64);
@@ -299,7 +313,7 @@ fn is_longer(settings: &serde_json::Value, earlier: &serde_json::Value) -> bool 
 
 /// Removes the saved states of a run that was killed after it wrote its report.
 fn tidy(folder: &Path) {
-    // A file that cannot be removed does no harm: the report shows that the run is complete.
+    // A failed removal does no harm, because the report shows that the run is complete.
     let _ = remove(&folder.join(CHECKPOINT));
     let entries = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
     for state in entries(&folder.join(PARTIES)).flat_map(|party| entries(&party.path())) {
@@ -309,7 +323,8 @@ fn tidy(folder: &Path) {
     }
 }
 
-/// Resumes from the folder's checkpoint, if it belongs to this run; returns the seconds that the run had taken.
+/// Resumes from the folder's checkpoint if it belongs to this run; returns the seconds that the run has taken
+/// so far.
 fn resume(trainer: &mut Trainer, identity: &serde_json::Value, folder: &Path) -> anyhow::Result<f64> {
     let path = folder.join(CHECKPOINT);
     let Some(bytes) = there(&path).map_err(|error| unusable(&path, error))? else { return Ok(0.0) };
@@ -317,7 +332,7 @@ fn resume(trainer: &mut Trainer, identity: &serde_json::Value, folder: &Path) ->
         Ok(seconds) => {
             let (done, epochs) = (trainer.progress().epochs.len(), trainer.epochs());
             if done > epochs {
-                let problem = format!("it is of epoch {done}, and `train.epochs` is {epochs}");
+                let problem = format!("its epoch is {done}, but `train.epochs` is {epochs}");
                 bail!(unusable(&path, problem));
             }
             fet_io::note!("continuing after epoch {done}");
@@ -327,8 +342,9 @@ fn resume(trainer: &mut Trainer, identity: &serde_json::Value, folder: &Path) ->
     }
 }
 
-/// Notes that a session of a run with its own randomness begins, before anything is released in it, and has the trainer count
-/// what the sessions before may have released beyond their checkpoints.
+/// Records the start of a session of a run with its own randomness, before the session releases anything.
+///
+/// The trainer then accounts for releases of earlier sessions that no checkpoint records.
 fn count_sessions(
     trainer: &mut Trainer,
     experiment: &Experiment,
@@ -342,7 +358,7 @@ fn count_sessions(
     let path = folder.join(PARTIES).join("primary").join("sessions");
     let failed = |error: &dyn std::fmt::Display| {
         input(format!(
-            "{}: {error}; it says how often this run was begun, and without it the run cannot be continued",
+            "{}: {error}. The file counts the sessions of this run; without it the run cannot continue.",
             path.display()
         ))
     };
@@ -357,10 +373,10 @@ fn count_sessions(
 }
 
 fn unusable(path: &Path, error: impl std::fmt::Display) -> InputError {
-    InputError(format!("{}: {error}; remove it to start again", path.display()))
+    InputError(format!("{}: {error}. Remove the file to start again.", path.display()))
 }
 
-/// The report of a finished run.
+/// Returns the report of a finished run.
 pub fn report_of(
     trainer: &Trainer,
     experiment: &Experiment,

@@ -1,14 +1,16 @@
-//! `fet schema`: the JSON schema of an experiment file, for editors that complete, explain and underline.
+//! `fet schema`: prints the JSON schema of an experiment file, for editors with completion, explanations and
+//! error marks.
 //!
-//! It is the schema by which files are read ([`Experiment::schema`]), in the words of JSON Schema alone: a slot's settings are
-//! chosen by its `kind` with `if` and `then`, and its `properties` name the settings of every plug-in, by which editors
-//! complete. What a file must hold is not asked of tables, since a file may extend another.
+//! The program reads files by the same schema ([`Experiment::schema`]); this form contains only keywords of
+//! JSON Schema. The `kind` of a slot selects its settings with `if` and `then`. The `properties` of a slot
+//! name the settings of every plug-in, for completion in editors. The schema requires no settings,
+//! because a file may extend another file.
 
 use fet_core::experiment::Experiment;
 use fet_core::schema::{KINDS, MEANINGS, RULE, SOURCE};
 use serde_json::{Map, Value, json};
 
-/// The schema (JSON Schema, draft 7).
+/// Returns the schema (JSON Schema, draft 7).
 pub fn for_editors() -> Value {
     let mut schema = Experiment::schema().clone();
     plain(&mut schema);
@@ -16,11 +18,11 @@ pub fn for_editors() -> Value {
     properties["device"]["enum"] = fet_backends::NAMES.into();
     properties["extends"] = json!({
         "type": "string",
-        "description": "An experiment beside this file: this one says only what differs from it.",
+        "description": "An experiment in the same folder, from which this file lists only its differences.",
     });
     properties["ablation"] = json!({
         "type": "object",
-        "description": "The study that `cargo xtask ablate` runs: seeds, variants, axes.",
+        "description": "The study of `cargo xtask ablate`: seeds, variants, axes.",
     });
     properties["profile"] = json!({
         "type": "object",
@@ -28,7 +30,7 @@ pub fn for_editors() -> Value {
     });
     properties["tune"] = json!({
         "type": "object",
-        "description": "What `cargo xtask tune` may draw, and how many candidates it tries.",
+        "description": "The search of `cargo xtask tune`: the settings to draw and the number of candidates.",
     });
     schema["title"] = "An experiment of fet".into();
     let required = json!({ "required": ["name", "data"] });
@@ -42,7 +44,7 @@ pub fn for_editors() -> Value {
     whole
 }
 
-/// Puts our own words into those of JSON Schema, below and here.
+/// Replaces the program's own keywords by those of JSON Schema, in this schema and all nested schemas.
 fn plain(schema: &mut Value) {
     let Some(words) = schema.as_object_mut() else { return };
     words.remove("required");
@@ -69,7 +71,8 @@ fn plain(schema: &mut Value) {
     }
 }
 
-/// The settings of a slot by its `kind`: a chain of `if`, `then` and `else`. Where `kind` is left out, its default counts.
+/// Selects the settings of a slot by its `kind`, in a chain of `if`, `then` and `else`. A missing `kind`
+/// means the default.
 fn by_kind(words: &mut Map<String, Value>, kinds: Map<String, Value>) {
     let default = words["properties"]["kind"].get("default").cloned();
     let mut chain = Value::Bool(true);
@@ -97,14 +100,15 @@ fn by_kind(words: &mut Map<String, Value>, kinds: Map<String, Value>) {
     }
 }
 
-/// What an editor shows of a setting before it knows the plug-in: nothing that a value must obey.
+/// Returns the description that an editor shows before the plug-in is known, without constraints on the
+/// value.
 fn explained(setting: &Value, kind: &str) -> Value {
     let meaning = setting.get("description").and_then(Value::as_str).unwrap_or_default();
     let mut shown = json!({ "description": format!("({kind}) {meaning}") });
     if let Some(default) = setting.get("default") {
         shown["default"] = default.clone();
     }
-    // Tables within are completed too.
+    // Editors also complete nested tables.
     if let Some(properties) = setting.get("properties") {
         shown["properties"] = properties.clone();
     }

@@ -1,6 +1,7 @@
 //! `fet show --batch`: describes many cells of a study in one process.
 //!
-//! Each file is read and checksummed once per process, so that a thousand cells cost little more than one.
+//! The process reads each file and computes its checksum only once, so a thousand cells cost little more than
+//! one cell.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, ErrorKind, Write};
@@ -11,13 +12,13 @@ use crate::experiment_file::{self, ExperimentArguments, data_folders};
 use crate::provenance::{Provenance, check_files};
 use fet_io::input::{input, of_json};
 
-/// Answers each line of `questions`, a [`Question`], with a line, an [`Answer`].
+/// Answers each line of `questions` (a [`Question`]) with one line (an [`Answer`]).
 pub fn batch(
     base: &ExperimentArguments,
     questions: impl BufRead,
     mut answers: impl Write,
 ) -> anyhow::Result<()> {
-    // Opening a device takes time; its error holds for every cell that names it.
+    // Opening a device takes time; its error applies to every cell with this device.
     let mut devices: BTreeMap<String, Option<String>> = BTreeMap::new();
     for line in questions.lines() {
         let line = line.map_err(|error| {
@@ -37,7 +38,7 @@ pub fn batch(
         };
         let written = writeln!(answers, "{}", serde_json::to_string(&answer)?).and_then(|()| answers.flush());
         match written {
-            // Whoever asked has read what it wanted.
+            // The reader has closed the pipe and needs no more answers.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
             written => written?,
         }
@@ -63,7 +64,7 @@ fn identity(
         return Err(error.clone());
     }
     let folders = data_folders(&experiment);
-    // Before a study trains anything, and not in the middle of it.
+    // Report missing files before a study trains anything, not halfway through.
     check_files(&experiment, &folders).map_err(|e| e.to_string())?;
     Ok(Provenance::of(&experiment, &folders).map_err(|e| e.to_string())?.identity())
 }

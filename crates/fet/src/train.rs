@@ -1,4 +1,4 @@
-//! `fet run` as a command: what it says, and its exit code.
+//! The `fet run` command: its messages and its exit code.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,15 +13,16 @@ use crate::parties::network::Elsewhere;
 use crate::parties::{Purpose, Unreached};
 use crate::run::{self, InputError, Keep, Log, Outcome};
 
-/// A party that was started again so often in one command does not stay up.
+/// Maximum number of restarts of a party in one command; after more restarts the run gives up.
 const MOST_RESTARTS: usize = 100;
 
-/// A flag that Ctrl-C and its like set.
+/// Returns a flag that becomes true on Ctrl-C and similar signals.
 pub fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&stop);
     let ask = move || {
-        // Whoever asks again does not want to wait for the step, or for a party that computes.
+        // A second signal ends the process at once, without waiting for the current step or for a computing
+        // party.
         if asked.swap(true, Ordering::Relaxed) {
             fet_io::leave(130);
         }
@@ -30,7 +31,8 @@ pub fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Trains an experiment into `out`, with `parties` elsewhere, by their roster and the primary's key; returns the exit code.
+/// Trains an experiment into `out` and returns the exit code. `parties` contains the roster of parties
+/// elsewhere and the primary's key.
 pub fn train(
     arguments: &ExperimentArguments,
     out: Option<PathBuf>,
@@ -46,7 +48,7 @@ pub fn train(
         parties.map(|(roster, key)| Elsewhere::new(roster, key, Purpose::Run, &stop)).transpose()?;
     let interrupted = || {
         fet_io::note!(
-            "interrupted; what epochs were finished is saved in {}, and the same command resumes the run",
+            "interrupted; the finished epochs are saved in {}, and the same command resumes the run",
             folder.display()
         );
         Ok(ExitCode::from(130))
@@ -58,7 +60,7 @@ pub fn train(
             Err(error) => match run::party_error(&error) {
                 Some(party) if party.is_restart() && restarts < MOST_RESTARTS => {
                     restarts += 1;
-                    fet_io::note!("{party}; the run goes back to its last finished epoch");
+                    fet_io::note!("{party}; the run returns to its last finished epoch");
                 }
                 Some(party) if party.is_unreached() && stop.load(Ordering::Relaxed) => return interrupted(),
                 Some(party) if party.is_unreached() || party.is_restart() => {
@@ -74,15 +76,15 @@ pub fn train(
         Outcome::Done(report) => {
             if let Ok(run) = FinishedRun::read(&folder) {
                 let (metric, score) = (run.report.metric, run.report.best.test);
-                // In a search over settings no test row is in any part.
+                // In a search over settings, no split contains test rows.
                 let rows = if experiment.split.tuning {
-                    "validation rows that selected nothing"
+                    "validation rows that selected no settings"
                 } else {
                     "test rows"
                 };
                 match score.is_finite() {
                     true => fet_io::note!("{} on the {rows}", metric.phrase(score)),
-                    false => fet_io::note!("warning: {} is not defined on the {rows}", metric.title()),
+                    false => fet_io::note!("warning: {} is undefined on the {rows}", metric.title()),
                 }
             }
             fet_io::note!("done: {}", report.display());

@@ -1,6 +1,7 @@
-//! Shows the progress of a run: a bar on a terminal, plain lines elsewhere, or JSON lines (`fet_eval::records::Event`).
+//! Shows the progress of a run: a bar on a terminal, plain lines elsewhere, or JSON lines
+//! (`fet_eval::records::Event`).
 //!
-//! It computes nothing; `run` provides the content.
+//! This module computes nothing; `run` provides the content.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -12,26 +13,26 @@ use fet_federation::trainer::StepReport;
 use crate::parties::network::Network;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// The form of progress messages.
+/// Form of progress messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Log {
-    /// A progress bar on a terminal, a line per epoch elsewhere; on standard error.
+    /// On standard error: a progress bar on a terminal, else a line per epoch.
     #[default]
     Human,
-    /// One JSON object per line, on standard output.
+    /// On standard output: one JSON object per line.
     Json,
 }
 
-/// Shows the progress of one run.
+/// Progress display of one run.
 pub(crate) struct Watch<'a> {
     log: Log,
     epochs: usize,
     metric: Metric,
     bar: Option<ProgressBar>,
-    /// Why what was told could not be written.
+    /// First error from writing an event.
     untold: Option<std::io::Error>,
     last: Instant,
-    /// The links to parties elsewhere.
+    /// Links to parties elsewhere.
     network: Option<&'a Network>,
 }
 
@@ -53,7 +54,7 @@ impl<'a> Watch<'a> {
         watch
     }
 
-    /// Shows how these parties stand, too.
+    /// Adds the state of these parties to the display.
     pub(crate) fn parties(&mut self, network: Option<&'a Network>) {
         self.network = network;
     }
@@ -127,7 +128,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// What the run cost the secondaries' records.
+    /// Shows the privacy cost of the run for the secondaries' records.
     pub(crate) fn privacy(&self, spent: Option<&Spent>) {
         let Some((spent, guarantee)) = spent.and_then(|spent| Some((spent, spent.guarantee.as_ref()?)))
         else {
@@ -141,7 +142,10 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The run is done. The error is why some event could not be written.
+    /// Reports the end of the run.
+    ///
+    /// # Errors
+    /// Returns the first error from writing an event.
     pub(crate) fn done(&mut self, report: &std::path::Path) -> std::io::Result<()> {
         if self.log == Log::Json {
             self.tell(&Event::Done { report: report.to_path_buf() });
@@ -149,9 +153,9 @@ impl<'a> Watch<'a> {
         self.untold.take().map_or(Ok(()), Err)
     }
 
-    /// The run continues where nobody reads, or nothing can be written.
+    /// Writes an event. The run continues if the write fails.
     fn tell(&mut self, event: &Event) {
-        // A path that is not UTF-8 cannot be written.
+        // JSON cannot represent a path that is not UTF-8.
         let Ok(line) = serde_json::to_string(event) else { return };
         if let Err(error) = fet_io::answer(&format!("{line}\n")) {
             self.untold.get_or_insert(error);

@@ -1,4 +1,5 @@
-//! Linking in several places: each owner encodes its own table, and a linkage unit that has neither keys nor the secret compares.
+//! Linking in several places: each owner encodes its own table, and a linkage unit, which has neither the
+//! keys nor the secret, compares the encodings.
 
 mod clkhash;
 mod clusters;
@@ -12,54 +13,55 @@ use zeroize::Zeroizing;
 
 use fet_io::input::input;
 
-/// The commands of `fet link` for owners who are apart.
+/// Commands of `fet link` for owners in several places.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Learn from a table how texts are encoded: a schema for all owners, not for the linkage unit.
+    /// Learn a schema for encoding texts from a table; give it to all owners, but not to the linkage unit.
     #[command(after_help = SCHEMA)]
     Schema(encode::Learn),
-    /// Encode a table by a schema: a file for the linkage unit, without keys and ids.
+    /// Encode a table with a schema, into a file without keys or ids for the linkage unit.
     #[command(after_help = ENCODE)]
     Encode(encode::Arguments),
-    /// Compare encoded tables: pairs of two, clusters of more.
+    /// Match encoded tables: pairs from two tables, clusters from more.
     #[command(after_help = MATCH)]
     Match(compare::Arguments),
 }
 
 const SCHEMA: &str = "\
-All owners need the same schema and the same secret. The secret is in an environment variable of each owner, 16 bytes or more, in no file.
-The schema holds no cell of the table, but the names of its columns and what counts as missing; whoever has the secret too can find out how
-frequent each q-gram and word is that three rows or more have, by trying all q-grams.
-A new schema draws a new salt: what is encoded by it cannot be linked with what was encoded before, under the same secret or another.
+All owners need the same schema and the same secret. Each owner keeps the secret, 16 bytes or more, in an environment variable, not in a file.
+The schema contains no cells of the table, only the names of its columns and the marks of missing cells. With the schema and the secret, one
+can find the frequency of each q-gram and word that occurs in three or more rows, by trying all q-grams.
+A new schema draws a new salt: its encodings cannot be linked with those of earlier schemas, under the same secret or another.
 
-  export FET_LINK_SECRET=$(head -c 32 /dev/urandom | base64)     # once; every owner gets the same, the linkage unit never
-  fet link schema a.csv --keys name,address --out schema.json     # at the owner of the labels; schema.json goes to the others
-  fet link encode a.csv --schema schema.json --out a.clks         # at each owner; the .clks go to the linkage unit
-  fet link match a.clks b.clks --out pairs.csv                    # at the linkage unit: numbers of rows, no keys";
+  export FET_LINK_SECRET=$(head -c 32 /dev/urandom | base64)     # once; every owner gets the same secret, the linkage unit never
+  fet link schema a.csv --keys name,address --out schema.json     # owner of the labels; give schema.json to the other owners
+  fet link encode a.csv --schema schema.json --out a.clks         # each owner; give the .clks files to the linkage unit
+  fet link match a.clks b.clks --out pairs.csv                    # linkage unit: row numbers, no keys";
 
 const ENCODE: &str = "\
-The columns are found by the names in the schema; --keys names them where they are called otherwise here.
-The file tells whoever compares how similar rows are, how frequent bits are and which rows have no key, and names the schema and the secret
-by a fingerprint that tells neither. Rows are in the order of the table, which tells the unit how a sorted table ranks them: shuffle it first.
-Keep the table, since results name rows by numbers from 0.
+The schema names the columns; --keys names them if they have other names in this table.
+The file reveals to the linkage unit how similar rows are, how frequent bits are and which rows have no key. It names the schema and the
+secret by a fingerprint that reveals neither. Rows keep the order of the table, which shows the unit the ranks of a sorted table: shuffle it
+first. Keep the table, because results name rows by numbers from 0.
 
-A linkage schema of clkhash (version 3) gives the same bits as clkhash 0.18: one owner may use clkhash, the other fet. Encodings are then
-compared by their Dice similarity. Its files ({\"clks\": [...]}) are read by `fet link match`, and written where FILE ends in .json.";
+A linkage schema of clkhash (version 3) gives the same bits as clkhash 0.18, so one owner may use clkhash and the other fet. Such encodings
+are compared by their Dice similarity. `fet link match` reads clkhash's files ({\"clks\": [...]}), and this command writes them if FILE
+ends in .json.";
 
 const MATCH: &str = "\
-Two files give pairs: primary_row, secondary_row (counted from 0), rank, similarity. More give clusters: cluster, file, row; all rows of a
-cluster are candidates of each other, and no file has two.
-The unit learns how similar all rows are, within a file too, and how frequent bits are: frequent values can be guessed from that. It has
-no keys to show to a person: --review is for who has both tables (`fet link A B`).";
+Two files give pairs: primary_row, secondary_row (counted from 0), rank, similarity. More files give clusters: cluster, file, row. All rows of
+a cluster are candidates of each other, and each cluster has at most one row of a file.
+The unit learns how similar all rows are, also within a file, and how frequent bits are, from which frequent values can be guessed. It has
+no keys to show to a person: --review needs both tables (`fet link A B`).";
 
 impl Command {
-    /// Whether its results go there.
+    /// Returns true if the command's results go to this path.
     pub(super) fn writes_to(&self, place: &Path) -> bool {
         matches!(self, Self::Match(arguments) if arguments.out == place)
     }
 }
 
-/// What a command of several places says.
+/// Runs the command, and returns its summary.
 pub(super) fn run(command: &Command) -> anyhow::Result<String> {
     match command {
         Command::Schema(arguments) => encode::learn(arguments),
@@ -68,25 +70,28 @@ pub(super) fn run(command: &Command) -> anyhow::Result<String> {
     }
 }
 
-/// The least length of a secret, in bytes.
+/// Minimum length of a secret in bytes.
 const LEAST: usize = 16;
 
-/// Longer than any name of a variable.
+/// Maximum length of a variable name; a longer argument cannot be a name.
 const MOST_NAME: usize = 64;
 
-/// A variable's name for a message: one that is not written as they usually are may be a secret by mistake.
+/// Returns a variable's name for a message, unless the name looks unusual, since the user may have passed the
+/// secret by mistake.
 fn shown(name: &str) -> &str {
     let usual = name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
     if usual { name } else { "that it names" }
 }
 
-/// The owners' secret, from an environment variable. clkhash takes shorter ones: those are warned of.
+/// Reads the owners' secret from an environment variable. clkhash accepts shorter secrets; the command then
+/// warns.
 fn secret(name: &str, of_clkhash: bool) -> anyhow::Result<Zeroizing<Vec<u8>>> {
-    // What is no name may be the secret itself: it is not said again.
+    // An argument that is not a name may be the secret itself, so the message must not repeat it.
     let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if name.is_empty() || !is_name || name.len() > MOST_NAME {
         return Err(input(format!(
-            "--secret-env: must name an environment variable, by letters, digits and _; it has {} bytes (the secret is not an argument)",
+            "--secret-env: must name an environment variable, with letters, digits and _; the argument has {} bytes \
+             (do not pass the secret itself)",
             name.len()
         )));
     }
@@ -94,7 +99,8 @@ fn secret(name: &str, of_clkhash: bool) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     let value = Zeroizing::new(value);
     if of_clkhash && (1..LEAST).contains(&value.len()) {
         fet_io::note!(
-            "warning: the secret has {} bytes; who guesses it can try guesses of names too: {LEAST} random bytes are enough",
+            "warning: the secret has only {} bytes; anyone who guesses it can test guesses of names. Use {LEAST} \
+             random bytes.",
             value.len()
         );
     } else if value.len() < LEAST {

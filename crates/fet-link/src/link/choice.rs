@@ -1,4 +1,5 @@
-//! Which of the candidates are links: those above a threshold, which may be estimated, and each record in one pair where asked.
+//! Selects the links among the candidates: pairs above a threshold, which may be estimated, and one-to-one
+//! pairs on request.
 
 use std::str::FromStr;
 
@@ -12,14 +13,14 @@ use super::pairs::Pairs;
 use super::truth::{self, Truth};
 use fet_io::input::input;
 
-/// Below which similarity pairs are left out.
+/// Similarity threshold below which pairs are left out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Threshold {
-    /// At what is estimated to give the best F1.
+    /// Estimated threshold with the best expected F1.
     Auto,
-    /// Nowhere.
+    /// No threshold.
     None,
-    /// At this.
+    /// Given threshold.
     At(f32),
 }
 
@@ -38,23 +39,24 @@ impl FromStr for Threshold {
     }
 }
 
-/// Which records may stand in several pairs.
+/// Assignment of records to pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Assign {
-    /// Each row of either table stands in one pair at most: the most similar pairs first.
+    /// Put each row of either table into at most one pair, the most similar pairs first.
     OneToOne,
 }
 
-/// Candidates of a row for an assignment: a record that is another's may be replaced by the next.
+/// Number of candidates of a row for an assignment; if another row takes a record, the next candidate may
+/// replace it.
 pub(super) const CANDIDATES: usize = 10;
 
-/// The linker with K = `neighbours`; itself, if it has no such setting of its own.
+/// Returns the linker with K = `neighbours`; returns the linker unchanged if it has no such setting.
 pub(super) fn with_neighbours(
     slot: &Slot<dyn Linker>,
     neighbours: usize,
 ) -> anyhow::Result<Slot<dyn Linker>> {
     let mut table = slot.settings();
-    // Records that belong to rows by their place have it by K.
+    // If records belong to rows by position, K determines the position, so it must not change.
     let by_position = slot.build(&()).map_err(input)?.about().by_position;
     let Some(own) = table.get_mut("neighbours").filter(|_| !by_position) else {
         return Ok(slot.clone());
@@ -64,24 +66,24 @@ pub(super) fn with_neighbours(
     Slot::from_table(table).map_err(input)
 }
 
-/// What is asked of the candidates.
+/// Rules for the selection among candidates.
 #[derive(Clone, Copy)]
 pub(super) struct Choice {
-    /// At or below it a pair is not a link.
+    /// Similarity at or below which a pair is never a link.
     pub(super) floor: Option<f32>,
-    /// Whether similarities are probabilities, from which a threshold follows.
+    /// True if similarities are probabilities, which determine a threshold.
     pub(super) probabilities: bool,
     pub(super) threshold: Threshold,
     pub(super) assign: Option<Assign>,
-    /// Candidates beyond so many are left out, where none are assigned.
+    /// Maximum number of links of a row without an assignment.
     pub(super) wanted: usize,
-    /// Candidates beyond so many are left out in any case.
+    /// Maximum number of candidates of a row.
     pub(super) searched: usize,
-    /// Rows of the table that was searched.
+    /// Number of rows of the searched table.
     pub(super) records: usize,
 }
 
-/// What was chosen.
+/// Result of the selection.
 pub(super) struct Chosen {
     choice: Choice,
     decided: Decided,
@@ -89,20 +91,21 @@ pub(super) struct Chosen {
     estimate: Automatic,
 }
 
-/// What came of estimating a threshold.
+/// Result of the estimation of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Automatic {
     Estimated(Estimate),
-    /// No match is expected: nothing is a link.
+    /// The estimate expects no match, so no pair is a link.
     Nothing,
-    /// There are too few rows, or no similarities.
+    /// The estimate failed: too few rows, or no similarities.
     Unknown,
-    /// Nobody asked.
+    /// No estimate was requested.
     NotAsked,
 }
 
 impl Choice {
-    /// Chooses among `links`. `own` links the primary with itself, two neighbours a row, or tells that this cannot be done.
+    /// Selects among `links`. `own` links the primary with itself, two neighbours per row, or returns `None`
+    /// if that is impossible.
     pub(super) fn of(
         self,
         links: &Links,
@@ -131,13 +134,16 @@ impl Choice {
 }
 
 impl Chosen {
-    /// What is chosen where a person decided about some pairs. The threshold stays: pairs that were picked for their similarity say
-    /// nothing of how frequent matches are.
+    /// Returns the selection after a person's decisions.
+    ///
+    /// The threshold does not change: the decided pairs were picked for their similarity, so they do not show
+    /// how frequent matches are.
     pub(super) fn decided(&self, links: &Links, decisions: &Decisions) -> Self {
         self.choice.with(links, decisions.candidates(links, self.choice.searched), self.estimate)
     }
 
-    /// All candidates that are above what was given, and assigned where that was asked.
+    /// Returns all candidates above the given threshold, restricted to assigned pairs if an assignment was
+    /// requested.
     pub(super) fn every<'a>(&'a self, links: &'a Links) -> Pairs<'a> {
         Pairs {
             candidates: Candidates::new(links, &self.decided, self.choice.searched),
@@ -148,7 +154,7 @@ impl Chosen {
         }
     }
 
-    /// Those that are written.
+    /// Returns the pairs to write.
     pub(super) fn written<'a>(&'a self, links: &'a Links) -> Pairs<'a> {
         let threshold = match self.estimate {
             Automatic::Nothing => Some(f32::INFINITY),
@@ -157,14 +163,15 @@ impl Chosen {
         Pairs { threshold, wanted: self.choice.wanted, ..self.every(links) }
     }
 
-    /// The rank of the candidate that each row would be paired with if there were no threshold; none where no pairs are assigned.
+    /// Returns the rank of the candidate that each row would be paired with without a threshold; `None`
+    /// without an assignment.
     pub(super) fn contest(&self, links: &Links) -> Option<Vec<Option<usize>>> {
         self.choice.assign?;
         let every = Pairs { threshold: None, assigned: None, ..self.every(links) };
         Some(one_to_one(&every, self.choice.records))
     }
 
-    /// The threshold that was estimated, or given.
+    /// Returns the estimated or the given threshold.
     pub(super) fn threshold(&self) -> Option<f32> {
         match self.estimate {
             Automatic::Estimated(estimate) => Some(estimate.threshold),
@@ -172,7 +179,7 @@ impl Chosen {
         }
     }
 
-    /// Whether a threshold was asked for and cannot be estimated.
+    /// Returns true if a threshold was requested but cannot be estimated.
     pub(super) fn is_open(&self) -> bool {
         self.estimate == Automatic::Unknown
     }
@@ -181,7 +188,7 @@ impl Chosen {
         if let Threshold::At(given) = self.choice.threshold { Some(given) } else { None }
     }
 
-    /// Lines for people: whom the assignment left alone, and what was estimated.
+    /// Returns lines for people about the unpaired rows of the assignment, and about the estimate.
     pub(super) fn told(&self, links: &Links) -> String {
         let mut text = String::new();
         if let Some(assigned) = &self.assigned {
@@ -189,14 +196,15 @@ impl Chosen {
                 .filter(|&row| assigned[row].is_none() && links.similarities(row).is_some())
                 .count();
             text += &format!(
-                "one to one: {lost} rows have no pair, since others are more like their {} candidates, or none is like them\n",
+                "one to one: {lost} rows have no pair, because other rows are more similar to their {} candidates, or \
+                 no candidate is similar\n",
                 self.every(links).candidates.searched()
             );
         }
         text + &self.estimate.told(self.choice.probabilities)
     }
 
-    /// Lines for people: how good the links are.
+    /// Returns lines for people about the quality of the links.
     pub(super) fn quality(&self, links: &Links, truth: &Truth) -> String {
         let mut text = truth::text(&self.every(links), truth);
         if self.threshold().is_some_and(|_| self.given().is_none()) || !self.decided.is_empty() {
@@ -207,46 +215,50 @@ impl Chosen {
 }
 
 impl Automatic {
-    /// Lines for people, where a threshold comes from `probabilities` or from how alike rows are.
+    /// Returns lines for people about the estimate, from `probabilities` or from similarities within the
+    /// primary.
     fn told(&self, probabilities: bool) -> String {
         match self {
-            Self::Nothing if probabilities => "no match is expected: no column tells more of a row's best record than chance explains; only \
-                                               decided pairs are written (--threshold NUMBER, or none for every pair)\n"
+            Self::Nothing if probabilities => "no match is expected: the columns of each row's best record agree no \
+             more than by chance. Only decided pairs are written (use --threshold NUMBER, or none for every pair).\n"
                 .to_string(),
             Self::Estimated(estimate) => {
                 let [most, least] = [estimate.precision(), estimate.least_precision()].map(|share| 100.0 * share);
                 let mut text = format!(
-                    "threshold {:.4}, estimated: {most:.1} % of the links are expected to be right, and {:.1} % of {:.0} matches to be \
-                     linked (--threshold none writes every pair)\n",
+                    "threshold {:.4}, estimated: expected precision {most:.1} %, expected recall {:.1} % of {:.0} \
+                     matches (--threshold none writes every pair)\n",
                     estimate.threshold,
                     100.0 * estimate.recall(),
                     estimate.matches
                 );
                 if least < most - WORTH_SAYING {
                     text += &format!(
-                        "  only {least:.1} % or more if the secondary holds nothing twice: second-best records come too near for more; look \
-                         at some pairs\n"
+                        "  if the secondary has no duplicates, the precision is only guaranteed to be {least:.1} % or \
+                         more, because second-best records are too similar; check some pairs\n"
                     );
                 }
                 text
             }
-            Self::Nothing => "no match is expected: rows are as like others of their own table as their best records; only decided pairs \
-                              are written (--threshold NUMBER, or none for every pair; a primary that holds things twice looks so too)\n"
+            Self::Nothing => "no match is expected: rows are as similar to other rows of their own table as to their \
+             best records. Only decided pairs are written (use --threshold NUMBER, or none for every pair). A primary \
+             with duplicates looks the same.\n"
                 .to_string(),
             Self::Unknown => format!(
-                "no threshold could be estimated: that takes {FEWEST} rows, two records and similarities; every row's best pairs are \
-                 written, right or wrong (--threshold NUMBER leaves out the less similar)\n"
+                "no threshold could be estimated: the estimate needs {FEWEST} rows, two records and similarities. \
+                 Every row's best pairs are written, right or wrong (--threshold NUMBER leaves out less similar \
+                 pairs).\n"
             ),
             Self::NotAsked => String::new(),
         }
     }
 }
 
-/// Points of a hundred by which the least expected precision is said beside the other.
+/// Minimum difference, in percentage points, at which the message also shows the least expected precision.
 const WORTH_SAYING: f64 = 5.0;
 
-/// The threshold that is expected to be best for each row's best record, by the primary's own rows (`own`, two neighbours of each) as
-/// decoys, where it is searched among `records`.
+/// Estimates the best threshold for each row's best record, which was searched among `records` records.
+///
+/// The primary's own rows serve as decoys (`own`, two neighbours of each row).
 fn estimate(links: &Links, own: &Links, records: usize) -> Automatic {
     let (mut best, mut twins, mut second) = (Vec::new(), Vec::new(), Vec::new());
     for row in 0..links.rows() {
@@ -263,7 +275,7 @@ fn estimate(links: &Links, own: &Links, records: usize) -> Automatic {
     automatic(&best, &twins, second, ratio).map_or(Automatic::Nothing, Automatic::Estimated)
 }
 
-/// The threshold that is expected to be best for each row's best record, where a similarity is the probability that it is right.
+/// Estimates the best threshold for each row's best record if a similarity is the probability of a match.
 fn by_probabilities(links: &Links) -> Automatic {
     let best = |row| links.similarities(row).and_then(|of_row| of_row.first().copied());
     let Some(best) = (0..links.rows()).map(best).collect::<Option<Vec<f32>>>() else {
@@ -273,7 +285,8 @@ fn by_probabilities(links: &Links) -> Automatic {
     of_probabilities(&best, matches).map_or(Automatic::Nothing, Automatic::Estimated)
 }
 
-/// For each row the rank of the candidate that it is paired with, if any: the most similar pair first, no record twice.
+/// Returns the rank of the candidate that each row is paired with, if any. The most similar pairs come first,
+/// and each record is used once.
 fn one_to_one(candidates: &Pairs<'_>, records: usize) -> Vec<Option<usize>> {
     let rows = candidates.candidates.rows();
     let of_row = |row| {
@@ -282,7 +295,8 @@ fn one_to_one(candidates: &Pairs<'_>, records: usize) -> Vec<Option<usize>> {
     greedy(rows, records, (0..rows).flat_map(of_row).collect())
 }
 
-/// The assignment of pairs (row, rank, record, similarity). Equal ones in the order of the rows, then of the ranks.
+/// Assigns pairs (row, rank, record, similarity) greedily. Equally similar pairs keep the order of rows, then
+/// of ranks.
 fn greedy(rows: usize, records: usize, mut pairs: Vec<(usize, usize, u32, f32)>) -> Vec<Option<usize>> {
     pairs.sort_by(|a, b| b.3.total_cmp(&a.3).then((a.0, a.1).cmp(&(b.0, b.1))));
     let (mut assigned, mut taken) = (vec![None; rows], vec![false; records]);

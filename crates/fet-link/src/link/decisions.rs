@@ -1,4 +1,5 @@
-//! What a person decided about pairs: read from the files of a review, and put into the candidates. Nothing is linked here.
+//! A person's decisions about pairs, read from the files of a review and applied to the candidates. This
+//! module selects no links.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -15,24 +16,24 @@ use super::pairs::Pairs;
 use super::tables;
 use fet_io::input::input;
 
-/// The column of a decision.
+/// Name of the column with the decision.
 pub(super) const DECISION: &str = "decision";
-/// The columns of the rows' numbers, the primary's first.
+/// Names of the columns with row numbers, the primary's first.
 pub(super) const ROWS: [&str; 2] = ["primary_row", "secondary_row"];
-/// The columns of the rows' ids.
+/// Names of the columns with the rows' ids.
 pub(super) const IDS: [&str; 2] = ["primary_id", "secondary_id"];
 
-/// The column of what was compared.
+/// Name of the column with the digest of the compared cells.
 pub(super) const COMPARED: &str = "compared";
 
-/// The key cells of both tables as they stand, by which a decision knows the rows that it is about.
+/// Verbatim key cells of both tables, which identify the rows of a decision.
 pub(super) struct Cells {
     columns: [usize; 2],
     pub(super) cells: [Vec<String>; 2],
 }
 
 impl Cells {
-    /// Reads them, where decisions or a review ask for them.
+    /// Reads the cells if decisions or a review need them.
     pub(super) fn read(arguments: &Arguments, keys: [&Keys; 2]) -> anyhow::Result<Self> {
         let names = tables::names(arguments);
         let files = [&arguments.primary, &arguments.secondary];
@@ -45,33 +46,33 @@ impl Cells {
         Ok(Self { columns: names.map(<[String]>::len), cells: [cells(0)?, cells(1)?] })
     }
 
-    /// The cells of a row of the primary (side 0) or the secondary (1).
+    /// Returns the cells of a row of the primary (side 0) or the secondary (side 1).
     pub(super) fn row(&self, side: usize, row: usize) -> &[String] {
         &self.cells[side][row * self.columns[side]..(row + 1) * self.columns[side]]
     }
 
-    /// What stands for the cells of a pair: the same for the same cells, wherever the rows are.
+    /// Returns a digest of the cells of a pair, which does not depend on the positions of the rows.
     pub(super) fn digest(&self, pair: (u32, u32)) -> String {
         let mut bytes = Vec::new();
         for cell in self.row(0, pair.0 as usize).iter().chain(self.row(1, pair.1 as usize)) {
             bytes.extend_from_slice(&(cell.len() as u64).to_le_bytes());
             bytes.extend_from_slice(cell.as_bytes());
         }
-        // A spreadsheet takes no text that begins with a letter for a number.
+        // The leading letter keeps spreadsheets from reading the digest as a number.
         format!("c{}", &fet_io::hex(&fet_io::sha256(&bytes))[..16])
     }
 }
 
-/// What somebody said of a pair.
+/// Decision about a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Word {
     Yes,
     No,
-    /// Looked at and left to the linker.
+    /// Reviewed, but left to the linker.
     Unsure,
 }
 
-/// A decision, and where it stands.
+/// Decision with its position in a file.
 #[derive(Debug, Clone)]
 struct Decision {
     word: Word,
@@ -85,17 +86,17 @@ impl Decision {
     }
 }
 
-/// The decisions of all files.
+/// Decisions of all files.
 #[derive(Debug, Default)]
 pub(super) struct Decisions {
-    /// By primary and secondary row.
+    /// Decisions by primary and secondary row.
     pairs: BTreeMap<(u32, u32), Decision>,
-    /// How many name rows by their numbers alone, and do not say what was compared.
+    /// Number of decisions that identify rows by number alone, without a digest of the compared cells.
     unchecked: usize,
 }
 
 impl Decisions {
-    /// Reads files of decisions. `ids` are those of both tables, of which `rows` tells the numbers of rows.
+    /// Reads files of decisions. `ids` contains the ids of both tables, `rows` their numbers of rows.
     pub(super) fn read(
         files: &[PathBuf],
         ids: Option<&[Vec<String>; 2]>,
@@ -141,22 +142,23 @@ impl Decisions {
         match changed.first() {
             None => Ok(()),
             Some(first) => Err(input(format!(
-                "{}: {} of {taken} decisions are about other cells than their rows have now (the first is row {first}, from 0): a table was \
-                 changed or sorted, or --keys names other columns. Decide about these pairs again; to use the decisions all the same, take out \
-                 the column `{COMPARED}`.",
+                "{}: {} of {taken} decisions do not match the present cells of their rows (the first is row {first}, \
+                 from 0): a table was changed or sorted, or --keys names other columns. Decide about these pairs \
+                 again. To use the decisions anyway, remove the column `{COMPARED}`.",
                 file.display(),
                 changed.len()
             ))),
         }
     }
 
-    /// Adds a decision. Yes or no stands where somebody else was unsure; yes and no contradict each other.
+    /// Adds a decision. Yes or no overrides another person's unsure; yes and no contradict each other.
     fn insert(&mut self, pair: (u32, u32), new: Decision) -> anyhow::Result<()> {
         match self.pairs.get(&pair) {
             Some(old) if new.word == Word::Unsure || old.word == new.word => {}
             Some(old) if old.word != Word::Unsure => {
                 return Err(input(format!(
-                    "{}: the pair of primary row {} and secondary row {} has the other decision in {}; leave one of them",
+                    "{}: the pair of primary row {} and secondary row {} has the opposite decision in {}. Remove one \
+                     of the two.",
                     new.place(),
                     pair.0,
                     pair.1,
@@ -170,7 +172,7 @@ impl Decisions {
         Ok(())
     }
 
-    /// Refuses two confirmed pairs of one row, where each row stands in one pair at most.
+    /// Refuses two confirmed pairs of the same row if each row may be in only one pair.
     pub(super) fn check_one_to_one(&self) -> anyhow::Result<()> {
         let mut seen: [HashMap<u32, (u32, &Decision)>; 2] = Default::default();
         for ((primary, secondary), decision) in self.of(Word::Yes) {
@@ -178,8 +180,8 @@ impl Decisions {
                 let Some((first, before)) = seen[side].insert(row, (other, decision)) else { continue };
                 let [name, others] = [["primary", "secondary"], ["secondary", "primary"]][side];
                 return Err(input(format!(
-                    "{}: {name} row {row} belongs to {others} row {other}, and in {} to {others} row {first}; with --assign one-to-one it \
-                     can belong to one of them: correct a decision",
+                    "{}: {name} row {row} belongs to {others} row {other}, but in {} to {others} row {first}. With \
+                     --assign one-to-one it can belong to only one row: correct a decision.",
                     decision.place(),
                     before.place()
                 )));
@@ -195,30 +197,31 @@ impl Decisions {
             .map(|(&pair, decision)| (pair, decision))
     }
 
-    /// Whether nobody has decided anything.
+    /// Returns true without any decision.
     pub(super) fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
 
-    /// Whether somebody has looked at the pair.
+    /// Returns true if there is a decision about the pair.
     pub(super) fn has(&self, pair: (u32, u32)) -> bool {
         self.pairs.contains_key(&pair)
     }
 
-    /// The confirmed pairs.
+    /// Returns the confirmed pairs.
     pub(super) fn confirmed(&self) -> impl Iterator<Item = (u32, u32)> {
         self.of(Word::Yes).map(|(pair, _)| pair)
     }
 
-    /// The most rejected records of a row: so many more candidates are searched, so that others take their places.
+    /// Returns the maximum number of rejected records of a row. The linker must find this many more
+    /// candidates to replace them.
     pub(super) fn most_rejected(&self) -> usize {
         let mut counts: HashMap<u32, usize> = HashMap::new();
         self.of(Word::No).for_each(|((row, _), _)| *counts.entry(row).or_default() += 1);
         counts.into_values().max().unwrap_or(0)
     }
 
-    /// The candidates of each row about which something was decided: the confirmed records, and `searched` others that the linker
-    /// found, without the rejected ones.
+    /// Returns the candidates of each row with decisions: the confirmed records, and up to `searched` others
+    /// that the linker found, without the rejected records.
     pub(super) fn candidates(&self, links: &Links, searched: usize) -> Decided {
         let mut rows: BTreeMap<usize, [Vec<u32>; 2]> = BTreeMap::new();
         for ((row, record), decision) in &self.pairs {
@@ -245,7 +248,8 @@ impl Decisions {
         rows.into_iter().map(of_row).collect()
     }
 
-    /// A line for people: what was decided, and what it changed between two choices of links.
+    /// Returns a line for people about the decisions, and about the difference that they make between two
+    /// selections of links.
     pub(super) fn told(&self, before: &Pairs<'_>, after: &Pairs<'_>) -> String {
         let (yes, no) = (self.of(Word::Yes).count(), self.of(Word::No).count());
         let changing = |word, linked: bool| {
@@ -261,19 +265,20 @@ impl Decisions {
         let unchecked = match self.unchecked {
             0 => String::new(),
             some => format!(
-                "decisions: {some} name rows by numbers alone and do not say what was compared (`{COMPARED}`): they are wrong if a table was sorted\n"
+                "decisions: {some} name rows by number alone, without the compared cells (`{COMPARED}`); they are \
+                 wrong if a table was sorted\n"
             ),
         };
         unchecked
             + &format!(
-                "decisions: {yes} yes, {no} no, {} unsure; {} changed the links: {came} pairs came, {went} went\n",
+                "decisions: {yes} yes, {no} no, {} unsure; {} changed the links: {came} pairs added, {went} removed\n",
                 self.pairs.len() - yes - no,
                 changing(Word::Yes, false) + changing(Word::No, true)
             )
     }
 }
 
-/// The decision that a cell holds, if any.
+/// Parses the decision in a cell, if any.
 fn word(cell: &str, place: Place<'_>) -> anyhow::Result<Option<Word>> {
     match cell.to_lowercase().as_str() {
         "" => Ok(None),
@@ -284,12 +289,15 @@ fn word(cell: &str, place: Place<'_>) -> anyhow::Result<Option<Word>> {
     }
 }
 
-/// Whether a file holds a decision that somebody took; an error if it is no such file.
+/// Returns true if a file contains a decision.
+///
+/// # Errors
+/// Returns an error if the file is not a file of decisions.
 pub(super) fn any_in(file: &Path) -> anyhow::Result<bool> {
     Ok(Columns::read(file, false)?.decisions.iter().any(|cell| !cell.is_empty()))
 }
 
-/// The columns of a file of decisions, as they stand. Rows are named by numbers, by ids, or by both.
+/// Verbatim columns of a file of decisions, which identifies rows by numbers, by ids, or by both.
 struct Columns {
     decisions: Vec<String>,
     numbers: Option<[Vec<String>; 2]>,
@@ -299,7 +307,7 @@ struct Columns {
 
 impl Columns {
     fn read(file: &Path, by_id: bool) -> anyhow::Result<Self> {
-        // A column may be empty here: nobody has decided yet.
+        // A column may be empty until the user has decided.
         let options = Options { keep_empty: true, ..Options::default() };
         let table = fet_tables::read(file, &options).map_err(input)?;
         let has = |names: [&str; 2]| names.iter().all(|name| table.column(name).is_ok());
@@ -307,11 +315,11 @@ impl Columns {
         let compared = table.column(COMPARED).is_ok();
         if !numbers && !ids {
             let hint = match (has(IDS), by_id) {
-                (true, false) => "it has ids: name their columns in both tables with --id",
+                (true, false) => "the file has ids: name their columns in both tables with --id",
                 _ => "or primary_id and secondary_id with --id",
             };
             return Err(input(format!(
-                "{}: must have the columns primary_row and secondary_row, as a review has them ({hint})",
+                "{}: must have the columns primary_row and secondary_row, like the file of a review ({hint})",
                 file.display()
             )));
         }
@@ -334,7 +342,7 @@ impl Columns {
     }
 }
 
-/// A column that was read as text; a missing cell is empty.
+/// Returns a column that was read as text, with missing cells as empty text.
 fn texts(table: &Table, name: &str) -> Vec<String> {
     match table.column(name).map(|column| &column.values) {
         Ok(Values::Text(texts)) => texts.iter().map(|cell| cell.unwrap_or_default().to_string()).collect(),

@@ -1,4 +1,4 @@
-//! Rows that a file names: by their numbers, or by ids.
+//! Resolves rows that a file names by number or by id.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,11 +7,11 @@ use std::path::Path;
 use super::review::from_spreadsheet;
 use fet_io::input::input;
 
-/// A row of a file that names rows.
+/// Row of a file that names rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) file: &'a Path,
-    /// From 0.
+    /// Row number in the file, from 0.
     pub(super) row: usize,
 }
 
@@ -21,7 +21,7 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// One of the two tables, whose rows are named.
+/// One of the two tables whose rows a file names.
 pub(super) struct Side<'a> {
     name: &'static str,
     rows: usize,
@@ -29,7 +29,7 @@ pub(super) struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// The primary and the secondary.
+    /// Returns the primary and the secondary.
     pub(super) fn both(ids: Option<&'a [Vec<String>; 2]>, rows: [usize; 2]) -> [Self; 2] {
         [0, 1].map(|side| {
             let mut places: HashMap<&str, Vec<u32>> = HashMap::new();
@@ -40,15 +40,16 @@ impl<'a> Side<'a> {
         })
     }
 
-    /// The row whose number, from 0, stands in a cell.
+    /// Returns the row whose number, from 0, is in a cell.
     pub(super) fn by_number(&self, place: Place<'_>, cell: &str) -> anyhow::Result<u32> {
         cell.parse::<u32>().ok().filter(|&row| (row as usize) < self.rows).ok_or_else(|| {
             let rule = format!("must be a row of the {} table, 0 to {}", self.name, self.rows - 1);
-            input(format!("{place}: {rule}; it is \"{cell}\" (name the column of ids with --id)"))
+            input(format!("{place}: {rule}; it is \"{cell}\" (for ids, name their column with --id)"))
         })
     }
 
-    /// The row whose id stands in a cell, as it is or as a review writes it. Where several have the id, the one of this number.
+    /// Returns the row whose id is in a cell, verbatim or as a review writes it. If several rows have the id,
+    /// the row with this number.
     pub(super) fn by_id(&self, place: Place<'_>, cell: &str, number: Option<&str>) -> anyhow::Result<u32> {
         let name = self.name;
         let found = self
@@ -62,7 +63,8 @@ impl<'a> Side<'a> {
             several => match number.filter(|number| several.contains(number)) {
                 Some(number) => Ok(number),
                 None => Err(input(format!(
-                    "{}: the id \"{cell}\" stands in rows {} and {} (from 0) of the {name} table; name a column whose ids occur once (--id)",
+                    "{}: the id \"{cell}\" occurs in rows {} and {} (from 0) of the {name} table; name a column with \
+                     unique ids (--id)",
                     place.file.display(),
                     several[0],
                     several[1]

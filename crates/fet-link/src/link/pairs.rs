@@ -1,4 +1,4 @@
-//! The pairs that are counted as links, and their file.
+//! Pairs that count as links, and their file.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,22 +9,22 @@ use flate2::write::GzEncoder;
 use super::candidates::{Candidate, Candidates};
 use fet_io::output;
 
-/// The candidates, and which of them are counted as links.
+/// Candidates, with the rules that select the links among them.
 #[derive(Clone, Copy)]
 pub(super) struct Pairs<'a> {
     pub(super) candidates: Candidates<'a>,
-    /// At or below it a pair is not a link.
+    /// Similarity at or below which a pair is never a link.
     pub(super) floor: Option<f32>,
-    /// Below it a pair is left out.
+    /// Similarity below which a pair is left out.
     pub(super) threshold: Option<f32>,
-    /// Candidates beyond so many are left out, where none are assigned.
+    /// Maximum number of links of a row without an assignment.
     pub(super) wanted: usize,
-    /// The rank of each row's only pair, if it has one.
+    /// Rank of each row's only pair, if it has a pair.
     pub(super) assigned: Option<&'a [Option<usize>]>,
 }
 
 impl<'a> Pairs<'a> {
-    /// The counted links of a row, with their ranks from 0. What a person decided for is one whatever its similarity.
+    /// Returns the links of a row with their ranks, from 0. A confirmed pair is a link for any similarity.
     pub(super) fn row(&self, row: usize) -> impl Iterator<Item = (usize, Candidate)> + use<'a> {
         let (floor, threshold, wanted) = (self.floor, self.threshold, self.wanted);
         let assigned = self.assigned.map(|assigned| assigned[row]);
@@ -35,18 +35,19 @@ impl<'a> Pairs<'a> {
         })
     }
 
-    /// Whether a pair is a link.
+    /// Returns true if a pair is a link.
     pub(super) fn has(&self, row: usize, record: u32) -> bool {
         self.row(row).any(|(_, candidate)| candidate.record == record)
     }
 }
 
-/// Writes the counted pairs, and returns their number.
+/// Writes the links, and returns their number.
 pub(super) fn write(out: &Path, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>) -> std::io::Result<usize> {
     place(out, |file| rows(file, pairs, ids))
 }
 
-/// Writes what `fill` gives: whole or not at all, compressed where the name ends in .gz, or to standard output.
+/// Writes the output of `fill` atomically to a file, or to standard output. A file whose name ends in .gz is
+/// compressed.
 pub(crate) fn place<T>(
     out: &Path,
     fill: impl FnOnce(&mut dyn Write) -> std::io::Result<T>,
@@ -89,7 +90,7 @@ fn rows(file: &mut dyn Write, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>)
     Ok(written)
 }
 
-/// A cell of CSV.
+/// Quotes a CSV cell if necessary.
 pub(crate) fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", cell.replace('"', "\"\""))

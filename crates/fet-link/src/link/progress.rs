@@ -1,4 +1,4 @@
-//! How far linking is, or other work on rows: a bar on a terminal, lines elsewhere.
+//! Progress of linking and other work on rows: a bar on a terminal, lines elsewhere.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -6,28 +6,29 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A line is told no more often than this.
+/// Minimum time between two lines.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Tells how many rows are done.
+/// Shows the number of finished rows.
 pub(crate) enum Progress {
     Bar(ProgressBar),
     Lines { done: &'static str, rows: usize, start: Instant, told: Mutex<Told> },
 }
 
-/// Rows that are done, and when that was told last.
+/// Number of finished rows, and the time of the last line.
 pub(crate) struct Told {
     done: usize,
     at: Instant,
 }
 
 impl Progress {
-    /// Of the linking of `rows` rows, from now on.
+    /// Starts the progress of linking `rows` rows.
     pub(super) fn new(rows: usize) -> Self {
         Self::of("linking", "linked", rows)
     }
 
-    /// Of other work on `rows` rows: what is being done, and what is done then.
+    /// Starts the progress of other work on `rows` rows: `doing` names the work in progress, `done` the
+    /// finished work.
     pub(crate) fn of(doing: &str, done: &'static str, rows: usize) -> Self {
         if !std::io::stderr().is_terminal() {
             let start = Instant::now();
@@ -41,7 +42,7 @@ impl Progress {
         Self::Bar(bar)
     }
 
-    /// `count` more rows are done.
+    /// Adds `count` finished rows.
     pub(crate) fn add(&self, count: usize) {
         match self {
             Self::Bar(bar) => bar.inc(count as u64),
@@ -65,7 +66,7 @@ impl Drop for Progress {
     }
 }
 
-/// What is told when `done` of `rows` rows took `time`, by the word for what was done.
+/// Formats a line after `time`, with `done` of `rows` rows finished; `word` names the finished work.
 fn line(word: &str, done: usize, rows: usize, time: Duration) -> String {
     let left = time.as_secs_f64() * (rows as f64 / done.max(1) as f64 - 1.0);
     format!("{word} {done} of {rows} rows, about {left:.0} s left")

@@ -1,7 +1,7 @@
-//! Pairs for a person to decide: those that the threshold decides most narrowly, side by side. What is decided comes back by
-//! `--decisions`.
+//! Clerical review: shows the pairs nearest the threshold side by side, for a person to decide. `--decisions`
+//! reads the decisions back.
 //!
-//! Both files show rows of both tables: they are written so that only their owner may read them.
+//! Both files show rows of both tables, so only their owner may read them.
 
 mod difference;
 mod page;
@@ -21,39 +21,39 @@ use fet_io::output;
 
 pub(super) use sheet::from_spreadsheet;
 
-/// The files of a review.
+/// File names of a review.
 const PAGE: &str = "review.html";
 const SHEET: &str = "review.csv";
 
-/// A pair to decide.
+/// Pair that needs a decision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Asked {
     row: usize,
     record: u32,
     similarity: f32,
-    /// From 0.
+    /// Rank of the record among the row's candidates, from 0.
     rank: usize,
-    /// Whether it is a link now.
+    /// True if the pair is a link now.
     linked: bool,
-    /// Whether its row or its record is in a more similar pair, and each can be in one only.
+    /// True if pairs are assigned and a more similar pair takes the row or the record.
     beaten: bool,
 }
 
-/// What both files say.
+/// Content of both files.
 struct Review<'a> {
     arguments: &'a Arguments,
     linker: &'a str,
     threshold: f32,
     pairs: Vec<Asked>,
     ids: Option<&'a [Vec<String>; 2]>,
-    /// The names of the key columns in both tables.
+    /// Names of the key columns in both tables.
     names: [&'a [String]; 2],
-    /// Their cells as they stand.
+    /// Verbatim cells of the key columns.
     cells: Cells,
 }
 
 impl Review<'_> {
-    /// Both sides' rows of a pair.
+    /// Returns the cells of both rows of a pair.
     fn rows(&self, pair: &Asked) -> [&[String]; 2] {
         [self.cells.row(0, pair.row), self.cells.row(1, pair.record as usize)]
     }
@@ -69,15 +69,10 @@ pub(super) fn check<'a>(
     let Some(place) = &arguments.review else { return Ok(()) };
     let refuse = |problem: String| Err(input(format!("--review {}: {problem}", place.display())));
     if threshold == Threshold::None {
-        return refuse(
-            "asks for the pairs nearest the threshold, and none is in use; add --threshold auto or a number"
-                .into(),
-        );
+        return refuse("needs a threshold; add --threshold auto or a number".into());
     }
     if !similarities {
-        return refuse(
-            "asks for the pairs nearest the threshold, and this linker gives no similarities".into(),
-        );
+        return refuse("needs similarities, which this linker does not give; choose another linker".into());
     }
     if let Err(problem) = output::check_name(place) {
         return refuse(problem);
@@ -86,42 +81,43 @@ pub(super) fn check<'a>(
         return refuse("this is a file; name a folder".into());
     }
     if same_place(place, &arguments.out) {
-        return refuse("is also what --out names; name another folder".into());
+        return refuse("is also the file of --out; name another folder".into());
     }
     if !place.exists() {
-        // It is made when all work is done; whether it can be made is known now.
+        // The command creates the folder at the end; this check finds out now whether it can.
         return output::check_as("--review", &place.components().collect::<PathBuf>(), []);
     }
     let inputs: Vec<&PathBuf> = inputs.into_iter().collect();
     for file in [PAGE, SHEET].map(|name| place.join(name)) {
         output::check_as("--review", &file, inputs.iter().copied())?;
         if same_place(&file, &arguments.out) {
-            return refuse(format!("{} is also what --out names; name another", file.display()));
+            return refuse(format!("{} is also the file of --out; name another file", file.display()));
         }
     }
     keeps_decisions(&place.join(SHEET))
 }
 
-/// Refuses to overwrite what somebody has filled in.
+/// Refuses to overwrite a file with decisions.
 fn keeps_decisions(sheet: &Path) -> anyhow::Result<()> {
-    // What is no file could be waited for; a header alone holds nothing.
+    // Reading anything but a regular file could block; a file with only a header contains no decisions.
     let has_rows = || fet_io::read(sheet).is_ok_and(|bytes| bytes.trim_ascii().contains(&b'\n'));
     if !sheet.is_file() || !has_rows() {
         return Ok(());
     }
     let decided = decisions::any_in(sheet).map_err(|error| {
-        input(format!("{error}; --review would overwrite it: move it away, or name another folder"))
+        input(format!("{error}. --review would overwrite the file: move it away, or name another folder."))
     })?;
     if decided {
         return Err(input(format!(
-            "--review: {} holds decisions, which would be lost; name another folder, and give them with --decisions",
+            "--review: {} contains decisions, which would be lost. Name another folder, and pass the file with \
+             --decisions.",
             sheet.display()
         )));
     }
     Ok(())
 }
 
-/// Whether both name the same file, which need not exist.
+/// Returns true if both paths name the same file, which need not exist.
 fn same_place(a: &Path, b: &Path) -> bool {
     let whole = |path: &Path| {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -130,14 +126,14 @@ fn same_place(a: &Path, b: &Path) -> bool {
     whole(a).is_some_and(|a| whole(b) == Some(a))
 }
 
-/// A review that is ready to be written.
+/// Review that is ready to be written.
 pub(super) struct Ready {
     page: String,
     sheet: String,
     pairs: usize,
 }
 
-/// Makes the review, if one is asked for; writes nothing.
+/// Prepares the review if the user asks for one; writes nothing.
 pub(super) fn prepare(
     arguments: &Arguments,
     linker: &str,
@@ -159,7 +155,7 @@ pub(super) fn prepare(
     Ok(Some(Ready { page, sheet: sheet::text(&review), pairs: review.pairs.len() }))
 }
 
-/// Why there is nothing to be near to, and what could be given.
+/// Returns the error for a missing threshold, with a suggestion.
 fn no_threshold(links: &Links) -> String {
     let mut best: Vec<f32> =
         (0..links.rows()).filter_map(|row| links.similarities(row)?.first().copied()).collect();
@@ -167,14 +163,13 @@ fn no_threshold(links: &Links) -> String {
     let known = best.get(best.len() / 2).map(|median| {
         format!(" with --threshold NUMBER (the best records' median similarity is {median:.4})")
     });
-    format!(
-        "--review: asks for the pairs nearest the threshold, and none could be estimated; give one{}",
-        known.unwrap_or_default()
-    )
+    format!("--review: needs a threshold, but none could be estimated. Set one{}", known.unwrap_or_default())
 }
 
-/// The `count` pairs nearest the threshold that nobody has decided about, the nearest first. Where each row can be in one pair, those
-/// that lose to a more similar pair come after the others: what they are follows from that one.
+/// Returns the `count` undecided pairs nearest the threshold, the nearest first.
+///
+/// If pairs are assigned, pairs that lose to a more similar pair come last, because the decision about that
+/// pair settles them.
 fn select(chosen: &Chosen, links: &Links, decisions: &Decisions, threshold: f32, count: usize) -> Vec<Asked> {
     let contest = chosen.contest(links);
     let (written, every) = (chosen.written(links), chosen.every(links));
@@ -203,7 +198,7 @@ fn select(chosen: &Chosen, links: &Links, decisions: &Decisions, threshold: f32,
             let linked = written.has(row, candidate.record);
             asked.push(Asked { row, record: candidate.record, similarity, rank, linked, beaten });
         }
-        // Of a million rows not all candidates are kept.
+        // Drop distant candidates early, because a million rows have too many candidates to keep.
         if asked.len() > 4 * count.max(10_000) {
             asked.sort_unstable_by(order);
             asked.truncate(count);
@@ -223,9 +218,9 @@ impl Ready {
             fet_io::write_private(&path, text.as_bytes())
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
-        let few = if self.pairs < arguments.review_pairs.get() { ", all that are left," } else { "" };
+        let few = if self.pairs < arguments.review_pairs.get() { ", all that remain," } else { "" };
         Ok(format!(
-            "{} pairs to decide{few} written to {} and {SHEET}; give what is decided with --decisions\n",
+            "{} pairs to decide{few} written to {} and {SHEET}; pass the decisions with --decisions\n",
             self.pairs,
             place.join(PAGE).display()
         ))

@@ -1,4 +1,5 @@
-//! A summary of links: similarities by rank, records that are never or very often chosen, empty and repeated keys.
+//! Summary of links: similarities by rank, records that are never or very often chosen, empty and repeated
+//! keys.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -8,7 +9,8 @@ use fet_linkers::contents;
 
 use super::pairs::Pairs;
 
-/// Lines for people about the keys. `compared` names the comparison of each column where texts are compared for equality.
+/// Returns lines for people about the keys. `compared` contains the comparison of each column if texts are
+/// compared for equality.
 pub(super) fn keys(primary: &Keys, secondary: &Keys, names: &[String], compared: &[Comparison]) -> String {
     let mut out = String::new();
     for (name, comparison) in names.iter().zip(compared) {
@@ -17,19 +19,19 @@ pub(super) fn keys(primary: &Keys, secondary: &Keys, names: &[String], compared:
     for (name, keys) in [("primary", primary), ("secondary", secondary)] {
         let (empty, repeated) = oddities(keys, compared);
         if empty > 0 {
-            let _ = writeln!(out, "{name}: {empty} rows have empty keys; they are linked with nothing");
+            let _ = writeln!(out, "{name}: {empty} rows have empty keys and get no links");
         }
         if repeated > 0 {
             let _ = writeln!(
                 out,
-                "{name}: {repeated} rows have a key that another row has too; each row is linked by itself"
+                "{name}: {repeated} rows share their key with another row; each row is linked separately"
             );
         }
     }
     out
 }
 
-/// Lines for people about the links with `records` rows.
+/// Returns lines for people about the links with `records` records.
 pub(super) fn text(pairs: &Pairs<'_>, records: usize) -> String {
     let mut out = String::new();
     let candidates = pairs.candidates;
@@ -77,7 +79,7 @@ pub(super) fn text(pairs: &Pairs<'_>, records: usize) -> String {
     out
 }
 
-/// The number of empty keys, and of rows that share a key with another.
+/// Returns the number of empty keys, and the number of rows that share a key with another row.
 fn oddities(keys: &Keys, compared: &[Comparison]) -> (usize, usize) {
     let normal = vec![Comparison::Normal; keys.columns()];
     let contents = contents(keys, &[], if compared.is_empty() { &normal } else { compared });

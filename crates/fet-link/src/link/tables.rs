@@ -1,4 +1,4 @@
-//! What is linked: both tables' keys and ids, and the linker that they choose or are read for.
+//! Input of linking: the keys and ids of both tables, and the linker, which may depend on the keys.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use fet_data::{read_keys, read_texts};
 use super::Arguments;
 use fet_io::input::input;
 
-/// The names of the key columns in the primary and in the secondary.
+/// Returns the names of the key columns in the primary and in the secondary.
 pub(super) fn names(arguments: &Arguments) -> [&[String]; 2] {
     let others =
         if arguments.secondary_keys.is_empty() { &arguments.keys } else { &arguments.secondary_keys };
     [&arguments.keys, others]
 }
 
-/// The linker's settings and both sides' keys.
+/// Returns the linker's settings and the keys of both tables.
 pub(super) fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>, Keys, Keys)> {
     let [names, others] = names(arguments);
     if names.len() != others.len() {
@@ -45,11 +45,12 @@ pub(super) fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>
         if primary.kind_name() == secondary.kind_name() {
             return Ok((slot, primary, secondary));
         }
-        // If a key of one side is not a number, both sides' keys are text.
+        // If a key of one table is not a number, the keys of both tables are text.
         let (primary, secondary) = both(KeyKind::Text)?;
         return Ok((slot, primary, secondary));
     }
-    // The keys choose the linker: they must be of one kind, and no wrong cell may decide it.
+    // The keys choose the linker: they must be of one kind, and a single wrong cell must not decide the
+    // choice.
     let (primary, secondary) = both(asked.unwrap_or(KeyKind::Either))?;
     if asked.is_none() {
         for (keys, file, names) in
@@ -60,7 +61,7 @@ pub(super) fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>
     }
     if primary.kind_name() != secondary.kind_name() {
         return Err(input(format!(
-            "--keys: {} of {} are {}, {} of {} are {}; name columns of one kind, or compare both as texts (--text)",
+            "--keys: {} of {} are {}, {} of {} are {}; name columns of one kind, or compare both as text (--text)",
             names.join(", "),
             arguments.primary.display(),
             primary.kind_name(),
@@ -73,7 +74,8 @@ pub(super) fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>
     Ok((slot(arguments, kind)?, primary, secondary))
 }
 
-/// Refuses texts where every key column holds mostly numbers: a wrong cell must not choose the linker.
+/// Refuses text keys if every key column contains mostly numbers, because a single wrong cell must not choose
+/// the linker.
 fn refuse_stray_cell(keys: &Keys, file: &Path, names: &[String]) -> anyhow::Result<()> {
     let Some(table) = keys.text() else { return Ok(()) };
     let is_number = |cell: &&str| cell.trim().parse::<f64>().is_ok_and(f64::is_finite);
@@ -85,8 +87,8 @@ fn refuse_stray_cell(keys: &Keys, file: &Path, names: &[String]) -> anyhow::Resu
     for (at, name) in names.iter().enumerate() {
         if let Some((row, cell)) = column(at).enumerate().find(|(_, cell)| !is_number(cell)) {
             return Err(input(format!(
-                "{} row {row} (from 0) column `{name}`: must be a number, as most cells of the column are; it is {cell:?} (correct it, or \
-                 compare texts with --text)",
+                "{} row {row} (from 0) column `{name}`: must be a number, as most cells of the column are; it is \
+                 {cell:?} (correct it, or compare as text with --text)",
                 file.display()
             )));
         }
@@ -111,7 +113,7 @@ fn slot(arguments: &Arguments, kind: &str) -> anyhow::Result<Slot<dyn Linker>> {
     Slot::from_table(table).map_err(|error| input(format!("--linker {kind}: {error}")))
 }
 
-/// Both tables' ids, if their columns are given.
+/// Reads the ids of both tables if their columns are given.
 pub(super) fn ids(arguments: &Arguments) -> anyhow::Result<Option<[Vec<String>; 2]>> {
     let read = |path: &Path, column: &String| -> anyhow::Result<Vec<String>> {
         read_texts(path, std::slice::from_ref(column)).map_err(input)

@@ -1,4 +1,5 @@
-//! Compares links with the true pairs: precision, recall and F1 of each row's best link, over thresholds.
+//! Compares links with the true pairs: precision, recall and F1 of each row's best link, for a range of
+//! thresholds.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -11,10 +12,10 @@ use super::named::{Place, Side};
 use super::pairs::Pairs;
 use fet_io::input::input;
 
-/// Pairs of rows that belong together.
+/// Pairs of matching rows.
 pub(super) type Truth = HashSet<(u32, u32)>;
 
-/// Reads the first two columns of a file: ids where `ids` are given, else row numbers from 0.
+/// Reads the first two columns of a file: ids if `ids` is given, else row numbers from 0.
 pub(super) fn read(
     path: &Path,
     ids: &Option<[Vec<String>; 2]>,
@@ -49,7 +50,7 @@ pub(super) fn read(
     Ok(truth)
 }
 
-/// The quality of what is written, in a line.
+/// Returns a line about the quality of the written links.
 pub(super) fn written(pairs: &Pairs<'_>, truth: &Truth) -> String {
     let (mut links, mut correct) = (0, 0);
     for row in 0..pairs.candidates.rows() {
@@ -73,7 +74,7 @@ pub(super) fn written(pairs: &Pairs<'_>, truth: &Truth) -> String {
     )
 }
 
-/// Lines for people.
+/// Returns lines for people about the quality of the best links by threshold.
 pub(super) fn text(pairs: &Pairs<'_>, truth: &Truth) -> String {
     let mut out = String::new();
     let rows = 0..pairs.candidates.rows();
@@ -97,7 +98,7 @@ pub(super) fn text(pairs: &Pairs<'_>, truth: &Truth) -> String {
             q.f1()
         )
     };
-    // Ten points, evenly over the thresholds that occur.
+    // Show ten points, evenly spaced over the occurring thresholds.
     let step = curve.len().div_ceil(10).max(1);
     for quality in curve.iter().skip(step - 1).step_by(step) {
         out += &line("", quality);

@@ -1,4 +1,4 @@
-//! The owner's step: a request and a table become an answer. Nothing is kept.
+//! The data holder's step: turns a request and a table into an answer. The data holder stores no state.
 
 use std::path::PathBuf;
 
@@ -13,41 +13,42 @@ use crate::link::progress::Progress;
 use fet_io::input::input;
 use fet_io::output;
 
-/// The arguments of `fet psi answer`.
+/// Arguments of `fet psi answer`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// The request, as `fet psi ask` writes it.
+    /// The request from `fet psi ask`.
     request: PathBuf,
     #[command(flatten)]
     named: Named,
-    /// What the asker gets; it must be what the request wants.
+    /// Result that the querier gets; it must be the result that the request wants.
     #[arg(long, value_enum, value_name = "WHAT")]
     give: Form,
-    /// The columns whose cells go with rows in common, separated by commas. Of `--give payload` only.
+    /// Columns to reveal for common rows, separated by commas. Only for `--give payload`.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     payload: Vec<String>,
-    /// Refuses requests of fewer rows.
+    /// Refuse requests with fewer rows.
     #[arg(long, value_name = "N", default_value = "1")]
     at_least: usize,
-    /// Refuses requests of more rows, which could try a list of guessed keys [default: ten times the rows of your table, at least 10000].
+    /// Refuse requests with more rows, which could contain a list of guessed keys [default: ten times the
+    /// rows of your table, at least 10000].
     #[arg(long, value_name = "N")]
     at_most: Option<usize>,
-    /// Agrees to compare identifiers without case, accents and punctuation where the request wants that (`normal`).
+    /// Allow the request to compare identifiers without case, accents and punctuation (`normal`).
     #[arg(long, value_enum, value_name = "HOW")]
     compare: Option<Compare>,
-    /// The file of the answer, for the asker.
+    /// Output file for the answer, to send to the querier.
     #[arg(long)]
     out: PathBuf,
 }
 
-/// Writes the answer, and returns what to say.
+/// Writes the answer, and returns the summary.
 pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
     let Arguments { request: path, named, give, payload: columns, compare, out, .. } = arguments;
     output::check_own("--out", out, [path, &named.table])?;
     files::spare_secret("--out", out)?;
     if (*give == Form::Payload) == columns.is_empty() {
         let problem =
-            if columns.is_empty() { "names no column to give" } else { "is for --give payload alone" };
+            if columns.is_empty() { "must name the columns to reveal" } else { "is only for --give payload" };
         return Err(input(format!("--payload: {problem}")));
     }
     payload::check(columns)?;
@@ -63,10 +64,10 @@ pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
         None => 0,
     };
     let length = if *give == Form::Cardinality { TAG } else { record(padded) };
-    // Records are held twice while they are put in order.
+    // Sorting the records needs two copies of them.
     memory::check(2 * rows as u128, length as u128).map_err(|error| {
         let problem =
-            format!("must leave memory for {rows} records of {length} bytes, that of the longest row");
+            format!("must leave memory for {rows} records of {length} bytes, the length of the longest row");
         input(format!("{}: {problem} ({error})", named.path().display()))
     })?;
     let header =
@@ -85,41 +86,41 @@ pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
     let answer = answer.map_err(|error| input(format!("{}: {error}", path.display())))?;
     files::write(out, &header, &[&answer.evaluated, &answer.records])?;
     let learns = match give {
-        Form::Cardinality => "how many distinct keys are in common".to_string(),
-        Form::Links => "which of its rows are equal to which of these".to_string(),
+        Form::Cardinality => "the number of distinct common keys".to_string(),
+        Form::Links => "the pairs of rows with equal keys".to_string(),
         Form::Payload => {
-            format!("which of its rows are equal to which of these, and {} of those", columns.join(", "))
+            format!("the pairs of rows with equal keys, and {} of these rows", columns.join(", "))
         }
     };
     Ok(format!(
-        "answered {} rows from {rows} rows\n{told}the asker learns {learns}, and that these are {rows} rows\n\
-         answer written to {}: for the asker\n",
+        "answered {} rows from {rows} rows\n{told}the querier learns {learns}, and that this table has {rows} \
+         rows\nanswer written to {}: send it to the querier\n",
         request.rows,
         out.display()
     ))
 }
 
-/// Refuses a request that is not sound, or that this owner does not answer so.
+/// Refuses an inconsistent request, or a request that these arguments do not allow.
 fn check(arguments: &Arguments, request: &Request, elements: &[u8]) -> anyhow::Result<()> {
     let Arguments { request: path, named, give, at_least, .. } = arguments;
     let refuse = |problem: String| Err(input(format!("{}: {problem}", path.display())));
     if request.rows == 0 || elements.len() as u128 != request.rows as u128 * ELEMENT as u128 {
-        return refuse(format!("says {} rows, but has {} bytes of them", request.rows, elements.len()));
+        return refuse(format!("declares {} rows, but has {} bytes", request.rows, elements.len()));
     }
     if request.id != fet_io::hex(&identity(elements)) {
-        return refuse("does not have the id of its elements; have it sent again".to_string());
+        return refuse("has a wrong id for its elements; ask for the file again".to_string());
     }
     if request.wants != *give {
         let wants = request.wants.name();
         return refuse(format!(
-            "wants {wants}, and --give says {}; give {wants}, or have it ask again (--want {})",
+            "wants {wants}, but --give is {}; give {wants}, or ask for a new request (--want {})",
             give.name(),
             give.name()
         ));
     }
     if request.compared.len() != named.keys.len() {
         return Err(input(format!(
-            "--keys: must name as many columns as {} has keys of ({}); it names {}",
+            "--keys: must name as many columns as {} has key columns ({}); it names {}",
             path.display(),
             request.compared.len(),
             named.keys.len()
@@ -131,25 +132,25 @@ fn check(arguments: &Arguments, request: &Request, elements: &[u8]) -> anyhow::R
     Ok(())
 }
 
-/// The most rows of a request for each row of the owner's table, where `--at-most` does not say.
+/// Default maximum number of rows of a request, per row of the data holder's table.
 const MOST_RATIO: usize = 10;
-/// As many rows are answered in any case.
+/// Number of rows that a request may always have by default.
 const MOST_ALWAYS: usize = 10_000;
 
-/// Refuses a request of so many rows that it could list all keys there may be.
+/// Refuses a request with too many rows, which could enumerate all possible keys.
 fn check_most(arguments: &Arguments, asked: usize, own: usize) -> anyhow::Result<()> {
     let most = arguments.at_most.unwrap_or_else(|| own.saturating_mul(MOST_RATIO).max(MOST_ALWAYS));
     if asked <= most {
         return Ok(());
     }
     Err(input(format!(
-        "{}: asks about {asked} rows, and --at-most refuses more than {most} (this table has {own}). A list of guessed keys could find all of \
-         yours: ask its sender why it has so many, and allow them with --at-most {asked}.",
+        "{}: asks about {asked} rows, and --at-most refuses more than {most} (this table has {own}). A list of guessed \
+         keys could find all your keys. Ask the sender for the reason, and allow the request with --at-most {asked}.",
         arguments.request.display()
     )))
 }
 
-/// What goes with each row: its number, and its cells of these columns as they stand.
+/// Returns the payload of each row: its number, and its verbatim cells in these columns.
 fn payloads(own: &Own, columns: &[String]) -> anyhow::Result<Vec<Vec<u8>>> {
     if columns.is_empty() {
         return Ok((0..own.keys.len()).map(|row| payload::write(row, &[])).collect());

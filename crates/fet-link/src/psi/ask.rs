@@ -1,4 +1,4 @@
-//! The asker's first step: a request, and the secret that opens its answer.
+//! The querier's first step: creates a request, and the secret that opens its answer.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -12,30 +12,30 @@ use crate::link::progress::Progress;
 use fet_io::input::input;
 use fet_io::output;
 
-/// The arguments of `fet psi ask`.
+/// Arguments of `fet psi ask`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
     #[command(flatten)]
     named: Named,
-    /// What you want; the owner decides whether you get it.
+    /// Result that you want; the owner of the other table decides whether you get it.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "links")]
     want: Form,
-    /// How all keys are compared [default: each column as its cells suggest: as numbers where all are numbers without a leading zero, verbatim
-    /// where they look like identifiers, else normal].
+    /// Comparison of all keys [default: by the cells of each column: as numbers if all cells are numbers
+    /// without a leading zero, verbatim if they look like identifiers, else normal].
     #[arg(long, value_enum, value_name = "HOW")]
     compare: Option<Compare>,
-    /// Compares no column as numbers: 77 and 77.0 are then two keys.
+    /// Compare no column as numbers; 77 and 77.0 are then two keys.
     #[arg(long)]
     text: bool,
-    /// The file of the request, for the owner of the other table.
+    /// Output file for the request, to send to the owner of the other table.
     #[arg(long)]
     out: PathBuf,
-    /// The file of the secret, which only you may read; one that is there is not replaced.
+    /// Output file for the secret, which only you may read; the command never replaces an existing file.
     #[arg(long, value_name = "STATE")]
     secret: PathBuf,
 }
 
-/// Writes request and secret, and returns what to say.
+/// Writes the request and the secret, and returns the summary.
 pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
     let Arguments { named, want, compare, text, out, secret } = arguments;
     output::check_own("--out", out, [&named.table])?;
@@ -46,7 +46,7 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
     }
     if same(out, secret) {
         return Err(input(format!(
-            "--secret {}: is the file of the request, too; name another",
+            "--secret {}: is also the file of the request; name another file",
             secret.display()
         )));
     }
@@ -63,20 +63,20 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
         files::write(secret, &state, &[&asker.to_bytes()])?;
         if same(out, secret) {
             return Err(input(format!(
-                "--out {}: leads to the file of the secret; name another",
+                "--out {}: leads to the file of the secret; name another file",
                 out.display()
             )));
         }
         files::write(out, &request, &[&elements])
     };
     if let Err(error) = both() {
-        // Nobody can answer what was not asked; the first error is the one to report.
+        // Without a request the secret is useless; the first error is the one to report.
         let _ = std::fs::remove_file(secret);
         return Err(error);
     }
     Ok(format!(
-        "asked for {} of {rows} rows, {} distinct keys\n{told}request written to {}: for the owner of the other table\n\
-         secret written to {}: it stays here, and opens one answer\n",
+        "asked for {} of {rows} rows, {} distinct keys\n{told}request written to {}: send it to the owner of the other \
+         table\nsecret written to {}: keep it; it opens one answer\n",
         want.name(),
         asker.distinct(),
         out.display(),
@@ -86,20 +86,21 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
 
 fn taken(secret: &Path) -> anyhow::Error {
     let problem =
-        "is there already, and may be the secret of a request that waits for its answer; name another file";
+        "exists already, and may be the secret of a request without an answer yet; name another file";
     input(format!("--secret {}: {problem}", secret.display()))
 }
 
-/// Makes the file, which must be new: another request may have been given the same name since that was looked at.
+/// Creates the file, which must not exist: another process may have created a file of the same name after the
+/// check.
 fn claim(secret: &Path) -> anyhow::Result<()> {
     match std::fs::OpenOptions::new().write(true).create_new(true).open(secret) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(taken(secret)),
-        // What else is wrong is said by who writes it.
+        // Writing the file reports any other problem.
         _ => Ok(()),
     }
 }
 
-/// Whether two names are of one file, which need not be there.
+/// Returns true if two paths name the same file, which need not exist.
 fn same(one: &Path, other: &Path) -> bool {
     let whole = |path: &Path| {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

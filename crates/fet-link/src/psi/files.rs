@@ -1,6 +1,8 @@
-//! The three files of an exchange: request, answer, and the asker's secret. Each says which request it is of.
+//! The three files of an exchange: the request, the answer and the querier's secret. Each file names its
+//! request.
 //!
-//! A file is a line that names its kind and version, a line of JSON, bytes, and the SHA-256 of all that.
+//! A file consists of a line with its kind and version, a line of JSON, bytes, and the SHA-256 of everything
+//! before.
 
 use std::path::Path;
 
@@ -12,34 +14,35 @@ use serde::{Deserialize, Serialize};
 use super::Form;
 use fet_io::input::{input, of_json};
 
-/// How files of all kinds begin.
+/// First bytes of all kinds of files.
 const FAMILY: &str = "fet psi ";
 const VERSION: &str = " 2\n";
 
-/// Bytes of a checksum.
+/// Length of a checksum in bytes.
 const SUM: usize = 32;
 
-/// A kind of file: its header.
+/// Header of a kind of file.
 pub(super) trait File: Serialize + DeserializeOwned {
-    /// Its name in messages, and in its first line.
+    /// Name of the file kind in messages and in the first line.
     const NAME: &'static str;
-    /// The command that writes it.
+    /// Command that writes the file.
     const WRITER: &'static str;
 }
 
-/// What goes to the owner. The bytes are an element for each row.
+/// Request to the data holder. The bytes are one element per row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Request {
-    /// What its elements are told from others by, in hexadecimal digits.
+    /// Identifier of the elements, in hexadecimal digits.
     pub id: String,
     pub wants: Form,
-    /// The comparison of each key column.
+    /// Comparison of each key column.
     pub compared: Vec<Comparison>,
     pub rows: usize,
 }
 
-/// What stays with the asker. The bytes are those of its side; none once an answer was opened.
+/// The querier's secret state. The bytes are the state of the querier's side; empty after an answer was
+/// opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct State {
@@ -49,17 +52,18 @@ pub(super) struct State {
     pub used: bool,
 }
 
-/// What goes back to the asker. The bytes are an element for each of the asker's rows, and a record for each of the owner's.
+/// Answer to the querier. The bytes are one element for each of the querier's rows, and one record for each
+/// of the data holder's rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Answer {
     pub request: String,
     pub gives: Form,
-    /// The number of the owner's rows.
+    /// Number of the data holder's rows.
     pub rows: usize,
-    /// The names of the columns of a payload.
+    /// Names of the payload's columns.
     pub columns: Vec<String>,
-    /// The bytes that a record's payload is padded to; 0 where there is none.
+    /// Number of bytes of a record's padded payload; 0 without a payload.
     pub padded: usize,
 }
 
@@ -78,12 +82,12 @@ impl File for Answer {
     const WRITER: &'static str = "fet psi answer";
 }
 
-/// The header's line, which both sides bind an exchange to.
+/// Returns the header's line, which both sides bind to the exchange.
 pub(super) fn line(header: &impl File) -> anyhow::Result<String> {
     Ok(serde_json::to_string(header)?)
 }
 
-/// Writes a file for its owner alone: whole, or not at all.
+/// Writes a file atomically, readable by its owner only.
 pub(super) fn write<F: File>(path: &Path, header: &F, body: &[&[u8]]) -> anyhow::Result<()> {
     let mut bytes = format!("{FAMILY}{}{VERSION}{}\n", F::NAME, line(header)?).into_bytes();
     body.iter().for_each(|part| bytes.extend_from_slice(part));
@@ -92,17 +96,18 @@ pub(super) fn write<F: File>(path: &Path, header: &F, body: &[&[u8]]) -> anyhow:
     fet_io::write_private(path, &bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Refuses to replace a secret whose answer has not been opened: nothing else could open it.
+/// Refuses to replace a secret whose answer has not been opened, because no other secret could open it.
 pub(super) fn spare_secret(argument: &str, out: &Path) -> anyhow::Result<()> {
     let is_waiting = |bytes| matches!(parse::<State>(bytes), Ok((State { used: false, .. }, _)));
     if out.is_file() && fet_io::read(out).is_ok_and(is_waiting) {
-        let problem = "holds the secret of a request that waits for its answer; name another file";
+        let problem = "contains the secret of a request without an answer yet; name another file";
         return Err(input(format!("{argument} {}: {problem}", out.display())));
     }
     Ok(())
 }
 
-/// Reads a file of this kind, and refuses one that is damaged or something else. `argument` is how it was named.
+/// Reads a file of this kind, and refuses a damaged file or a file of another kind. `argument` is the
+/// command-line argument.
 pub(super) fn read<F: File>(argument: &str, path: &Path) -> anyhow::Result<(F, Vec<u8>)> {
     let named = format!("{argument}{}", path.display());
     let bytes = fet_io::read(path).map_err(|error| input(format!("{named}: {error}")))?;
@@ -112,29 +117,29 @@ pub(super) fn read<F: File>(argument: &str, path: &Path) -> anyhow::Result<(F, V
 fn parse<F: File>(mut bytes: Vec<u8>) -> Result<(F, Vec<u8>), String> {
     let first = format!("{FAMILY}{}{VERSION}", F::NAME);
     if !bytes.starts_with(first.as_bytes()) {
-        return Err(format!("must be {}, as `{}` writes it; {}", article(F::NAME), F::WRITER, found(&bytes)));
+        return Err(format!("must be {} from `{}`; {}", article(F::NAME), F::WRITER, found(&bytes)));
     }
-    let damaged = "is damaged: it does not have the checksum that it states";
+    let damaged = "is damaged: its checksum is wrong";
     match bytes.split_last_chunk::<SUM>() {
         Some((content, sum)) if fet_io::sha256(content) == *sum => {}
         _ => return Err(damaged.to_string()),
     }
     bytes.truncate(bytes.len() - SUM);
-    let end = bytes[first.len()..].iter().position(|&byte| byte == b'\n').ok_or("has no header line")?;
+    let end = bytes[first.len()..].iter().position(|&byte| byte == b'\n').ok_or("lacks a header line")?;
     let body = bytes.split_off(first.len() + end + 1);
     let header = serde_json::from_slice(&bytes[first.len()..])
         .map_err(|error| format!("has a wrong header line: {}", of_json(&error)))?;
     Ok((header, body))
 }
 
-/// What a file is that should be another.
+/// Describes the actual kind of a file.
 fn found(bytes: &[u8]) -> String {
     let line = bytes.split(|&byte| byte == b'\n').next().and_then(|line| std::str::from_utf8(line).ok());
     let known = [Request::NAME, State::NAME, Answer::NAME];
     let words = line.and_then(|line| line.strip_prefix(FAMILY)?.split_once(' '));
     match words.filter(|(kind, _)| known.contains(kind)) {
         Some((kind, version)) if version == VERSION.trim() => format!("it is {}", article(kind)),
-        Some(_) => "it is of another version of this program".to_string(),
+        Some(_) => "it is from another version of this program".to_string(),
         None => "it is something else".to_string(),
     }
 }
@@ -164,7 +169,7 @@ mod tests {
         assert_eq!(parse::<State>(written()), Ok((small(), b"by\ntes".to_vec())));
     }
 
-    /// Every byte that is changed or lost is noticed.
+    /// Detects every changed or missing byte.
     #[test]
     fn a_damaged_file_is_refused() {
         let whole = written();
@@ -179,7 +184,7 @@ mod tests {
     #[test]
     fn another_file_is_told_by_what_it_is() {
         let of = |bytes: &[u8]| parse::<Request>(bytes.to_vec()).expect_err("no request");
-        assert!(of(&written()).contains("must be a request, as `fet psi ask` writes it; it is a secret"));
+        assert!(of(&written()).contains("must be a request from `fet psi ask`; it is a secret"));
         assert!(of(b"fet psi answer 2\n").ends_with("it is an answer"));
         assert!(of(b"fet psi request 1\n").contains("another version"));
         assert!(of(b"first,last\n").contains("something else"));

@@ -1,4 +1,5 @@
-//! The asker's last step: an answer and the secret of its request become a count, links, or links with columns.
+//! The querier's last step: turns an answer and the secret of its request into a count, links, or links with
+//! columns.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,28 +15,28 @@ use crate::link::{self, pairs};
 use fet_io::input::input;
 use fet_io::output;
 
-/// The arguments of `fet psi open`.
+/// Arguments of `fet psi open`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// The answer, as `fet psi answer` writes it.
+    /// The answer from `fet psi answer`.
     answer: PathBuf,
-    /// The secret that `fet psi ask` wrote. It opens one answer, and is then taken out of its file.
+    /// The secret from `fet psi ask`. It opens one answer and is then erased from its file.
     #[arg(long, value_name = "STATE")]
     secret: PathBuf,
-    /// The output of links and payload, a CSV file, compressed if its name ends in .gz; `-` is standard output, and what else is told goes
-    /// to standard error.
+    /// Output file (CSV) for links and payload, compressed if its name ends in .gz. `-` writes the links to
+    /// standard output and the summary to standard error.
     #[arg(long)]
     out: Option<PathBuf>,
 }
 
 impl Arguments {
-    /// Whether its results go there.
+    /// Returns true if the results go to standard output.
     pub(super) fn writes_to_standard(&self) -> bool {
         self.out.as_deref() == Some(Path::new(output::STANDARD))
     }
 }
 
-/// Opens an answer, writes what is in it, uses the secret up, and returns what to say.
+/// Opens an answer, writes its content, erases the secret, and returns the summary.
 pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
     let Arguments { answer: path, secret, out } = arguments;
     if let Some(out) = out {
@@ -44,17 +45,19 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
     }
     let (state, bytes) = files::read::<State>("--secret ", secret)?;
     if state.used {
-        let problem = "has opened an answer already, and opens no other; ask again";
+        let problem = "has already opened an answer; create a new request";
         return Err(input(format!("--secret {}: {problem}", secret.display())));
     }
     let asker = Asker::from_bytes(&bytes)
         .filter(|asker| asker.rows() == state.rows && fet_io::hex(&asker.request()) == state.request)
-        .ok_or_else(|| input(format!("--secret {}: does not hold what its header says", secret.display())))?;
+        .ok_or_else(|| {
+            input(format!("--secret {}: has other content than its header declares", secret.display()))
+        })?;
     let (header, bytes) = files::read::<Answer>("", path)?;
     let answer = parted(arguments, &state, &header, bytes)?;
     let out = match (out, state.wants) {
         (Some(_), Form::Cardinality) => {
-            return Err(input("--out: is for links and payload; a cardinality is printed"));
+            return Err(input("--out: is only for links and payload; a cardinality is printed"));
         }
         (None, Form::Links | Form::Payload) => {
             return Err(input(format!("--out: must name the file for the {}", state.wants.name())));
@@ -66,9 +69,9 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
     let done = |count| progress.add(count);
     let context = files::line(&header)?;
     let wrong = |error| {
-        // Whoever made it might learn from a complaint that the row's key is in common.
+        // A complaint would tell the author of the record that the row's key is in both tables.
         let more = if matches!(error, PsiError::Sealed(_)) {
-            "; do not tell its owner which row that was"
+            "; do not tell its author the number of the row"
         } else {
             ""
         };
@@ -78,9 +81,10 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
     let told = match out {
         None => {
             let count = asker.count(&answer, context.as_bytes(), &done).map_err(wrong)?;
-            // Said before the secret is used up: there is no other copy of it.
+            // Print the count before the secret is erased, because there is no other copy of the secret.
             fet_io::answer(&format!(
-                "{count} distinct keys are in both tables: of {distinct} in this one, and {rows} rows of the other\n"
+                "{count} distinct keys are in both tables; this table has {distinct} distinct keys, the other table \
+                 {rows} rows\n"
             ))
             .context("cannot write to standard output; the secret can still open the answer")?;
             String::new()
@@ -95,7 +99,7 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
     Ok(told)
 }
 
-/// The message in the bytes of an answer, if it is one to this secret's request.
+/// Parses the message in an answer, and refuses an answer to another request.
 fn parted(
     arguments: &Arguments,
     state: &State,
@@ -105,20 +109,16 @@ fn parted(
     let Arguments { answer: path, secret, .. } = arguments;
     let refuse = |problem: String| Err(input(format!("{}: {problem}", path.display())));
     if header.request != state.request {
-        return refuse(format!("answers another request than that of {}", secret.display()));
+        return refuse(format!("answers another request than the one of {}", secret.display()));
     }
     if header.gives != state.wants {
-        return refuse(format!(
-            "gives {}, and the request wants {}",
-            header.gives.name(),
-            state.wants.name()
-        ));
+        return refuse(format!("gives {}; the request wants {}", header.gives.name(), state.wants.name()));
     }
     if (header.gives == Form::Payload) == header.columns.is_empty()
         || payload::check(&header.columns).is_err()
     {
         return refuse(format!(
-            "gives {}, and names other columns than such an answer has",
+            "gives {}, but names columns that do not fit such an answer",
             header.gives.name()
         ));
     }
@@ -129,7 +129,7 @@ fn parted(
     let elements = state.rows as u128 * ELEMENT as u128;
     if header.rows == 0 || bytes.len() as u128 != elements + header.rows as u128 * length {
         return refuse(format!(
-            "says {} records for {} rows, but has {} bytes of them",
+            "declares {} records for {} rows, but has {} bytes",
             header.rows,
             state.rows,
             bytes.len()
@@ -139,32 +139,33 @@ fn parted(
     Ok(labelled::Answer { evaluated: bytes, records })
 }
 
-/// Writes the links, with the owner's columns if there are any, and returns what to say.
+/// Writes the links, with the data holder's columns if there are any, and returns the summary.
 fn links(path: &Path, opened: &Opened, header: &Answer, out: &Path) -> anyhow::Result<String> {
     if let Some(Pair { primary, .. }) = pairs_of(opened, header).find(|pair| pair.secondary.is_none()) {
-        let problem =
-            format!("a record that belongs to row {primary} (from 0) holds no row of the other table");
+        let problem = format!("a record for row {primary} (from 0) contains no row of the other table");
         return Err(input(format!("{}: {problem}", path.display())));
     }
     let linked = (0..opened.rows()).filter(|&row| !opened.row(row).is_empty()).count();
     let written = pairs::place(out, |file| write(file, opened, header))
         .with_context(|| format!("cannot write {}", out.display()))?;
     Ok(format!(
-        "{linked} of {} rows have a key of the other table, which has {} rows\n{written} pairs written to {}\n",
+        "{linked} of {} rows have a key in the other table, which has {} rows\n{written} pairs written to {}\n",
         opened.rows(),
         header.rows,
         out.display()
     ))
 }
 
-/// A row of the asker's, the rank of a record of its key from 1, and what is in that: a row of the owner's with its cells, if it is one.
+/// One of the querier's rows, the rank of a record with the same key (from 1), and the content of that
+/// record: a row of the data holder with its cells, if the record is valid.
 struct Pair<'a> {
     primary: usize,
     rank: usize,
     secondary: Option<(u32, Vec<&'a str>)>,
 }
 
-/// The pairs of an answer, by the asker's rows and then the owner's. They may be many more than records, and are read as they are needed.
+/// Returns the pairs of an answer, by the querier's rows and then the data holder's. The iterator is lazy,
+/// because there may be many more pairs than records.
 fn pairs_of<'a>(opened: &'a Opened, header: &'a Answer) -> impl Iterator<Item = Pair<'a>> {
     (0..opened.rows()).flat_map(move |primary| {
         (1..).zip(opened.row(primary)).map(move |(rank, bytes)| {

@@ -1,13 +1,13 @@
-//! What is sealed in a record: the number of the owner's row, and cells of it.
+//! Sealed content of a record: the number of the data holder's row, and some of its cells.
 
 use std::collections::HashSet;
 
 use fet_io::input::input;
 
-/// The columns that stand before the owner's in the output.
+/// Columns before the data holder's columns in the output.
 pub(super) const COLUMNS: [&str; 4] = ["primary_row", "secondary_row", "rank", "similarity"];
 
-/// The number of a row and its cells: four bytes, then each cell's length in four bytes and its text.
+/// Encodes the number of a row and its cells: four bytes, then each cell's length in four bytes and its text.
 pub(super) fn write(row: usize, cells: &[String]) -> Vec<u8> {
     let mut bytes = (row as u32).to_le_bytes().to_vec();
     for cell in cells {
@@ -17,7 +17,8 @@ pub(super) fn write(row: usize, cells: &[String]) -> Vec<u8> {
     bytes
 }
 
-/// The same read back; nothing, if it is not a row below `rows` with so many cells. It is what another party wrote.
+/// Decodes a payload; returns `None` unless it is a row below `rows` with `cells` cells. Another party wrote
+/// the bytes.
 pub(super) fn read(bytes: &[u8], rows: usize, cells: usize) -> Option<(u32, Vec<&str>)> {
     let (row, mut rest) = number(bytes)?;
     let mut found = Vec::new();
@@ -35,13 +36,13 @@ fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_le_bytes(*number), rest))
 }
 
-/// Refuses columns that would not be told apart in the output.
+/// Refuses columns that the output could not distinguish.
 pub(super) fn check(columns: &[String]) -> anyhow::Result<()> {
     let mut seen: HashSet<&str> = COLUMNS.into_iter().collect();
     match columns.iter().find(|column| !seen.insert(column)) {
         None => Ok(()),
         Some(twice) if COLUMNS.contains(&twice.as_str()) => {
-            Err(input(format!("--payload {twice}: is a column of links themselves; rename it in the table")))
+            Err(input(format!("--payload {twice}: is also a column of the links; rename it in the table")))
         }
         Some(twice) => Err(input(format!("--payload {twice}: is named twice; name each column once"))),
     }

@@ -1,4 +1,4 @@
-//! A table's keys, in the form in which both sides compare them.
+//! Keys of a table, in the form in which both sides compare them.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -11,25 +11,27 @@ use fet_linkers::contents;
 
 use fet_io::input::input;
 
-/// The table and its keys, as both sides name them.
+/// Table and key columns, as arguments of both sides.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Named {
     /// Your table: CSV, may end in .gz.
     pub table: PathBuf,
-    /// Its key columns, separated by commas; both sides have as many, in the same order, under names of their own.
+    /// Key columns, separated by commas. Both sides name the same number of columns in the same order; the
+    /// names may differ.
     #[arg(long, value_delimiter = ',', required = true, value_name = "A,B")]
     pub keys: Vec<String>,
-    /// What counts as missing beside an empty cell of a text, whatever its case, separated by commas.
+    /// Words that mean a missing text, in upper or lower case, separated by commas; an empty cell is always
+    /// missing.
     #[arg(long, value_delimiter = ',', value_name = "WORD,WORD")]
     pub missing: Vec<String>,
 }
 
-/// How keys are compared.
+/// Comparison of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Compare {
-    /// As they stand, without the white space around them: case, accents, punctuation and leading zeros count.
+    /// As written, without surrounding white space; case, accents, punctuation and leading zeros count.
     Verbatim,
-    /// In their normal form: case, accents and punctuation do not count.
+    /// In normal form; case, accents and punctuation do not count.
     Normal,
 }
 
@@ -42,20 +44,20 @@ impl Compare {
     }
 }
 
-/// The keys of a table's rows.
+/// Keys of a table's rows.
 pub(super) struct Own {
-    /// The comparison of each key column.
+    /// Comparison of each key column.
     pub compared: Vec<Comparison>,
-    /// Nothing where a row has none.
+    /// Key of each row; `None` for a row without a key.
     pub keys: Vec<Option<Key>>,
-    /// What a person should know of the columns, one line each.
+    /// Remarks on the columns for people, one line each.
     notes: String,
-    /// The file that they are of, as it was then.
+    /// Snapshot of the file with the keys.
     stored: Stored,
 }
 
 impl Own {
-    /// What is to be told of the comparison of columns, and of rows without a key, if there are any.
+    /// Returns lines for people about the comparison of columns, and about rows without a key.
     pub(super) fn told(&self, names: &[String]) -> String {
         let mut text = String::new();
         for (name, comparison) in names.iter().zip(&self.compared) {
@@ -65,20 +67,21 @@ impl Own {
         match self.keys.iter().filter(|key| key.is_none()).count() {
             0 => {}
             empty => {
-                let _ = writeln!(text, "{empty} rows have empty keys; they are equal to nothing");
+                let _ = writeln!(text, "{empty} rows have empty keys and match no row");
             }
         }
         text
     }
 
-    /// The cells of these columns as they stand, row by row.
+    /// Returns the verbatim cells of these columns, row by row.
     pub(super) fn cells(&self, columns: &[String]) -> anyhow::Result<Vec<String>> {
         self.stored.verbatim(columns).map_err(input)
     }
 }
 
 impl Named {
-    /// The asker's keys: compared as `compare` says, or as each column's cells suggest; with `text` none is compared as numbers.
+    /// Returns the querier's keys, compared by `compare`, or else by each column's cells; with `text` no
+    /// column is compared as numbers.
     pub(super) fn asked(&self, compare: Option<Compare>, text: bool) -> anyhow::Result<Own> {
         let stored = Stored::read(&self.table).map_err(input)?;
         let as_text = vec![text || compare.is_some(); self.keys.len()];
@@ -92,7 +95,8 @@ impl Named {
         Ok(self.own(stored, table, compared, String::new()))
     }
 
-    /// The owner's keys, compared as a request says. `accepted` is what the owner agrees to although its cells suggest otherwise.
+    /// Returns the data holder's keys, compared as a request says. `accepted` is a comparison that the data
+    /// holder allows although the cells suggest another.
     pub(super) fn answering(
         &self,
         compared: &[Comparison],
@@ -111,14 +115,14 @@ impl Named {
                         (present().count(), present().filter(|cell| number(cell.trim()).is_none()).count());
                     if all > 0 && others == all {
                         return Err(input(format!(
-                            "{place}: the request compares it as numbers, and no cell is a number without a leading zero. Name the column of \
-                             numbers, or have it asked again with --text."
+                            "{place}: the request compares this column as numbers, but no cell is a number without a \
+                             leading zero. Name the column of numbers, or ask for a new request with --text."
                         )));
                     }
                     if others > 0 {
                         let _ = writeln!(
                             notes,
-                            "{place}: {others} of {all} cells are no numbers; they are compared as they stand"
+                            "{place}: {others} of {all} cells are not numbers and are compared verbatim"
                         );
                     }
                 }
@@ -127,8 +131,9 @@ impl Named {
                         && Comparison::of(table.column(column)) == Comparison::Verbatim =>
                 {
                     return Err(input(format!(
-                        "{place}: the request ignores case, accents and punctuation, and the cells look like identifiers: different ones would \
-                         count as equal. Have it asked again with --compare verbatim, or accept it with --compare normal."
+                        "{place}: the request ignores case, accents and punctuation, but the cells look like \
+                         identifiers, and different identifiers would count as equal. Ask for a new request with \
+                         --compare verbatim, or accept it with --compare normal."
                     )));
                 }
                 _ => {}
@@ -143,7 +148,7 @@ impl Named {
         Own { compared, keys, notes, stored }
     }
 
-    /// The place of the table, for messages.
+    /// Returns the path of the table, for messages.
     pub(super) fn path(&self) -> &Path {
         &self.table
     }

@@ -1,30 +1,32 @@
-//! Canaries: records that replace key and values, outliers for any scaling, in the tables of the audited parties.
+//! Canaries: records that replace key and values, outliers under any scaling, in the tables of the audited
+//! parties.
 //!
-//! A guarantee holds whatever the other records are, so that the audit chooses them too. Where a canary is, a row shows the upper
-//! end of every range, and where it is not the lower end, by other records that stand at the same keys.
+//! A guarantee holds for all possible other records, so the audit may choose these records as well. Other
+//! records at the same keys make a row show the upper end of every range if the canary is present, and the
+//! lower end if it is absent.
 
 use fet_core::data::{Keys, Matrix, PartyTable, TextTable};
 use fet_core::privacy::Neighbouring;
 use fet_core::rng::{Purpose, stream};
 use rand::seq::SliceRandom;
 
-/// How far above its range a canary's value lies, in widths of the range.
+/// Distance of a canary's value above the upper end of its range, in widths of the range.
 const OUTSIDE: f64 = 1_000.0;
 
-/// The places of an audit's canaries, and what a canary is.
+/// Positions and form of an audit's canaries.
 #[derive(Debug, Clone)]
 pub(super) struct Canaries {
     relation: Neighbouring,
-    /// The primary rows of each canary: the one that it leaves, and the one that it joins.
+    /// Primary rows of each canary: the row that it leaves, and the row that it joins.
     rows: Vec<[usize; 2]>,
     keys: Keys,
-    /// How many records stand against a canary at each of its keys.
+    /// Number of records that compete with a canary at each of its keys.
     against: usize,
-    /// Whether the party's other records are in its table.
+    /// True if the table also contains the party's other records.
     others: bool,
 }
 
-/// What a record of an audit holds in each column.
+/// Value of an audit's record in each column.
 #[derive(Debug, Clone, Copy)]
 enum Value {
     Low,
@@ -33,9 +35,13 @@ enum Value {
 }
 
 impl Canaries {
-    /// `count` canaries at keys of the primary that are drawn by `seed`, against `neighbours` records each; a message that
-    /// says how many there can be, if there are more. A record that may serve every row does so where no others are in the way,
-    /// so that these are left out unless `limited`.
+    /// Places `count` canaries at keys of the primary, which `seed` draws, against `neighbours` records each.
+    ///
+    /// If the mechanism does not limit the use of a record, the party's other records are omitted (`limited`
+    /// is false). A record may then serve every row, and no other record gets in its way.
+    ///
+    /// # Errors
+    /// Returns the largest possible number of canaries if `count` exceeds it.
     pub(super) fn new(
         relation: Neighbouring,
         (count, neighbours, limited): (usize, usize, bool),
@@ -59,13 +65,16 @@ impl Canaries {
         self.rows.len()
     }
 
-    /// Whether party `index` holds the canaries: the first does, or all where a record is replaced in all at once.
+    /// Returns true if party `index` holds the canaries: the first party, or all parties if the relation
+    /// replaces a record at all parties at once.
     pub(super) fn are_in(&self, index: usize) -> bool {
         index == 0 || self.relation == Neighbouring::Replace
     }
 
-    /// A party's table with these canaries `inside`: added, or put in the place of records with another key and other values. They
-    /// come first, since of equal similarities the first wins.
+    /// Returns a party's table with the canaries that are `inside`.
+    ///
+    /// The canaries are added, or replace records with another key and other values. They come first, because
+    /// the first of equally similar records wins.
     pub(super) fn put(&self, table: &PartyTable, inside: &[bool]) -> PartyTable {
         let mut records: Vec<(usize, Value)> = Vec::new();
         let added = self.relation == Neighbouring::AddRemove;
@@ -106,12 +115,12 @@ impl Canaries {
     }
 }
 
-/// The features of a table, which an audit has as numbers ([`fet_federation::data::in_numbers`]).
+/// Returns the features of a table, which an audit reads as numbers ([`fet_federation::data::in_numbers`]).
 fn numbers(table: &PartyTable) -> &Matrix<f32> {
     table.features.numbers().expect("an audit reads tables of numbers")
 }
 
-/// The declared range of each feature, or that of its values.
+/// Returns the declared range of each feature, or else the range of its values.
 fn ends(table: &PartyTable) -> Vec<[f64; 2]> {
     let own = numbers(table);
     if let Some(bounds) = table.bounds.as_ref().filter(|b| b.features.len() == own.columns()) {
@@ -121,13 +130,13 @@ fn ends(table: &PartyTable) -> Vec<[f64; 2]> {
         let values = (0..own.rows()).map(|row| f64::from(own.row(row)[column]));
         let widest = |[low, high]: [f64; 2], x: f64| [low.min(x), high.max(x)];
         let [low, high] = values.fold([f64::INFINITY, f64::NEG_INFINITY], widest);
-        // A constant column is given a range all the same.
+        // A constant column also needs a range of positive width.
         if low < high { [low, high] } else { [low, low + 1.0] }
     };
     (0..own.columns()).map(range).collect()
 }
 
-/// Keys of both, which are of one kind: linking refuses others before this.
+/// Concatenates keys of the same kind; linking has already refused keys of different kinds.
 fn together(first: &Keys, second: &Keys) -> Keys {
     match (first, second) {
         (Keys::Numbers(a), Keys::Numbers(b)) => {

@@ -1,4 +1,4 @@
-//! One run of the experiment with some canaries in, and the attacker's scores of it.
+//! One training run of an audit with some canaries in, and the attacker's scores for this run.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,7 +20,7 @@ use super::replay::Copies;
 use super::tape::{Tape, Taped, Transcript, observed};
 use super::{Owner, input};
 
-/// An experiment with canaries.
+/// Experiment with canaries.
 pub(super) struct Game<'a> {
     experiment: &'a Experiment,
     data: &'a VerticalData,
@@ -29,35 +29,38 @@ pub(super) struct Game<'a> {
     canaries: Canaries,
     copies: Copies<'a>,
     sum: Option<SecureSum>,
-    /// What copies release, where that follows from no message of the run.
+    /// Cached releases of the copies, if they do not depend on the messages of a run.
     frozen: Option<OnceLock<Centres>>,
 }
 
-/// A run that was made.
+/// Completed training run.
 pub(super) struct Played {
     tapes: Vec<Tape>,
     seen: Transcript,
-    /// What the run claims to have cost.
+    /// Privacy cost that the run claims.
     pub(super) spent: Spent,
 }
 
-/// What a run says of one canary.
+/// Evidence of a run about one canary.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Score {
-    /// The log-likelihood ratio of in and out.
+    /// Log-likelihood ratio of presence against absence.
     pub(super) ratio: f64,
-    /// How far the canary moves the releases, in deviations of the noise.
+    /// Distance that the canary moves the releases, in standard deviations of the noise.
     pub(super) moved: f64,
 }
 
-/// The releases without noise: without canaries, and with each of them.
+/// Releases without noise: without canaries, and with each canary alone.
 struct Centres {
     without: Transcript,
     with: Vec<Transcript>,
 }
 
 impl<'a> Game<'a> {
-    /// An experiment on these tables with so many canaries; refused if there is no room for them, or nothing to audit.
+    /// Prepares an experiment on these tables with `canaries` canaries.
+    ///
+    /// # Errors
+    /// Returns an error if the tables have too few rows for the canaries, or if the experiment has nothing to audit.
     pub(super) fn new(
         experiment: &'a Experiment,
         data: &'a VerticalData,
@@ -70,12 +73,12 @@ impl<'a> Game<'a> {
             return Err(input(format!("the method \"{kind}\" has no secondaries to audit")));
         }
         if experiment.train.refine_keys {
-            let rule = "`train.refine_keys` must be false in an audit: canaries stand at the keys, and a guarantee holds whatever \
-                        keys are asked for";
+            let rule = "`train.refine_keys` must be false in an audit: canaries are placed at the keys, and the \
+             guarantee must hold for any requested keys";
             return Err(input(rule));
         }
         let privacy = experiment.privacy.build(&()).map_err(input)?;
-        // A mechanism that claims nothing is asked about a record that is replaced.
+        // A mechanism without a claim is audited with the relation that replaces a record.
         let relation = experiment.privacy.settings().remove("neighbouring");
         let relation = relation.and_then(|word| word.try_into().ok()).unwrap_or(Neighbouring::Record);
         let aggregator = experiment.aggregator.build(&()).map_err(input)?;
@@ -103,8 +106,9 @@ impl<'a> Game<'a> {
         self.canaries.count()
     }
 
-    /// Trains the experiment with these canaries in. `run` is the number of the run: each has noise of its own, from secrets
-    /// of the parties, as in a deployment.
+    /// Trains the experiment with the canaries that are `inside`.
+    ///
+    /// Each number `run` has independent noise, from secrets of the parties as in a deployment.
     pub(super) fn play(&self, inside: &[bool], run: u64) -> anyhow::Result<Played> {
         let (primary, tables) = divided(self.experiment, self.data.clone())?;
         let parties = tables.len();
@@ -146,18 +150,18 @@ impl<'a> Game<'a> {
         while !trainer.is_done() {
             trainer.epoch(&mut |_| true)?;
             if self.frozen.is_some() {
-                // Every row was released, and nothing is after that.
+                // All rows have been released, and no further release follows.
                 break;
             }
         }
         let mut privacy = self.experiment.privacy.build(&())?;
         privacy.prepare(&trainer.progress().releases)?;
         let seen = observed(&tapes, self.sum, privacy.as_ref())?;
-        let spent = trainer.spent().ok_or_else(|| input("nobody releases anything"))?;
+        let spent = trainer.spent().ok_or_else(|| input("no party releases anything"))?;
         Ok(Played { tapes, seen, spent })
     }
 
-    /// The attacker's scores of all canaries.
+    /// Returns the attacker's scores for all canaries.
     pub(super) fn scores(&self, played: &Played) -> anyhow::Result<Vec<Score>> {
         let made;
         let centres = match self.frozen.as_ref().map(OnceLock::get) {
@@ -179,7 +183,7 @@ impl<'a> Game<'a> {
         Ok(centres.with.iter().map(score).collect())
     }
 
-    /// The releases of all parties to the same requests, without canaries and with each.
+    /// Computes the releases of all parties to the same requests, without canaries and with each canary.
     fn centres(&self, tapes: &[Tape]) -> anyhow::Result<Centres> {
         let (nobody, summed) = (vec![false; self.canaries()], self.sum.is_some());
         let mut others = Transcript::default();
@@ -189,7 +193,8 @@ impl<'a> Game<'a> {
                 self.copies.replay(index, tapes.len(), self.table(index, table, inside), tape)
             };
             if !self.canaries.are_in(index) {
-                // Where parts are seen by themselves those of other parties say nothing of the canaries.
+                // If the attacker sees each party's part, the parts of other parties carry no information
+                // about the canaries.
                 if summed {
                     others.extend(&replay(&nobody)?, summed);
                 }
@@ -207,7 +212,8 @@ impl<'a> Game<'a> {
         Ok(Centres { without, with })
     }
 
-    /// The table of a party as its owner prepares it, with these canaries if it holds them.
+    /// Returns the table of a party after its owner has prepared it, with these canaries if the party holds
+    /// them.
     fn table(&self, index: usize, table: &PartyTable, inside: &[bool]) -> PartyTable {
         let table =
             if self.canaries.are_in(index) { self.canaries.put(table, inside) } else { table.clone() };

@@ -1,9 +1,11 @@
-//! What a party would have released without noise, had its table been another: the attacker asks a copy of the party what it
-//! asked the party.
+//! Computes the releases without noise that a party would have made with a different table.
 //!
-//! The attacker of differential privacy knows all but one record, the initial weights and its own requests, gradients among
-//! them. What a copy answers to these on either table are the centres of the noise on what was observed, even where models learn. A
-//! party's draw of records (`privacy.sample_rate`) is secret, and the copy uses all of them.
+//! To do so, the attacker sends the requests of a run to a copy of the party.
+//!
+//! The attacker of differential privacy knows all records except one, the initial weights and its own
+//! requests, including gradients. The copy's answers on either table are the means of the noisy observations,
+//! even if models learn. A party's draw of records (`privacy.sample_rate`) is secret, so the copy uses all
+//! records.
 
 use std::sync::Arc;
 
@@ -23,7 +25,7 @@ use fet_privacy::identity::Identity;
 
 use super::tape::{Tape, Transcript};
 
-/// Copies of parties that answer in the clear and, but for what rounding hides, without noise.
+/// Copies of parties that answer in the clear and without noise, except for noise below rounding.
 pub(super) struct Copies<'a> {
     experiment: Experiment,
     keys: &'a Keys,
@@ -31,8 +33,10 @@ pub(super) struct Copies<'a> {
 }
 
 impl<'a> Copies<'a> {
-    /// Copies of the parties of an experiment whose primary has these keys; a message if its mechanism has no noise
-    /// that could be left out.
+    /// Prepares copies of the parties of an experiment; `keys` are the primary's keys.
+    ///
+    /// # Errors
+    /// Returns a message if the noise of the mechanism cannot be switched off.
     pub(super) fn new(experiment: &Experiment, keys: &'a Keys, machine: &'a Machine) -> Result<Self, String> {
         let mut experiment = experiment.clone();
         let refused = |error: &dyn std::fmt::Display| format!("the audit cannot copy a party: {error}");
@@ -44,7 +48,8 @@ impl<'a> Copies<'a> {
         Ok(Self { experiment, keys, machine })
     }
 
-    /// What party `index` (from 0) of `parties`, with this table, answers to all that was asked on the tape.
+    /// Returns the answers of party `index` (from 0) of `parties`, with this table, to all requests on the
+    /// tape.
     pub(super) fn replay(
         &self,
         index: usize,
@@ -95,7 +100,7 @@ impl<'a> Copies<'a> {
                 request @ (Request::Backward(_) | Request::LoadParameters(_)) => {
                     copy.ask(request)?;
                 }
-                // Keys and openings of sums, and what is saved.
+                // Ignore requests about keys, unmasking and saved states.
                 _ => {}
             }
         }

@@ -1,4 +1,4 @@
-//! The audits of one experiment under every mechanism and every neighbouring relation, as a table.
+//! Audits one experiment under every mechanism and every neighbouring relation, and prints a table.
 
 use std::fmt::Write;
 
@@ -8,8 +8,8 @@ use fet_core::registry::{SettingsError, plugins};
 
 use super::{Audit, Settings, audit, input};
 
-/// One experiment for each mechanism and relation: with the experiment's own privacy settings as far as a mechanism has
-/// them.
+/// Returns one experiment for each mechanism and relation, with those of the experiment's own privacy
+/// settings that the mechanism also has.
 fn variants(experiment: &Experiment) -> Result<Vec<Experiment>, SettingsError> {
     let own = experiment.privacy.settings();
     let mut all = Vec::new();
@@ -36,13 +36,14 @@ fn variants(experiment: &Experiment) -> Result<Vec<Experiment>, SettingsError> {
     Ok(all)
 }
 
-/// Audits the experiment under every mechanism and every relation: a table in Markdown, and whether a claim is refuted.
+/// Audits the experiment under every mechanism and relation. Returns a Markdown table, and true if a claim is
+/// refuted.
 pub fn table(experiment: &Experiment, settings: &Settings) -> anyhow::Result<(String, bool)> {
     let variants = variants(experiment).map_err(input)?;
     let each = Settings { alpha: settings.alpha / variants.len().max(1) as f64, ..*settings };
     let mut text = format!(
-        "Lower bounds on ε, all at once at α = {}: {} runs of one canary, one run of {} canaries.\n\n\
-         | mechanism | neighbouring | learning | δ | moved (accounted) | claimed ε | ε ≥, many runs | ε ≥, many runs (Gaussian) | \
+        "Lower bounds on ε, simultaneous at α = {}: {} runs with one canary, one run with {} canaries.\n\n| mechanism \
+         | neighbouring | learning | δ | moved (accounted) | claimed ε | ε ≥, many runs | ε ≥, many runs (Gaussian) | \
          ε ≥, one run |\n|---|---|---|---|---|---|---|---|---|\n",
         settings.alpha, settings.runs, settings.canaries
     );

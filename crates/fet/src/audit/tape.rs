@@ -1,4 +1,4 @@
-//! What the primary receives in a run: the messages of every party, and the sums that they make.
+//! Records of the messages that the primary receives in a run: the parts of every party, and their sums.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +11,10 @@ use fet_core::privacy::PrivacyMechanism;
 use fet_federation::secret_sum;
 use fet_privacy::secure_sum::{Opening, total, unmask};
 
-/// Everything that a party was asked and answered, in order.
+/// All requests to a party with its replies, in order.
 pub(super) type Tape = Arc<Mutex<Vec<(Request, Reply)>>>;
 
-/// A party whose messages are kept.
+/// Party whose messages are recorded.
 pub(super) struct Taped<P>(pub(super) P, pub(super) Tape);
 
 impl<P: Party> Party for Taped<P> {
@@ -29,12 +29,12 @@ impl<P: Party> Party for Taped<P> {
     }
 }
 
-/// The values of every release of a run, in the order of rows: of each party, or their sum under party 0.
+/// Values of every release of a run in the order of rows, by party, or their sums under party 0.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Transcript(BTreeMap<(Round, usize), Vec<f32>>);
 
 impl Transcript {
-    /// Adds a party's part of a release: to itself, or to the sum.
+    /// Adds a party's part of a release to the entry of this party, or to the sum if `summed`.
     pub(super) fn add(&mut self, round: Round, party: usize, summed: bool, values: &[f32]) {
         let sum = self.0.entry((round, if summed { 0 } else { party })).or_default();
         if sum.is_empty() {
@@ -44,21 +44,23 @@ impl Transcript {
         }
     }
 
-    /// Adds all releases of another.
+    /// Adds all releases of another transcript.
     pub(super) fn extend(&mut self, other: &Self, summed: bool) {
         for (&(round, party), values) in &other.0 {
             self.add(round, party, summed, values);
         }
     }
 
-    /// The distance of two transcripts of the same releases, squared.
+    /// Returns the squared distance of two transcripts of the same releases.
     pub(super) fn distance(&self, other: &Self) -> f64 {
         let pairs = self.0.iter().filter_map(|(key, a)| Some(a.iter().zip(other.0.get(key)?)));
         pairs.flatten().map(|(&a, &b)| (f64::from(a) - f64::from(b)).powi(2)).sum()
     }
 
-    /// ⟨self − (without + with)/2, with − without⟩ over all releases: in units of the noise's variance, the log-likelihood
-    /// ratio of Gaussian noise around the one or the other.
+    /// Returns ⟨self − (without + with)/2, with − without⟩ over all releases.
+    ///
+    /// In units of the noise's variance, this is the log-likelihood ratio of Gaussian noise around `with` or
+    /// `without`.
     pub(super) fn ratio(&self, without: &Self, with: &Self) -> f64 {
         let term = |((&x, &a), &b): ((&f32, &f32), &f32)| {
             let (x, a, b) = (f64::from(x), f64::from(a), f64::from(b));
@@ -69,14 +71,15 @@ impl Transcript {
     }
 }
 
-/// What a primary learns from the messages of all parties, and no more: their parts, or the opened sums.
+/// Returns exactly the information that a primary gets from the messages of all parties: their parts, or the
+/// unmasked sums.
 pub(super) fn observed(
     tapes: &[Tape],
     sum: Option<SecureSum>,
     privacy: &dyn PrivacyMechanism,
 ) -> anyhow::Result<Transcript> {
     let mut seen = Transcript::default();
-    // By round, the masked messages and what opens them; of several attempts the last is opened.
+    // Masked messages and unmasking values by round; of several attempts, the last is unmasked.
     let mut sums: BTreeMap<Round, Masks> = BTreeMap::new();
     for (party, tape) in tapes.iter().enumerate() {
         for (request, reply) in tape.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -90,7 +93,7 @@ pub(super) fn observed(
                     (of.shape, of.bits) = (masked.shape, masked.bits);
                 }
                 (Request::Open(asked), Reply::Opening(opening)) => {
-                    // Sums of parameters are opened as well, and hold no record's part.
+                    // The primary also unmasks sums of parameters, which contain no part of a record.
                     if let Some(of) = sums.get_mut(&asked.round) {
                         of.openings.push(Opening(*opening));
                     }

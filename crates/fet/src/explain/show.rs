@@ -1,4 +1,4 @@
-//! An explanation as text and as a picture.
+//! Formats an explanation as text and as a picture.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::{Anchors, Explanation, FILE, PAIRS, Parties};
 
 /// Maximum number of printed columns.
 const PRINTED: usize = 20;
-/// A reminder at the row of keys.
+/// Suffix for the row of keys.
 const UNCHANGED: &str = ", links unchanged";
 /// Maximum number of drawn columns.
 const DRAWN: usize = 15;
@@ -22,7 +22,7 @@ without the party would use other columns instead.";
 const ADDS: &str = "To measure what federating adds, train without the party: `cargo xtask ablate` (docs/worth-it.md), or a run of the \
 primary alone and `--control RUN`.";
 
-/// One of the columns or keys that were shuffled.
+/// Shuffled column or keys.
 struct Shuffled<'a> {
     party: &'a str,
     name: String,
@@ -30,7 +30,7 @@ struct Shuffled<'a> {
 }
 
 impl Explanation {
-    /// Columns and keys, the most important first.
+    /// Returns columns and keys, the most important first.
     fn shuffled(&self) -> Vec<Shuffled<'_>> {
         let columns = self.columns.iter().map(|column| Shuffled {
             party: &column.party,
@@ -47,13 +47,13 @@ impl Explanation {
         all
     }
 
-    /// The number of a party in charts: the primary is 0.
+    /// Returns the number of a party in charts; the primary is 0.
     fn number(&self, party: &str) -> usize {
         let names = self.parties.iter().flat_map(|parties| &parties.names);
         names.into_iter().position(|name| name == party).map_or(0, |place| place + 1)
     }
 
-    /// The scores to compare losses with, by name.
+    /// Returns the scores to compare losses with, by name.
     fn anchors(&self) -> Vec<(String, Option<f64>)> {
         let Anchors { with_all, without_parties, training_mean, control } = &self.anchors;
         let mut all = vec![("this model with everything".to_string(), Some(*with_all))];
@@ -73,7 +73,7 @@ impl Explanation {
     }
 }
 
-/// For people.
+/// Formats the explanation as text for people.
 pub(super) fn text(found: &Explanation) -> String {
     let Explanation { metric, rows, repeats, anchors, parties, .. } = found;
     let mut out =
@@ -90,10 +90,10 @@ pub(super) fn text(found: &Explanation) -> String {
     }
     let _ = writeln!(
         out,
-        "\nPermutation loss: how much worse {} gets when one column is shuffled, or all keys of a party as its model sees them ({})",
+        "\nPermutation loss: the loss in {} when one column is shuffled, or all keys that a party's model sees ({})",
         metric.title(),
         if *repeats > 1 {
-            format!("mean and deviation of {repeats} shuffles")
+            format!("mean and standard deviation of {repeats} shuffles")
         } else {
             "one shuffle".to_string()
         }
@@ -102,7 +102,7 @@ pub(super) fn text(found: &Explanation) -> String {
     let shown = || all.iter().take(PRINTED);
     let width = widest(&mut shown().map(|one| one.name.chars().count())).min(60);
     for Shuffled { name, importance, .. } in shown() {
-        // One shuffle has no deviation.
+        // The standard deviation needs several shuffles.
         let deviation =
             if *repeats > 1 { format!(" ± {}", metric.show(importance.deviation)) } else { String::new() };
         let _ = writeln!(out, "  {name:<width$}  {:>10}{deviation}", metric.show(importance.mean));
@@ -117,7 +117,8 @@ fn reliance(out: &mut String, metric: Metric, parties: &Parties, anchors: &Ancho
     let Parties { names, reliance, shapley, .. } = parties;
     let _ = writeln!(
         out,
-        "\nReliance on each party: how much worse {} of this model is without it, and its Shapley value over all orders of leaving",
+        "\nReliance on each party: the loss in {} of this model without the party, and its Shapley value over all \
+         orders of leaving",
         metric.title()
     );
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
@@ -149,7 +150,7 @@ fn reliance(out: &mut String, metric: Metric, parties: &Parties, anchors: &Ancho
     };
 }
 
-/// Shapley values of parties, and permutation losses of columns on a separate scale below them.
+/// Draws the Shapley values of parties, and below them the permutation losses of columns on a separate scale.
 pub(super) fn picture(found: &Explanation) -> String {
     let Explanation { metric, parties, anchors, .. } = found;
     let bar = |number: usize, name: String, mean: f64, half: Option<f64>| Series {
@@ -164,7 +165,7 @@ pub(super) fn picture(found: &Explanation) -> String {
         ..Series::default()
     };
     let panel = |title: &str, x: &str, series: &[Series]| {
-        // A row of dots takes 34, the scale below them 58.
+        // A row of dots takes 34 units, the scale below the rows 58.
         let size = Size { width: 940.0, height: 34.0 * series.len() as f64 + 58.0, names: 320.0 };
         let chart = fet_chart::dots(size, title, x, series, Some(0.0));
         Panel { title: title.to_string(), size, chart }
@@ -186,7 +187,7 @@ pub(super) fn picture(found: &Explanation) -> String {
         .into_iter()
         .take(DRAWN)
         .map(|one| {
-            // Beside the chart there is less room than in a line of text.
+            // The chart has less room for names than a line of text.
             let name = one.name.trim_end_matches(UNCHANGED).to_string();
             bar(found.number(one.party), name, one.importance.mean, Some(one.importance.deviation))
         })
@@ -199,7 +200,7 @@ pub(super) fn picture(found: &Explanation) -> String {
         .collect::<Vec<_>>();
     let meaning = if parties.is_some() { format!(" {RELIANCE}") } else { String::new() };
     let caption = format!(
-        "{} on {} test rows: {}.{meaning} Bars: deviation over shuffles{}.",
+        "{} on {} test rows: {}.{meaning} Bars: standard deviation over shuffles{}.",
         metric.title(),
         found.rows,
         scores.join("; "),

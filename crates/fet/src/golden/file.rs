@@ -1,4 +1,4 @@
-//! Reading a golden file: named tensors, and a configuration in its metadata.
+//! Reads a golden file: named tensors, with a configuration in the metadata.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,30 +7,30 @@ use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
 use serde::de::DeserializeOwned;
 
-/// The methods that golden files may contain.
+/// Methods that golden files may contain.
 const COVERED: [&str; 2] = ["fet", "fedsim"];
 
-/// Why a golden file cannot be used.
+/// Error of a golden file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GoldenError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause of the error.
         source: std::io::Error,
     },
-    /// It is not a golden file in a known format, or it is inconsistent.
+    /// The file is not a golden file in a known format, or its content is inconsistent.
     #[error("{}: {message}", path.display())]
     Bad {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the problem.
         message: String,
     },
-    /// It contains a method that this program does not have.
+    /// The file contains a method that this program lacks.
     #[error("{}: not covered: this program has no golden check for the method \"{method}\"", path.display())]
     NotCovered {
         /// The file.
@@ -40,7 +40,7 @@ pub enum GoldenError {
     },
 }
 
-/// A golden file in memory.
+/// Golden file in memory.
 #[derive(Debug)]
 pub struct GoldenFile {
     path: PathBuf,
@@ -54,7 +54,7 @@ impl GoldenFile {
         let bad = |message: String| GoldenError::Bad { path: path.to_path_buf(), message };
         let bytes =
             fet_io::read(path).map_err(|source| GoldenError::Io { path: path.to_path_buf(), source })?;
-        let not_one = |error| bad(format!("is no safetensors file: {error}"));
+        let not_one = |error| bad(format!("is not a safetensors file: {error}"));
         let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(not_one)?;
         let settings = metadata.metadata().clone().ok_or_else(|| bad("has no metadata".into()))?;
         if let Some(method) = settings.get("method").map(|method| method.trim_matches('"'))
@@ -76,17 +76,17 @@ impl GoldenFile {
         Ok(Self { path: path.to_path_buf(), settings, tensors })
     }
 
-    /// The method that the file is of.
+    /// Returns the method of the file.
     pub(super) fn method(&self) -> &str {
         self.settings.get("method").map_or("fet", |method| method.trim_matches('"'))
     }
 
-    /// An error about this file.
+    /// Returns an error about this file.
     pub(super) fn bad(&self, message: &str) -> GoldenError {
         GoldenError::Bad { path: self.path.clone(), message: message.to_string() }
     }
 
-    /// A setting from the metadata, where values are JSON.
+    /// Returns a setting from the metadata, whose values are JSON.
     pub(super) fn setting<T: DeserializeOwned>(&self, name: &str) -> Result<T, GoldenError> {
         let text =
             self.settings.get(name).ok_or_else(|| self.bad(&format!("the metadata lacks `{name}`")))?;
@@ -94,27 +94,27 @@ impl GoldenFile {
             .map_err(|error| self.bad(&format!("the metadata's `{name}` is {text}: {error}")))
     }
 
-    /// A setting that is a number.
+    /// Returns a numeric setting.
     pub(super) fn number(&self, name: &str) -> Result<f64, GoldenError> {
         self.setting(name)
     }
 
-    /// A tensor with its shape.
+    /// Returns a tensor with its shape.
     pub(super) fn tensor(&self, name: &str) -> Result<&(Vec<usize>, Vec<f32>), GoldenError> {
         self.tensors.get(name).ok_or_else(|| self.bad(&format!("it lacks the tensor `{name}`")))
     }
 
-    /// The values of a tensor.
+    /// Returns the values of a tensor.
     pub(super) fn floats(&self, name: &str) -> Result<Vec<f32>, GoldenError> {
         self.tensor(name).map(|(_, values)| values.clone())
     }
 
-    /// The names of all tensors that begin with `prefix`, without it.
+    /// Returns the names of all tensors that begin with `prefix`, with the prefix removed.
     pub(super) fn names(&self, prefix: &str) -> Vec<&str> {
         self.tensors.keys().filter_map(|name| name.strip_prefix(prefix)).collect()
     }
 
-    /// The losses of a training run; nothing if the file holds a single pass.
+    /// Returns the losses of a training run; `None` if the file contains a single pass.
     pub(super) fn losses(&self) -> Result<Option<Vec<f32>>, GoldenError> {
         if self.tensors.contains_key("losses") { self.floats("losses").map(Some) } else { Ok(None) }
     }

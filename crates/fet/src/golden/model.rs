@@ -1,4 +1,4 @@
-//! The model of a golden file, built from the program's own slots and cut at every party boundary.
+//! Model of a golden file, built from the program's own slots and cut at every party boundary.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::file::{GoldenError, GoldenFile};
 use super::slots::Slots;
 use super::{finite, largest, names};
 
-/// The parties' halves with the file's parameters, and the file's batch.
+/// Parties' submodels with the file's parameters, and the file's batch.
 pub(super) struct GoldenModel {
     primary: Box<dyn Primary>,
     secondaries: Vec<Box<dyn Encoder>>,
@@ -26,7 +26,7 @@ pub(super) struct GoldenModel {
     similarities: Vec<Tensor<2>>,
 }
 
-/// What a pass gives.
+/// Results of a pass.
 pub(super) struct GoldenOutcome {
     pub(super) output: Vec<f32>,
     pub(super) loss: f64,
@@ -91,7 +91,7 @@ impl GoldenModel {
         })
     }
 
-    /// Forward and backward; only representations and gradients pass between the parties.
+    /// Runs the forward and the backward pass; only representations and gradients pass between the parties.
     pub(super) fn pass(&mut self) -> GoldenOutcome {
         let mut pass = Pass::evaluation();
         let parties = self.secondaries.iter_mut().zip(&self.neighbours);
@@ -105,7 +105,7 @@ impl GoldenModel {
         let available = parts[0].dims()[1];
         let tensor = match self.aggregator.role() {
             Role::Combine(open) => open.combine(parts, &round),
-            // Golden parts are no secrets: the sum is made in the clear.
+            // Parts of a golden file are not secret, so the check sums them in the clear.
             Role::Sum(hidden) => {
                 let sum = parts.into_iter().reduce(|a, b| a + b).expect("a golden file has a secondary");
                 hidden.mean(sum, &round)
@@ -128,13 +128,14 @@ impl GoldenModel {
         }
     }
 
-    /// The largest difference of a gradient, relative to the largest absolute value of that gradient. A
-    /// gradient below rounding (of the file's largest) counts as that rounding.
+    /// Returns the largest difference of a gradient, relative to the largest absolute value of that gradient.
+    ///
+    /// A gradient below rounding (of the file's largest gradient) is compared relative to this rounding.
     pub(super) fn compare_gradients(&self, golden: &GoldenFile) -> Result<f64, GoldenError> {
         self.compare(golden, "grad.", gradient_floor(golden)?, |learner| &learner.gradient().values)
     }
 
-    /// The largest difference of a parameter, relative to the parameter's largest absolute value.
+    /// Returns the largest difference of a parameter, relative to the parameter's largest absolute value.
     pub(super) fn compare_parameters(&self, golden: &GoldenFile) -> Result<f64, GoldenError> {
         self.compare(golden, "after.", f32::MIN_POSITIVE, |learner| learner.parameters().values())
     }
@@ -153,7 +154,7 @@ impl GoldenModel {
     }
 }
 
-/// The smallest gradient that counts: the rounding of the file's largest.
+/// Returns the smallest relevant gradient: the rounding of the file's largest gradient.
 pub(super) fn gradient_floor(golden: &GoldenFile) -> Result<f32, GoldenError> {
     let mut scale = 0.0f32;
     for name in golden.names("grad.") {
@@ -163,8 +164,11 @@ pub(super) fn gradient_floor(golden: &GoldenFile) -> Result<f32, GoldenError> {
     Ok(scale * f32::EPSILON)
 }
 
-/// The largest difference of each party's values (in the layout of its parameters) from the file's, relative to the
-/// largest absolute value of the same tensor; a tensor below `floor` counts as that.
+/// Returns the largest difference between each party's values (in the layout of its parameters) and the
+/// file's.
+///
+/// Differences are relative to the largest absolute value of the same tensor, or to `floor` if that is
+/// larger.
 pub(super) fn compare(
     golden: &GoldenFile,
     prefix: &str,
@@ -184,14 +188,14 @@ pub(super) fn compare(
             }
         }
     }
-    // After a training run the reference also lists what it never uses; that must not have moved.
+    // After a training run, the reference also lists unused parameters; these must not have changed.
     let moved = |name: &&str| {
         let before = golden.tensor(&format!("param.{name}")).map(|(_, values)| values.clone());
         let after = golden.tensor(&format!("{prefix}{name}")).map(|(_, values)| values.clone());
         prefix == "grad." || before.ok() != after.ok()
     };
     if let Some(name) = wanted.into_iter().find(moved) {
-        return Err(golden.bad(&format!("`{prefix}{name}` is of a parameter that the model does not have")));
+        return Err(golden.bad(&format!("`{prefix}{name}` belongs to a parameter that the model lacks")));
     }
     Ok(finite(worst))
 }
@@ -210,7 +214,7 @@ fn load(golden: &GoldenFile, party: usize, learner: &mut dyn Learner) -> Result<
     learner.load(&parameters).map_err(|error| golden.bad(&error.to_string()))
 }
 
-/// The file's parameters of a party, in the layout of ours.
+/// Returns the file's parameters of a party, in this program's layout.
 pub(super) fn parameters(
     golden: &GoldenFile,
     party: usize,
@@ -224,8 +228,10 @@ pub(super) fn parameters(
     Ok(parameters)
 }
 
-/// A tensor of the file in our layout: matrices are [in, out] here and [out, in] there, and a convolution's
-/// kernel has no second dimension here.
+/// Returns a tensor of the file in this program's layout.
+///
+/// Matrices are [in, out] here and [out, in] in the file. A convolution's kernel lacks the second dimension
+/// here.
 fn transposed(golden: &GoldenFile, name: &str, shape: &[usize]) -> Result<Vec<f32>, GoldenError> {
     let (theirs, values) = golden.tensor(name)?;
     let expected = match shape {
@@ -240,7 +246,7 @@ fn transposed(golden: &GoldenFile, name: &str, shape: &[usize]) -> Result<Vec<f3
     Ok((0..rows).flat_map(|r| (0..columns).map(move |c| values[c * rows + r])).collect())
 }
 
-/// An input [B, L, columns] or [B, columns] as rows.
+/// Returns an input [B, L, columns] or [B, columns] as rows.
 fn flat(golden: &GoldenFile, name: &str, device: &Device) -> Result<Tensor<2>, GoldenError> {
     let (shape, values) = golden.tensor(name)?;
     let (rows, columns) = match *shape.as_slice() {
@@ -254,7 +260,7 @@ fn flat(golden: &GoldenFile, name: &str, device: &Device) -> Result<Tensor<2>, G
     Ok(Tensor::from_data(TensorData::new(values.clone(), [rows, columns]), device))
 }
 
-/// A party's keys; one column of zeros, which no model sees, if the file has none.
+/// Returns a party's keys. Without keys in the file, they are one column of zeros, which no model uses.
 fn keys(golden: &GoldenFile, party: usize, rows: usize, device: &Device) -> Result<Tensor<2>, GoldenError> {
     match golden.method() {
         "fedsim" => Ok(Tensor::zeros([rows, 1], device)),
@@ -262,7 +268,7 @@ fn keys(golden: &GoldenFile, party: usize, rows: usize, device: &Device) -> Resu
     }
 }
 
-/// A party's neighbours, all treated as distinct records.
+/// Returns a party's neighbours, all treated as distinct records.
 fn neighbours(
     golden: &GoldenFile,
     party: usize,
@@ -273,7 +279,7 @@ fn neighbours(
     let slots = features.dims()[0];
     if neighbours == 0 || !slots.is_multiple_of(neighbours) {
         return Err(
-            golden.bad(&format!("party {party} has {slots} records for {neighbours} neighbours a row"))
+            golden.bad(&format!("party {party} has {slots} records for {neighbours} neighbours per row"))
         );
     }
     Ok(NeighbourBatch {

@@ -1,6 +1,7 @@
-//! Maps this program's parameter names to those in the authors' programs.
+//! Maps this program's parameter names to the names in the authors' programs.
 
-/// The reference's name for parameter `ours` of `party` (0 is the primary). Matrices are transposed there.
+/// Returns the reference's name for parameter `ours` of `party` (0 is the primary). The reference stores
+/// matrices transposed.
 pub(super) fn reference(method: &str, party: usize, ours: &str) -> Option<String> {
     if method == "fedsim" { fedsim(party, ours) } else { fet(party, ours) }
 }
@@ -23,7 +24,7 @@ fn fedsim(party: usize, ours: &str) -> Option<String> {
     Some(name)
 }
 
-/// In the reference, a chain shares one layer norm.
+/// Returns the name in FeT's reference, where a chain shares one layer norm.
 fn fet(party: usize, ours: &str) -> Option<String> {
     let parts: Vec<&str> = ours.split('.').collect();
     let name = match parts.as_slice() {
@@ -72,7 +73,7 @@ fn chain(party: usize) -> String {
     if party == 0 { "agg_attn".to_string() } else { format!("self_attns.{party}") }
 }
 
-/// The index of a layer in a `Sequential` of linear, GELU, linear.
+/// Returns the index of a layer in a `Sequential` of linear, GELU, linear.
 fn sequential(layer: &str) -> Option<usize> {
     match layer {
         "hidden" => Some(0),

@@ -10,17 +10,17 @@ use toml::{Table, Value};
 
 use super::file::{GoldenError, GoldenFile};
 
-/// The components of a golden file's model.
+/// Components of a golden file's model.
 pub(super) struct Slots {
     pub(super) method: Slot<dyn Method>,
     pub(super) encoder: Slot<dyn Encoder>,
     pub(super) aggregator: Slot<dyn Aggregator>,
     pub(super) objective: Objective,
-    /// K.
+    /// Number of neighbours K.
     pub(super) neighbours: usize,
-    /// Key columns of each party; 0 if the file has no keys.
+    /// Number of key columns of each party; 0 if the file lacks keys.
     pub(super) key_dims: Vec<usize>,
-    /// Feature columns of each party.
+    /// Number of feature columns of each party.
     pub(super) data_dims: Vec<usize>,
 }
 
@@ -54,7 +54,7 @@ where
     Slot::from_table(table).map_err(|error| golden.bad(&format!("its configuration is impossible: {error}")))
 }
 
-/// A table of settings.
+/// Builds a table of settings.
 fn table<const N: usize>(entries: [(&str, Value); N]) -> Table {
     entries.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
 }

@@ -1,8 +1,11 @@
-//! A golden file through the program's own parties and trainer: nothing here calls an encoder or a decoder.
+//! Trains a golden file's model with the program's own parties and trainer; this module calls no encoder or
+//! decoder itself.
 //!
-//! The file's batch becomes a table for each party, whose training rows are the batch, once or several times over: the
-//! mean loss and its gradients stay the same. Rows to validate and test on repeat its first row. One training step is then
-//! one epoch. FedSim's files hold similarities and no keys; they go through the slots alone.
+//! The file's batch becomes a table for each party. The training rows of the table are the batch, repeated
+//! once or several times, so the mean loss and its gradients stay the same. The validation and test rows
+//! repeat the first row. One training step is then one epoch.
+//!
+//! FedSim's files contain similarities and no keys; the check of these files uses only the slots.
 
 use std::path::Path;
 
@@ -24,10 +27,11 @@ use super::model::{compare, gradient_floor, parameters};
 use super::slots::Slots;
 use super::{Verdict, finite};
 
-/// The seed of the run: it decides which rows are trained on, and nothing else where all weights are loaded.
+/// Seed of the run, which only selects the training rows, because all weights are loaded.
 const SEED: u64 = 0;
 
-/// Compares a run of this program with the file at `path`; nothing for a file that the parties' tables cannot hold.
+/// Compares a run of this program with the file at `path`; returns `None` for a file that the parties' tables
+/// cannot represent.
 pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<Verdict>, GoldenError> {
     let golden = GoldenFile::read(path)?;
     if golden.method() != "fet" {
@@ -95,7 +99,7 @@ pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<V
         Verdict::Training { file, device, loss_max_abs: loss, param_max_rel }
     } else {
         let grad_max_rel = compare(&golden, "grad.", gradient_floor(&golden)?, &gradients)?;
-        // What the primary predicts is not told; the loss stands for it.
+        // This check does not see the primary's outputs; the difference of the loss takes their place.
         Verdict::Pass { file, device, output_max_abs: loss, loss_abs: loss, grad_max_rel }
     }))
 }
@@ -121,7 +125,7 @@ fn experiment(
         train: TrainSettings {
             epochs,
             batch_size: usize::MAX >> 1,
-            // The file's steps all have the same length.
+            // All steps in the file have the same step size.
             patience: epochs + 1,
             kernels: if fused { Kernels::Fused } else { Kernels::Tensor },
             ..TrainSettings::default()
@@ -142,7 +146,7 @@ fn experiment(
     })
 }
 
-/// Which row of the file's batch stands in each row of the tables.
+/// Row of the file's batch for each row of the tables.
 struct Tables {
     source: Vec<usize>,
 }
@@ -151,7 +155,7 @@ impl Tables {
     fn new(golden: &GoldenFile) -> Result<Self, GoldenError> {
         let batch = golden.floats("input.label")?.len();
         let bad = |error: &dyn std::fmt::Display| golden.bad(&error.to_string());
-        // The fewest rows of which the training part is whole batches.
+        // Smallest number of rows for which the training split consists of whole batches.
         let rows = (10..1_000 * batch.max(1)).find(|&rows| {
             let sizes = Fractions::default().sizes(rows);
             sizes.is_ok_and(|sizes| batch > 0 && sizes.train.is_multiple_of(batch))
@@ -170,7 +174,7 @@ impl Tables {
         Ok(self.source.iter().map(|&row| f64::from(labels[row])).collect())
     }
 
-    /// A party's table: of each row one record of the primary, or the K of a secondary.
+    /// Returns a party's table: one record per row for the primary, K records per row for a secondary.
     fn party(&self, golden: &GoldenFile, slots: &Slots, party: usize) -> Result<PartyTable, GoldenError> {
         let each = if party == 0 { 1 } else { slots.neighbours };
         let records: Vec<usize> =

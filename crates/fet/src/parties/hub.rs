@@ -1,4 +1,4 @@
-//! `fet hub`: the configuration of the server through which parties reach each other.
+//! `fet hub`: configuration of the server that connects the parties.
 
 use std::path::PathBuf;
 
@@ -7,23 +7,24 @@ use fet_net::hub;
 use super::roster::Roster;
 use fet_io::input::input;
 
-/// The commands of `fet hub`.
+/// Commands of `fet hub`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
-    /// Print the configuration of the server, for `nats-server -c FILE`: who may send what to whom, and nothing else.
+    /// Print the server's configuration for `nats-server -c FILE`, which allows only the messages between the
+    /// parties of the roster.
     Config {
         /// The roster, with the table `hub`.
         roster: PathBuf,
     },
 }
 
-/// The configuration.
+/// Returns the configuration.
 pub fn hub(command: &Command) -> anyhow::Result<String> {
     let Command::Config { roster: path } = command;
     let roster = Roster::read(path)?;
     let Some(settings) = roster.file.hub.clone() else {
         return Err(input(format!(
-            "{}: `hub` must say where the server listens (host, port, certificate, key)",
+            "{}: `hub` must set the server's address (host, port, certificate, key)",
             path.display()
         )));
     };
@@ -41,8 +42,8 @@ pub fn hub(command: &Command) -> anyhow::Result<String> {
     };
     if settings.verify.is_some() && roster.file.certificate.is_none() {
         return Err(input(format!(
-            "{}: `hub.verify` has the server ask for certificates: name those that the parties show in `certificate` and \
-             `certificate_key`, beside `server`",
+            "{}: `hub.verify` makes the server require certificates. Name the parties' certificates in `certificate` \
+             and `certificate_key`, next to `server`.",
             path.display()
         )));
     }

@@ -1,4 +1,4 @@
-//! `fet keys`: a party's key file, and what of it the others are told.
+//! `fet keys`: a party's key file, and its public part for the other parties.
 
 use std::path::{Path, PathBuf};
 
@@ -8,27 +8,28 @@ use fet_privacy::identity::Identity;
 use super::roster::Roster;
 use fet_io::input::input;
 
-/// The commands of `fet keys`.
+/// Commands of `fet keys`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
-    /// Make a key, and print what the others are told of it.
+    /// Create a key, and print its public part.
     New {
-        /// The file to write, which only its owner may read; one that is there is not replaced.
+        /// Key file to write, which only its owner may read; the command never replaces an existing file.
         file: PathBuf,
     },
-    /// Print what the others are told of a key: two lines for the roster.
+    /// Print the public part of a key: two lines for the roster.
     Show {
-        /// The key file.
+        /// Key file.
         file: PathBuf,
     },
-    /// Print the public keys of all members of a roster, and one fingerprint of them, which the parties compare without the primary.
+    /// Print the public keys of all members of a roster, and their fingerprint, which the parties compare
+    /// without the primary.
     Roster {
         /// The roster.
         file: PathBuf,
     },
 }
 
-/// Makes or reads the key, or reads the roster; returns what the others are told.
+/// Creates or reads the key, or reads the roster, and returns the public part.
 pub fn keys(command: &Command) -> anyhow::Result<String> {
     let keys = match command {
         Command::New { file } => Keys::create(file),
@@ -39,7 +40,7 @@ pub fn keys(command: &Command) -> anyhow::Result<String> {
     Ok(format!("identity = \"{}\"\nsigning = \"{:?}\"\n", keys.public(), signer(&keys).public()))
 }
 
-/// The members of a roster, one block each, and the fingerprint.
+/// Returns the members of a roster, one block each, and the fingerprint.
 fn members(roster: &Roster) -> String {
     let role = |place: usize| if place == 0 { "the primary".to_string() } else { format!("party {place}") };
     let block = |(place, (member, signing)): (usize, (&fet_net::hub::Member, Option<String>))| {
@@ -51,13 +52,15 @@ fn members(roster: &Roster) -> String {
     format!("{blocks}fingerprint\n  {}\n", roster.fingerprint())
 }
 
-/// The keys in a file.
+/// Reads the keys in a file.
 pub(super) fn read(file: &Path) -> anyhow::Result<Keys> {
     Keys::read(file).map_err(input)
 }
 
-/// What a party signs its keys for secure sums with: another key than that which answers the server's challenges, which could
-/// be anything.
+/// Returns the signing key for a party's keys for secure aggregation.
+///
+/// This key differs from the key that signs the server's challenges, because the server could choose any
+/// challenge.
 pub(super) fn signer(keys: &Keys) -> Identity {
     Identity::from_secret(*keys.secret("secure sums"))
 }

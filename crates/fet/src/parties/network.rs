@@ -1,4 +1,4 @@
-//! The primary's side: links to all parties of a roster.
+//! The primary's side of the network: links to all parties of a roster.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -20,24 +20,24 @@ use super::status::{LinkStatus, Mirror, Status};
 use super::{About, Purpose, Unreached, keys};
 use fet_io::input::input;
 
-/// Parties elsewhere, which are joined once they are needed: what is wrong at the primary is said before.
+/// Parties elsewhere. They join only when the run needs them, so the primary reports its own problems first.
 pub struct Elsewhere {
     roster: Roster,
     keys: Arc<Keys>,
-    /// The file of the ages of parties' lifetime accounts: it lies next to the primary's key and outlives runs.
+    /// File with the ages of the parties' lifetime accounts, next to the primary's key; it outlives runs.
     ages: PathBuf,
     purpose: Purpose,
     stop: Arc<AtomicBool>,
-    /// Whether those that do not join are left out.
+    /// True if the run leaves out parties that do not join.
     drops: bool,
     network: OnceCell<Network>,
 }
 
 impl Elsewhere {
-    /// The parties of a roster, for whoever has the primary's key. Setting `stop` ends the wait for them.
+    /// Reads a roster and the primary's key. Setting `stop` ends the wait for the parties.
     ///
     /// # Errors
-    /// Where a file is none of its kind, or the key is not the primary's.
+    /// Returns an error if a file is invalid, or the key is not the primary's.
     pub fn new(roster: &Path, key: &Path, purpose: Purpose, stop: &Arc<AtomicBool>) -> anyhow::Result<Self> {
         let roster = Roster::read(roster)?;
         let keys = Arc::new(keys::read(key)?);
@@ -55,32 +55,35 @@ impl Elsewhere {
         Ok(Self { roster, keys, ages: ages.into(), purpose, stop, drops: false, network: OnceCell::new() })
     }
 
-    /// The seed of the primary's own randomness. It follows from the primary's key, so that every run with this key gives the same
-    /// answer for the same label.
+    /// Returns the seed of the primary's own randomness.
+    ///
+    /// The seed derives from the primary's key, so that every run with this key gives the same answer for the
+    /// same label.
     pub fn own_seed(&self) -> OwnSeed {
         OwnSeed::new(*self.keys.secret("own randomness"))
     }
 
-    /// The same, but that each party is waited for so many seconds.
+    /// Sets the maximum wait for each party, in seconds.
     #[must_use]
     pub fn waiting(mut self, seconds: u64) -> Self {
         self.roster.file.wait = seconds;
         self
     }
 
-    /// The same, but that parties which do not join are left out, unless it is all of them.
+    /// Leaves out parties that do not join, unless no party joins.
     #[must_use]
     pub fn dropping(mut self) -> Self {
         self.drops = true;
         self
     }
 
-    /// Whether all randomness follows from the experiment's seed, as in a simulation.
+    /// Returns true if all randomness derives from the experiment's seed, as in a simulation.
     pub(crate) fn is_rehearsal(&self) -> bool {
         self.roster.file.rehearsal
     }
 
-    /// Links to all parties, which have joined for what this experiment says, and for the run in `folder`.
+    /// Waits until the parties have joined for this experiment and the run in `folder`, and returns the links
+    /// to them.
     pub(crate) fn join(&self, experiment: &Experiment, folder: &Path) -> anyhow::Result<&Network> {
         if let Some(network) = self.network.get() {
             return Ok(network);
@@ -98,7 +101,7 @@ impl Elsewhere {
         Ok(self.network.get_or_init(|| network))
     }
 
-    /// Remembers the ages of the parties' lifetime accounts; refuses one that was older before.
+    /// Stores the ages of the parties' lifetime accounts; refuses an account that is younger than before.
     pub(crate) fn see(&self, standings: &[Option<Standing>]) -> anyhow::Result<()> {
         let mut known = Known::read(&self.ages).map_err(input)?;
         let mut seen = Ok(());
@@ -111,12 +114,14 @@ impl Elsewhere {
         }
         if let Err(error) = known.keep() {
             let path = self.ages.display();
-            fet_io::note!("warning: {path}: {error}; an old copy of a party's state would go unnoticed");
+            fet_io::note!(
+                "warning: {path}: {error}; the primary could not detect an old copy of a party's state"
+            );
         }
         seen
     }
 
-    /// The same, if they have joined.
+    /// Returns the links if the parties have joined.
     pub(crate) fn joined(&self) -> Option<&Network> {
         self.network.get()
     }
@@ -125,19 +130,19 @@ impl Elsewhere {
 /// Links to all parties of a roster.
 pub(crate) struct Network {
     run: RunId,
-    /// The primary's name and the run's, as the roster has them.
+    /// Names of the primary and of the run in the roster.
     names: [String; 2],
-    /// Whether the roster says that it is a rehearsal.
+    /// True if the roster declares a rehearsal.
     rehearsal: bool,
     links: Vec<Link>,
-    /// Those that did not join and are left out, from 0.
+    /// Numbers of the parties that did not join and are left out, from 0.
     missing: Vec<usize>,
-    /// What the run does, for `fet status`.
+    /// Current activity of the run, for `fet status`.
     doing: Arc<Mutex<String>>,
 }
 
 impl Network {
-    /// Reaches the server of a roster as its primary.
+    /// Connects to the server of a roster as its primary.
     fn connect(
         roster: &Roster,
         keys: &Arc<Keys>,
@@ -161,12 +166,12 @@ impl Network {
         Ok(Self { run, names, rehearsal, links, missing: Vec::new(), doing: Arc::default() })
     }
 
-    /// By what the parties know the run.
+    /// Returns the parties' id of the run.
     pub(crate) fn run(&self) -> &RunId {
         &self.run
     }
 
-    /// Writes how the links stand into the folder of the run, as long as the answer lives.
+    /// Writes the state of the links into the folder of the run until the returned value is dropped.
     pub(crate) fn mirror(&self, folder: &Path) -> Mirror {
         let (names, links, doing) = (self.names.clone(), self.links.clone(), Arc::clone(&self.doing));
         Mirror::start(folder, move || {
@@ -177,29 +182,29 @@ impl Network {
         })
     }
 
-    /// Notes what the run does.
+    /// Sets the current activity of the run.
     pub(crate) fn does(&self, what: String) {
         *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = what;
     }
 
-    /// The parties that did not join and are left out, from 0.
+    /// Returns the numbers of the parties that did not join and are left out, from 0.
     pub(crate) fn missing(&self) -> &[usize] {
         &self.missing
     }
 
-    /// How many parties there are besides the primary.
+    /// Returns the number of parties without the primary.
     pub(crate) fn len(&self) -> usize {
         self.links.len()
     }
 
-    /// The parties, by their names in the experiment, in the order of the roster.
+    /// Returns the parties by their names in the experiment, in the order of the roster.
     pub(crate) fn parties(&self, names: Vec<String>) -> Vec<Box<dyn Party>> {
         let remote =
             |(link, name): (&Link, String)| Box::new(Remote::new(name, link.clone())) as Box<dyn Party>;
         self.links.iter().zip(names).map(remote).collect()
     }
 
-    /// A line of how the parties stand: bytes and latency.
+    /// Returns a line with the latency and traffic of each party.
     pub(crate) fn line(&self) -> String {
         let of = |link: &Link| {
             let state = link.state();
@@ -211,14 +216,15 @@ impl Network {
         self.links.iter().map(of).collect::<Vec<_>>().join(", ")
     }
 
-    /// Refuses parties whose secrets follow from the experiment's seed where this primary's do not, and the other way round.
+    /// Refuses a mixture of parties that rehearse (their secrets derive from the experiment's seed) and
+    /// parties that do not.
     fn check_rehearsal(&self, joined: &[Joined]) -> anyhow::Result<()> {
         let differs = |(name, joined): &Joined| {
             let theirs = About::read(&joined.as_ref().ok()?.about).rehearsal;
             (theirs != self.rehearsal).then(|| {
                 format!(
-                    "party \"{name}\": `rehearsal` is {theirs} in its own file, and {} in this roster; all must have the same: a \
-                     rehearsal hides nothing",
+                    "party \"{name}\": `rehearsal` is {theirs} in its own file, but {} in this roster. All must have \
+                     the same value, because a rehearsal hides nothing.",
                     self.rehearsal
                 )
             })
@@ -227,7 +233,7 @@ impl Network {
         if found.is_empty() { Ok(()) } else { Err(input(found.join("; "))) }
     }
 
-    /// Waits until every party has joined; those that do not are left out where `drops`.
+    /// Waits until every party has joined; if `drops`, missing parties are left out.
     fn wait(&mut self, drops: bool) -> anyhow::Result<()> {
         fet_io::note!(
             "waiting for {}",
@@ -275,16 +281,16 @@ impl Network {
     }
 }
 
-/// A party's name, and how it joined.
+/// Name of a party, and the result of its joining.
 type Joined = (String, Result<Peer, CallError>);
 
-/// Says that a party has joined, and where its machine may compute other last bits.
+/// Reports that a party has joined, and warns if its machine may compute different last bits.
 fn greet(name: &str, about: &About) {
     fet_io::note!("party \"{name}\" has joined");
     let ours = super::instructions();
     if !about.instructions.is_empty() && about.instructions != ours {
         fet_io::note!(
-            "party \"{name}\" computes with {}, this machine with {ours}: the last bits may not be those of a simulation",
+            "party \"{name}\" computes with {}, this machine with {ours}; the last bits may differ from a simulation",
             about.instructions
         );
     }

@@ -1,21 +1,22 @@
-//! What a party says of its link as it changes: to whoever reads its log, who would otherwise have to ask `fet status`.
+//! Observes a party's link and reports changes in the party's log, so that its operator need not ask `fet
+//! status`.
 
 use std::time::{Duration, Instant};
 
 use fet_net::{Connection, Doing, Settings, State};
 
-/// Between two messages on packets that could not be read.
+/// Minimum time between two messages about unreadable packets.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// The last look at a party's link.
+/// State of a party's link at the last look.
 #[derive(Debug)]
 pub(super) struct Observer {
     primary: String,
     run: String,
-    /// How long the primary waits.
+    /// Maximum wait of the primary.
     wait: Duration,
     began: Instant,
-    /// What was wrong with the connection.
+    /// Last problem of the connection.
     connection: Option<String>,
     objection: Option<String>,
     unreadable: (u64, Option<Instant>),
@@ -25,7 +26,7 @@ pub(super) struct Observer {
     waits: bool,
 }
 
-/// The name of an event, and its message.
+/// Name of an event, and its message.
 pub(super) type Event = (&'static str, String);
 
 impl Observer {
@@ -45,7 +46,7 @@ impl Observer {
         }
     }
 
-    /// What is new since the last look.
+    /// Returns the changes since the last look.
     pub(super) fn look(&mut self, state: &State, now: Instant) -> Vec<Event> {
         [
             self.connection(&state.connection),
@@ -63,9 +64,7 @@ impl Observer {
     fn connection(&mut self, connection: &Connection) -> Option<Event> {
         let wrong = match connection {
             Connection::Up { warning: None } => None,
-            Connection::Down { why, .. } => {
-                Some(format!("the server does not answer ({why}); it is tried again"))
-            }
+            Connection::Down { why, .. } => Some(format!("the server does not answer ({why}); trying again")),
             other => Some(other.to_string()),
         };
         if wrong == self.connection {
@@ -84,7 +83,7 @@ impl Observer {
         }
         self.objection.clone_from(&state.objection);
         let objection = state.objection.as_ref()?;
-        Some(("warning", format!("the primary, or whoever speaks for it: {objection}")))
+        Some(("warning", format!("the primary, or a program in its name: {objection}")))
     }
 
     fn unreadable(&mut self, state: &State, now: Instant) -> Option<Event> {
@@ -95,27 +94,26 @@ impl Observer {
         }
         self.unreadable = (state.unreadable, Some(now));
         let message = format!(
-            "{} packets could not be read: altered on their way, or not made by the key that the roster has for {} in the run {}",
+            "{} packets could not be read: they were altered in transit, or not made with the roster's key for {} in \
+             the run {}",
             state.unreadable, self.primary, self.run
         );
         Some(("warning", message))
     }
 
-    /// A primary waits for an answer as long as the party has one to give; then it should be heard.
+    /// Reports a silent primary. The primary waits while the party computes or sends an answer, so it should
+    /// be heard then.
     fn silence(&mut self, state: &State) -> Option<Event> {
         let awaited = matches!(state.doing, Doing::Computing | Doing::Sending);
         let silence = state.heard.filter(|heard| awaited && *heard >= Settings::default().silence);
         let before = std::mem::replace(&mut self.silent, silence.is_some());
         match (before, silence) {
             (false, Some(heard)) => {
-                let message = format!(
-                    "{} is silent since {} s; this party waits for it",
-                    self.primary,
-                    heard.as_secs()
-                );
+                let message =
+                    format!("{} has been silent for {} s; this party waits", self.primary, heard.as_secs());
                 Some(("silent", message))
             }
-            (true, None) if awaited => Some(("heard", format!("{} is there again", self.primary))),
+            (true, None) if awaited => Some(("heard", format!("{} has returned", self.primary))),
             _ => None,
         }
     }
@@ -131,7 +129,8 @@ impl Observer {
         }
         self.slow = true;
         let message = format!(
-            "one answer takes longer than {} s, which is `wait` in the roster: {} gives up; raise `wait` if the work takes longer",
+            "one answer takes longer than {} s (`wait` in the roster), and {} gives up. Raise `wait` if the work takes \
+             longer.",
             self.wait.as_secs(),
             self.primary
         );
@@ -145,7 +144,8 @@ impl Observer {
         }
         self.waits = true;
         let message = format!(
-            "{} has not joined for {} s; it must use the same server, the same name of the run ({}) and this party's present key",
+            "{} has not joined for {} s; it must use the same server, the same run name ({}) and this party's current \
+             key",
             self.primary,
             since.as_secs(),
             self.run
@@ -178,7 +178,7 @@ mod tests {
         let mut observer = Observer::new("bank", "city", Duration::from_secs(600));
         let mut look = |state: State, at: u64| {
             let said = observer.look(&state, later(at));
-            assert!(observer.look(&state, later(at)).is_empty(), "{said:?} is said twice");
+            assert!(observer.look(&state, later(at)).is_empty(), "{said:?} is reported twice");
             said.into_iter()
                 .map(|(event, message)| format!("{event}: {message}"))
                 .collect::<Vec<_>>()

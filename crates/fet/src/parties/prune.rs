@@ -1,7 +1,8 @@
-//! `fet party prune`: removes what a party keeps of runs that are done or old.
+//! `fet party prune`: removes a party's files of finished or old runs.
 //!
-//! A run's folder holds the states of its last epochs, with which the run goes on, and its model, which answers requests for
-//! predictions. Only these are removed, by their names. The party's seed, ledgers and counts lie in another folder, and stay.
+//! A run's folder contains the states of its last epochs, which are necessary to continue the run, and its
+//! model, which answers requests for predictions. The command removes only these files, by name. The party's
+//! seed, ledgers and counts are in another folder and remain.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -12,30 +13,30 @@ use crate::folder::MODEL;
 use crate::lock;
 use fet_io::input::input;
 
-/// The arguments of `fet party prune`.
+/// Arguments of `fet party prune`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
     /// The party's own file (TOML).
     pub file: PathBuf,
-    /// Remove also the states and the models of all runs in which nothing has changed for so many days.
+    /// Also remove the states and models of all runs without changes for this many days.
     #[arg(long, value_name = "DAYS")]
     pub older_than: Option<u64>,
-    /// Only say what would be removed.
+    /// Only print what the command would remove.
     #[arg(long)]
     pub dry_run: bool,
 }
 
-/// Removes the states of finished runs, and everything of old ones; says what.
+/// Removes the states of finished runs and all files of old runs, and returns the summary.
 pub fn prune(arguments: &Arguments) -> anyhow::Result<String> {
     let path = &arguments.file;
     let file: File = super::read(path)?;
     let state = path.parent().unwrap_or(Path::new("")).join(file.state);
     if !state.is_dir() {
-        return Err(input(format!("{}: `state`: {} is no folder", path.display(), state.display())));
+        return Err(input(format!("{}: `state`: {} is not a folder", path.display(), state.display())));
     }
     let Some(_lock) = lock::take(&state)? else {
         return Err(super::Unreached(format!(
-            "{}: another process uses the state in {}; stop it first",
+            "{}: another process is using the state in {}. Stop the process first.",
             path.display(),
             state.display()
         ))
@@ -61,7 +62,7 @@ pub fn prune(arguments: &Arguments) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The folders of runs, by name.
+/// Returns the folders of runs, by name.
 fn folders(runs: &Path) -> anyhow::Result<Vec<(RunId, PathBuf)>> {
     if !runs.exists() {
         return Ok(Vec::new());
@@ -79,7 +80,7 @@ fn folders(runs: &Path) -> anyhow::Result<Vec<(RunId, PathBuf)>> {
     Ok(found)
 }
 
-/// Whether nothing in the folder, nor the folder, has changed for so long.
+/// Returns true if neither the folder nor anything in it has changed for `age`.
 fn is_older(folder: &Path, age: Duration) -> bool {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let changed = |path: PathBuf| path.symlink_metadata().and_then(|data| data.modified());
@@ -88,7 +89,8 @@ fn is_older(folder: &Path, age: Duration) -> bool {
     last.is_some_and(|last| SystemTime::now().duration_since(last).is_ok_and(|since| since >= age))
 }
 
-/// Removes the states of a finished run, or everything of an `old` one; returns how many files, and their bytes.
+/// Removes the states of a finished run, or all files of an `old` run; returns the number of files and of
+/// bytes.
 fn remove(folder: &Path, old: bool, dry_run: bool) -> std::io::Result<(usize, u64)> {
     let (mut removed, mut bytes) = (0, 0);
     let finished = folder.join(MODEL).exists();
@@ -107,7 +109,7 @@ fn remove(folder: &Path, old: bool, dry_run: bool) -> std::io::Result<(usize, u6
         }
     }
     if old && !dry_run {
-        // Where something else lies there the folder stays.
+        // This call fails, as intended, if the folder contains other files.
         let _ = std::fs::remove_dir(folder);
     }
     Ok((removed, bytes))
@@ -156,7 +158,7 @@ mod tests {
         assert!(!there(&format!("runs/{done}/state-2.safetensors")));
         assert!(there(&format!("runs/{done}/model.safetensors")));
         assert!(there(&format!("runs/{open}/state-1.safetensors")), "an unfinished run may go on");
-        assert!(prune(Some(1), false).contains("nothing to remove"), "nothing is a day old");
+        assert!(prune(Some(1), false).contains("nothing to remove"), "no file is a day old");
         let said = prune(Some(0), false);
         assert!(said.contains(&done) && said.contains(&open), "{said}");
         assert!(!there(&format!("runs/{done}")));

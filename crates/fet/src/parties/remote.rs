@@ -1,7 +1,7 @@
-//! A party on another machine, as the primary reaches it.
+//! A party on another machine, from the primary's point of view.
 //!
-//! A gradient leaves with the request that follows it, in one round trip: nobody waits for the answer to it alone. What a party
-//! objects to in it is then the answer to both.
+//! A gradient travels together with the next request, in one round trip, so the primary never waits for the
+//! reply to a gradient alone. If the party refuses the gradient, the refusal answers both requests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,20 +11,20 @@ use fet_core::message::{Answer, LARGEST_FRAME, Reply, Request, decode, encode_be
 use fet_core::party::{Failure, Party, Refusal};
 use fet_net::{CallError, Caller, Peer, Settings, State};
 
-/// Between two looks at whether the user wants to stop.
+/// Time between two checks for a stop by the user.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The primary's link to one party; it outlives a return to a checkpoint.
+/// The primary's link to one party; it survives a return to a checkpoint.
 #[derive(Clone)]
 pub(super) struct Link {
-    /// The party's name in the roster.
+    /// Name of the party in the roster.
     pub(super) name: String,
     caller: Arc<Mutex<Caller>>,
-    /// With the time at which it was so.
+    /// State of the link, with the time of this state.
     state: Arc<Mutex<(State, Instant)>>,
-    /// The last objection that was shown.
+    /// Last objection that was shown.
     shown: Arc<Mutex<Option<String>>>,
-    /// How long a call may make no progress, once the party is silent or the call stands still.
+    /// Maximum time without progress, after the party falls silent or the call stalls.
     wait: Duration,
     stop: Arc<AtomicBool>,
 }
@@ -58,7 +58,7 @@ impl Link {
         }
     }
 
-    /// How it stands.
+    /// Returns the state of the link.
     pub(super) fn state(&self) -> State {
         let (state, since) = self.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
         State { heard: state.heard.map(|heard| heard + since.elapsed()), ..state }
@@ -79,8 +79,11 @@ impl Link {
         self.caller.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer to a request; one that was cut goes on once the party is there again. The time without progress counts over
-    /// all attempts: a party that joins again and again and never answers is given up, too.
+    /// Sends a request and returns the answer. An interrupted call continues after the party has joined
+    /// again.
+    ///
+    /// The time without progress adds up over all attempts, so the primary also gives up on a party that
+    /// joins repeatedly but never answers.
     fn call(&self, request: &[u8]) -> Result<Vec<u8>, Failure> {
         loop {
             let called = {
@@ -101,19 +104,19 @@ impl Link {
                         return Err(Failure::Unreached(error.to_string()));
                     }
                     fet_io::note!(
-                        "party \"{}\": {error}; it is waited for, {} s at most",
+                        "party \"{}\": {error}; waiting for the party for at most {} s",
                         self.name,
                         left.as_secs().max(1)
                     );
                     match self.join_within(left) {
-                        Ok(_) => fet_io::note!("party \"{}\" is there again", self.name),
+                        Ok(_) => fet_io::note!("party \"{}\" has returned", self.name),
                         Err(CallError::Restarted) => return Err(Failure::Restarted),
                         Err(error) => return Err(Failure::Unreached(error.to_string())),
                     }
                 }
                 Err(error @ CallError::Stalled { computing: true, .. }) => {
                     return Err(Failure::Unreached(format!(
-                        "{error}; `wait` in the roster is {} s: raise it if the party's work takes longer",
+                        "{error}. `wait` in the roster is {} s; raise it if the party's work takes longer.",
                         self.wait.as_secs()
                     )));
                 }
@@ -123,23 +126,24 @@ impl Link {
     }
 }
 
-/// The times of a link to a party that is waited for so long. `wait` begins once the party is silent.
+/// Returns the timeouts of a link to a party with this `wait`, which begins when the party falls silent.
 pub(super) fn settings(wait: Duration) -> Settings {
     Settings { patience: limit(wait), ..Settings::default() }
 }
 
-/// Longest time without progress. A `wait` of more than a year counts as a year, because `Instant` cannot represent later times.
+/// Returns the maximum time without progress. A `wait` of more than a year counts as a year, because
+/// `Instant` cannot represent later times.
 fn limit(wait: Duration) -> Duration {
     const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
     wait.min(LONGEST) + Settings::default().silence
 }
 
-/// A party behind a link.
+/// Party behind a link.
 pub(super) struct Remote {
-    /// Its name in the experiment.
+    /// Name of the party in the experiment.
     name: String,
     link: Link,
-    /// The frame of a gradient that leaves with the next request.
+    /// Frame of a gradient that waits for the next request.
     held: Vec<u8>,
 }
 
@@ -148,7 +152,7 @@ impl Remote {
         Self { name, link, held: Vec::new() }
     }
 
-    /// The answers to the requests in `sent`: the last of them, or the first refusal.
+    /// Sends the requests in `sent`, and returns the answer to the last request, or the first refusal.
     fn last_answer(&self, sent: &[u8]) -> Result<Reply, Failure> {
         let answers = self.link.call(sent)?;
         let mut answers = frames(&answers).map(|frame| decode::<Answer>(frame, LARGEST_FRAME));
@@ -164,7 +168,7 @@ impl Remote {
         }
         match answers.next() {
             None => Ok(last),
-            Some(_) => Err(Refusal::new("it answered more requests than it was sent").into()),
+            Some(_) => Err(Refusal::new("it answered more requests than it received").into()),
         }
     }
 }
@@ -177,7 +181,7 @@ impl Party for Remote {
     fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
         let waits = matches!(request, Request::Backward(_));
         let mut sent = std::mem::take(&mut self.held);
-        // Two large messages would be too large together.
+        // Two large messages together would exceed the frame limit.
         if !sent.is_empty() && (waits || sent.len() > LARGEST_FRAME / 2) {
             self.last_answer(&sent)?;
             sent.clear();

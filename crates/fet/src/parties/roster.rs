@@ -1,4 +1,5 @@
-//! The roster: what all parties of a run know of each other before it, by another way than the server.
+//! Roster: the information that all parties of a run share before the run. They exchange it on another
+//! channel than the server.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,48 +12,49 @@ use serde::Deserialize;
 
 use fet_io::input::input;
 
-/// The file of a roster.
+/// File of a roster.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
-    /// The name of the run: letters, digits, `-` and `_`.
+    /// Name of the run: letters, digits, `-` and `_`.
     pub(super) run: String,
     /// `tls://HOST:PORT`, or `nats://HOST:PORT`.
     pub(super) server: String,
-    /// The certificates (PEM) of the authority that vouches for the server; without it, those of the system.
+    /// Certificates (PEM) of the authority that signs the server's certificate [default: the system's
+    /// authorities].
     pub(super) ca: Option<PathBuf>,
-    /// The certificate (PEM) that this organisation shows the server, where the server asks for one (`hub.verify`). Each has its
-    /// own file of this name.
+    /// Certificate (PEM) that this organisation presents to the server, if the server requires one
+    /// (`hub.verify`). Each organisation has its own file under this name.
     pub(super) certificate: Option<PathBuf>,
-    /// The key (PEM) of that certificate.
+    /// Private key (PEM) of that certificate.
     pub(super) certificate_key: Option<PathBuf>,
     /// The party with the labels.
     pub(super) primary: Member,
     /// The other parties, in the order of the experiment.
     pub(super) parties: Vec<Member>,
-    /// How long a party that is gone is waited for, in seconds.
+    /// Maximum wait for a missing party, in seconds.
     #[serde(default = "ten_minutes")]
     pub(super) wait: u64,
-    /// Whether the primary's secrets follow from the experiment's seed, as in a simulation: a rehearsal, which hides nothing. Each
-    /// party says so in a file of its own.
+    /// True for a rehearsal: the primary's secrets derive from the experiment's seed, as in a
+    /// simulation, and hide nothing. Each party declares a rehearsal in its own file.
     #[serde(default)]
     pub(super) rehearsal: bool,
-    /// The server's own settings, for `fet hub config`.
+    /// Settings of the server, for `fet hub config`.
     pub(super) hub: Option<Hub>,
 }
 
-/// Who a party is.
+/// Identity of a party.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Member {
     pub(super) name: String,
-    /// Of `fet keys show`.
+    /// Public key from `fet keys show`.
     pub(super) identity: String,
-    /// Of `fet keys show`; needed where representations are summed in secret.
+    /// Signing key from `fet keys show`; needed for secure aggregation.
     pub(super) signing: Option<String>,
 }
 
-/// Where the server listens, and how it is recognised.
+/// Address and TLS settings of the server.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Hub {
@@ -62,8 +64,8 @@ pub(super) struct Hub {
     pub(super) port: u16,
     pub(super) certificate: Option<PathBuf>,
     pub(super) key: Option<PathBuf>,
-    /// The authority of the certificates that parties must show; nothing where they show none. They name theirs in
-    /// `certificate` and `certificate_key`.
+    /// Authority of the certificates that parties must present; `None` if the server requires none. Parties
+    /// set theirs in `certificate` and `certificate_key`.
     pub(super) verify: Option<PathBuf>,
 }
 
@@ -79,7 +81,7 @@ fn usual_port() -> u16 {
     4222
 }
 
-/// A roster that has been read and checked.
+/// Checked roster.
 #[derive(Debug, Clone)]
 pub(super) struct Roster {
     pub(super) path: PathBuf,
@@ -87,7 +89,7 @@ pub(super) struct Roster {
     run: Name,
     primary: hub::Member,
     parties: Vec<hub::Member>,
-    /// What each party signs its keys for secure sums with, where the roster says it.
+    /// Signing key of each party's keys for secure aggregation, if the roster contains it.
     signing: Vec<Option<Signing>>,
 }
 
@@ -124,12 +126,12 @@ impl Roster {
             return Err(bad("`certificate` and `certificate_key` must be given together".into()));
         }
         if parties.is_empty() {
-            return Err(bad("`parties` must name at least one party besides the primary".into()));
+            return Err(bad("`parties` must name at least one party in addition to the primary".into()));
         }
         let mut seen = BTreeSet::new();
         let all = || std::iter::once(&primary).chain(&parties);
         if let Some(twice) = all().find(|member| !seen.insert(member.name.to_string())) {
-            return Err(bad(format!("two members are called {}", twice.name)));
+            return Err(bad(format!("two members have the name {}", twice.name)));
         }
         let mut seen = BTreeSet::new();
         if let Some(twice) = all().find(|member| !seen.insert(member.identity.to_string())) {
@@ -138,7 +140,7 @@ impl Roster {
         Ok(Self { path: path.to_path_buf(), file, run, primary, parties, signing })
     }
 
-    /// Who takes part.
+    /// Returns the members in the form that the server's configuration needs.
     pub(super) fn members(&self) -> hub::Roster {
         hub::Roster {
             run: self.run.clone(),
@@ -150,7 +152,7 @@ impl Roster {
         }
     }
 
-    /// The server.
+    /// Returns the server's address and certificates.
     pub(super) fn server(&self) -> Server {
         let folder = self.path.parent().unwrap_or(Path::new(""));
         let place = |file: &Option<PathBuf>| file.as_ref().map(|file| folder.join(file));
@@ -166,12 +168,15 @@ impl Roster {
         &self.parties
     }
 
-    /// What each party signs with; an error that names the first of which it is not known.
+    /// Returns the signing key of each party.
+    ///
+    /// # Errors
+    /// Returns a message that names the first party without a known signing key.
     pub(super) fn signing(&self) -> Result<Vec<Signing>, String> {
         let of = |(party, signing): (&hub::Member, &Option<Signing>)| {
             signing.ok_or_else(|| {
                 format!(
-                    "{}: {} has no `signing`, which a secure sum needs; `fet keys show` prints it",
+                    "{}: {} has no `signing`, which secure aggregation needs; `fet keys show` prints it",
                     self.path.display(),
                     party.name
                 )
@@ -180,20 +185,22 @@ impl Roster {
         self.parties.iter().zip(&self.signing).map(of).collect()
     }
 
-    /// What each party signs with; nothing usable where it is not known.
+    /// Returns the signing key of each party, or an unusable key for a party without a known key.
     pub(super) fn signing_or_none(&self) -> Vec<Signing> {
         self.signing.iter().map(|signing| signing.unwrap_or(Signing([0; 32]))).collect()
     }
 
-    /// All members: the primary, then the others, each with what it signs with, if the roster says it.
+    /// Returns all members, the primary first, each with its signing key if the roster contains it.
     pub(super) fn all(&self) -> impl Iterator<Item = (&hub::Member, Option<String>)> {
         let signing = std::iter::once(&self.file.primary).chain(&self.file.parties);
         let signing = signing.map(|member| member.signing.as_deref().map(str::to_lowercase));
         std::iter::once(&self.primary).chain(&self.parties).zip(signing)
     }
 
-    /// A digest of who takes part: the names and both public keys of all members, in their order. Two rosters with the same
-    /// fingerprint name the same keys; the server and the name of the run are not in it.
+    /// Returns a digest of the names and both public keys of all members, in their order.
+    ///
+    /// Two rosters with the same fingerprint name the same keys. The server and the name of the run are not
+    /// part of the fingerprint.
     pub(super) fn fingerprint(&self) -> String {
         let mut text = String::from("fet roster, 1\n");
         for (member, signing) in self.all() {
@@ -205,7 +212,7 @@ impl Roster {
         groups.join(" ")
     }
 
-    /// Between the primary and a party, from 0.
+    /// Returns the route between the primary and a party, from 0.
     pub(super) fn route(&self, party: usize) -> Route {
         Route {
             run: self.run.clone(),
@@ -233,7 +240,7 @@ mod tests {
     use crate::parties::keys::{Command, keys};
     use fet_net::Keys;
 
-    /// The fingerprint follows from every name and key and their order, and from nothing else.
+    /// The fingerprint depends on every name, every key and their order, and on nothing more.
     #[test]
     fn fingerprint_follows_from_all_members() {
         let folder = tempfile::tempdir().expect("a temporary folder");

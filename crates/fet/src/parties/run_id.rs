@@ -1,9 +1,11 @@
-//! Which run a party's states and model are of.
+//! Id of a run, which its parties' states and models carry.
 //!
-//! The primary draws it, keeps it in the run's folder, and says it when it joins. A party keeps what it saves of a run in a folder
-//! of that name: the runs that it takes part in do not take each other's states, and predictions ask the models of one run. A run that
-//! does not go on from a checkpoint gets a new one. Beside it stands the checksum of the model that the run has ended with, so that
-//! predictions are made by models that were trained together.
+//! The primary draws the id, stores it in the run's folder, and sends it when it joins. A party stores its
+//! files of a run in a folder with this name. Therefore runs cannot use each other's states, and predictions
+//! use the models of one run. A run that does not continue from a checkpoint gets a new id.
+//!
+//! The primary also stores the checksum of the run's final model, so that predictions use only models that
+//! were trained together.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -12,12 +14,12 @@ use std::path::Path;
 use crate::folder::{CHECKPOINT, MODEL, PARTIES, RUN_ID};
 use fet_io::input::{InputError, input};
 
-/// 32 hexadecimal digits, drawn at random.
+/// Run id of 32 random hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunId(String);
 
 impl RunId {
-    /// One that no other run has.
+    /// Draws a new id.
     pub(super) fn draw() -> anyhow::Result<Self> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)
@@ -25,13 +27,14 @@ impl RunId {
         Ok(Self(fet_io::hex(&bytes)))
     }
 
-    /// Nothing else: it becomes the name of a folder.
+    /// Parses an id, and refuses any other text, because the id becomes the name of a folder.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let plain = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         plain.then(|| Self(text.to_string()))
     }
 
-    /// That of the run in a folder, with the checksum of the model that it has ended with, if it has; nothing where there is none.
+    /// Returns the id of the run in a folder, with the checksum of its final model if the run has ended;
+    /// `None` if the folder lacks an id.
     pub(crate) fn read(folder: &Path) -> anyhow::Result<Option<(Self, Option<String>)>> {
         let path = folder.join(PARTIES).join(RUN_ID);
         let bad = |problem: String| input(format!("{}: {problem}", path.display()));
@@ -39,33 +42,34 @@ impl RunId {
             return Ok(None);
         }
         let text = fet_io::read_to_string(&path).map_err(|error| bad(error.to_string()))?;
-        let rule = "must hold the 32 hexadecimal digits by which the other parties know this run";
+        let rule = "must contain the run id of this run, 32 hexadecimal digits";
         let mut lines = text.lines();
         let run = lines.next().and_then(Self::parse).ok_or_else(|| bad(rule.into()))?;
         Ok(Some((run, lines.next().map(str::to_string))))
     }
 
-    /// That of the run which a folder's checkpoint is of.
+    /// Returns the id of the run that the folder's checkpoint belongs to; `None` without a checkpoint.
     pub(super) fn continued(folder: &Path) -> anyhow::Result<Option<Self>> {
         if !folder.join(CHECKPOINT).exists() {
-            // What other parties keep under an earlier name belongs to another run.
+            // Files that other parties store under an earlier id belong to another run.
             return Ok(None);
         }
         match Self::read(folder)? {
             Some((run, _)) => Ok(Some(run)),
             None => Err(input(format!(
-                "{} is missing: by it the other parties know the run of this checkpoint; put it back, or remove the folder to start \
-                 again",
+                "{} is missing: the other parties know the run of this checkpoint by the id in this file. Restore the \
+                 file, or remove the folder to start again.",
                 folder.join(PARTIES).join(RUN_ID).display()
             ))),
         }
     }
 
-    /// That of the finished run in a folder, whose model is there still.
+    /// Returns the id of the finished run in a folder, and checks that the model is still the run's final
+    /// model.
     pub(super) fn finished(folder: &Path) -> anyhow::Result<Self> {
         let Some((run, checksum)) = Self::read(folder)? else {
             return Err(input(format!(
-                "{}: the run had no parties elsewhere, which have no model of it; leave out --parties",
+                "{}: the run had no parties elsewhere, so they have no model of it; remove --parties",
                 folder.display()
             )));
         };
@@ -74,8 +78,8 @@ impl RunId {
             fet_io::sha256_of_file(&model).map_err(|error| input(format!("{}: {error}", model.display())))?;
         if checksum.as_deref() != Some(fet_io::hex(&found).as_str()) {
             return Err(input(format!(
-                "{} and {} must be of the same run, which has ended: the other parties' models belong to another one, or the run \
-                 is not at its end; give the command again that began it",
+                "{} and {} must belong to the same finished run. The other parties' models belong to another run, or \
+                 the run is not finished; in that case give its command again.",
                 model.display(),
                 folder.join(PARTIES).join(RUN_ID).display()
             )));
@@ -83,7 +87,8 @@ impl RunId {
         Ok(run)
     }
 
-    /// Keeps it in the folder of the run, before any party saves anything under it; with the run's model once that is there.
+    /// Writes the id into the folder of the run, before any party saves anything under the id. With `model`,
+    /// also writes the checksum of the final model.
     pub(crate) fn keep(&self, folder: &Path, model: Option<&[u8]>) -> anyhow::Result<()> {
         let path = folder.join(PARTIES).join(RUN_ID);
         let failed =

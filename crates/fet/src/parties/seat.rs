@@ -1,4 +1,4 @@
-//! What a party takes to each run: its file, its experiment, its table, its state.
+//! Everything that a party brings to each run: its file, experiment, table and state.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,39 +26,41 @@ use crate::folder::MODEL;
 use crate::run::machine;
 use fet_io::input::input;
 
-/// A party's own file. Paths are relative to it. Nothing of it is sent but what the protocol says.
+/// A party's own file. Paths are relative to the file. The party sends only the parts of it that the protocol
+/// requires.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
-    /// Its name in the roster.
+    /// Name of the party in the roster.
     pub(super) party: String,
     pub(super) roster: PathBuf,
-    /// The experiment that all have agreed on.
+    /// Experiment that all parties have agreed on.
     experiment: PathBuf,
-    /// Changes of its settings, as `--set` makes them; the primary must have the same.
+    /// Changes to the experiment's settings, in the form of `--set`; the primary must use the same changes.
     #[serde(default)]
     set: Vec<String>,
     pub(super) key: PathBuf,
-    /// The folder for its state and its models.
+    /// Folder for the party's state and models.
     pub(crate) state: PathBuf,
-    /// The tensor backend; that of the experiment where it is left out.
+    /// Tensor backend [default: the experiment's backend].
     device: Option<String>,
-    /// Its own table, in place of the one that the experiment names: the settings of `data.secondaries`.
+    /// The party's own table, in place of the table in the experiment: the settings of `data.secondaries`.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     #[serde(default)]
     data: toml::Table,
-    /// What it lets the primary have.
+    /// Limits on the information that the primary gets.
     #[serde(default)]
     pub(crate) policy: Policy,
-    /// Whether its secrets, noise and masks follow from the experiment's seed, as in a simulation: a rehearsal, which hides nothing.
+    /// True for a rehearsal: the party's secrets, noise and masks derive from the experiment's seed,
+    /// as in a simulation, and hide nothing.
     #[serde(default)]
     pub(super) rehearsal: bool,
 }
 
-/// So many runs whose states or models a party keeps are too many: somebody draws new ones.
+/// Maximum number of runs whose files a party stores; more runs mean that somebody keeps drawing new ids.
 const MOST_RUNS: usize = 1000;
 
-/// What a party takes to each run.
+/// Everything that a party brings to each run.
 pub(super) struct Seat {
     pub(super) teller: Teller,
     pub(super) experiment: Experiment,
@@ -67,14 +69,14 @@ pub(super) struct Seat {
     policy: Policy,
     roster: Arc<[PublicIdentity]>,
     secret: Zeroizing<[u8; 32]>,
-    /// From 1.
+    /// Number of the party, from 1.
     number: usize,
-    /// Of what is its own, and outlives runs.
+    /// Folder of the party's own state, which outlives runs.
     state: PathBuf,
-    /// With a folder for each run.
+    /// Folder with one folder per run.
     runs: PathBuf,
     pub(super) rehearsal: bool,
-    /// The file of its table, with its checksum, if it has one of its own.
+    /// File of the party's own table with its checksum, if the party has its own table.
     file: Option<(PathBuf, [u8; 32])>,
 }
 
@@ -102,8 +104,8 @@ impl Seat {
         let noisy = !experiment.privacy.build(&()).map_err(input)?.is_identity();
         if file.policy.probes && noisy && !file.rehearsal {
             return Err(input(
-                "`policy.probes` must be false for a run with a privacy mechanism: ε does not count what probes can select. It is true \
-                 only in rehearsals and simulations of attacks",
+                "`policy.probes` must be false for a run with a privacy mechanism: ε does not cover the records that \
+                 probes can select. Set it only in rehearsals and simulations of attacks",
             ));
         }
         let backend = fet_backends::open(&experiment.device).map_err(input)?;
@@ -122,14 +124,14 @@ impl Seat {
         if file.rehearsal {
             teller.tell(
                 "warning",
-                "this is a rehearsal: its secrets, noise and masks follow from the experiment's seed, and hide nothing",
+                "this is a rehearsal: its secrets, noise and masks derive from the experiment's seed and hide nothing",
             );
         }
         let signing = if secret { roster.signing().map_err(input)? } else { roster.signing_or_none() };
         let signer = keys::signer(keys);
         if secret && signing[index] != signer.public() {
             return Err(input(format!(
-                "{}: `signing` of {} is not that of its key; `fet keys show` prints it",
+                "{}: `signing` of {} does not match its key; `fet keys show` prints it",
                 roster.path.display(),
                 file.party
             )));
@@ -150,8 +152,10 @@ impl Seat {
         })
     }
 
-    /// Notes which table the state is made with. Where noise was released, another table under the same noise would tell how they
-    /// differ.
+    /// Stores the checksum of the table that the state belongs to, and refuses another table after noisy
+    /// releases.
+    ///
+    /// Another table under the same noise would reveal the differences between both tables.
     pub(super) fn check_table(&self, state: &Path) -> Result<(), String> {
         let Some((file, checksum)) = self.file.as_ref().map(|(file, sum)| (file.display(), hex(sum))) else {
             return Ok(());
@@ -168,8 +172,9 @@ impl Seat {
             let released = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("ledger-");
             if entries.map(|entry| entry.file_name()).any(|name| released(&name)) {
                 return Err(format!(
-                    "`state` must be another folder: {} holds what was released with noise of another table than {file}. Copy {} \
-                     into the `party` folder of the new one: the account of all runs is about the people in the table",
+                    "`state` must be another folder: {} contains noisy releases of another table than {file}. Copy {} \
+                     into the `party` folder of the new state, because the lifetime account covers the people in the \
+                     table",
                     state.display(),
                     self.state.join(fet_federation::lifetime::FILE).display()
                 ));
@@ -178,8 +183,8 @@ impl Seat {
             self.teller.tell(
                 "warning",
                 format_args!(
-                    "{file} is not the table that the state was made with (SHA-256 {}, now {}): the party refuses to continue a run that \
-                     began with the former table, and finished models see the records as they are now",
+                    "{file} differs from the table of this state (SHA-256 {}, now {}): the party refuses to continue a \
+                     run that began with the old table, and finished models see the present records",
                     short(&known),
                     short(&checksum)
                 ),
@@ -188,19 +193,19 @@ impl Seat {
         fet_io::write(&path, checksum.as_bytes()).map_err(failed)
     }
 
-    /// The folder of what it keeps of a run.
+    /// Returns the folder for the party's files of a run.
     pub(super) fn of_run(&self, run: &RunId) -> PathBuf {
         self.runs.join(run.to_string())
     }
 
-    /// The party as it begins a run.
+    /// Returns the party in its state at the start of a run.
     pub(super) fn secondary(&self, purpose: Purpose, run: &RunId) -> Result<Secondary, Unable> {
         let folder = self.of_run(run);
         if purpose == Purpose::Run && !folder.exists() {
             let known = std::fs::read_dir(&self.runs).into_iter().flatten().count();
             if known >= MOST_RUNS {
                 return Err(Unable::TooMany(format!(
-                    "{} holds {known} runs; remove those that nobody continues or asks any more",
+                    "{} contains {known} runs; remove unused runs (`fet party prune`)",
                     self.runs.display()
                 )));
             }
@@ -248,20 +253,20 @@ impl Seat {
     }
 }
 
-/// Why a party cannot begin.
+/// Reason why a party cannot start.
 pub(super) enum Unable {
-    /// It keeps too many runs.
+    /// The party stores too many runs.
     TooMany(String),
-    /// Its state or its model cannot be used.
+    /// The party's state or model is unusable.
     Broken(String),
 }
 
-/// The folder of what is a party's own and outlives runs, below its `state`.
+/// Returns the folder, below `state`, of the party's own files that outlive runs.
 pub(crate) fn own_folder(state: &Path) -> PathBuf {
     state.join("party")
 }
 
-/// Makes a folder that only its owner may read.
+/// Creates a folder that only its owner may read.
 pub(super) fn private_folder(path: &Path) -> std::io::Result<()> {
     let mut folder = std::fs::DirBuilder::new();
     folder.recursive(true);
@@ -270,29 +275,30 @@ pub(super) fn private_folder(path: &Path) -> std::io::Result<()> {
     folder.create(path)
 }
 
-/// The file of a party's table, as the experiment names it.
+/// Returns the file of a party's table in the experiment.
 fn own_file(experiment: &Experiment, index: usize) -> Option<String> {
     let settings = experiment.data.settings();
     let table = settings.get("secondaries")?.get(index)?;
     table.get("file")?.as_str().map(String::from)
 }
 
-/// Whether what parties send is summed in secret.
+/// Returns true if the aggregator sums the parties' messages by secure aggregation.
 fn is_secret(aggregator: &dyn Aggregator) -> bool {
     matches!(aggregator.role(), Role::Sum(_))
 }
 
-/// Puts a party's own table into the settings of the experiment, in the place of its entry, whose name it keeps.
+/// Replaces the party's table in the settings of the experiment by the party's own table, under the same
+/// name.
 fn own_table(settings: &mut toml::Table, own: &toml::Table, index: usize) -> Result<(), String> {
     let secondaries = settings
         .get_mut("data")
         .and_then(|data| data.get_mut("secondaries"))
         .and_then(toml::Value::as_array_mut)
-        .ok_or("has no `secondaries`, one of which a table of your own could be")?;
+        .ok_or("has no `secondaries` that your own table could replace")?;
     let found = secondaries.len();
     let entry = secondaries.get_mut(index).ok_or_else(|| {
         format!(
-            "must have {} `secondaries` or more, since this party is number {}; it has {found}",
+            "must have {} `secondaries` or more, because this party is number {}; it has {found}",
             index + 1,
             index + 1
         )

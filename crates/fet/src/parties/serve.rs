@@ -1,4 +1,5 @@
-//! `fet party`: one of the other parties, which waits for the primary and answers it, run after run, until it is stopped.
+//! `fet party`: serves as a secondary, which waits for the primary and answers its requests, run after run,
+//! until it is stopped.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -23,28 +24,28 @@ use crate::lock;
 use crate::watch::Log;
 use fet_io::input::input;
 
-/// So many requests may come in one message: a gradient, and what follows it.
+/// Maximum number of requests in one message: a gradient and the next request.
 const MOST_TOGETHER: usize = 2;
 
-/// The arguments of `fet party`.
+/// Arguments of `fet party`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Arguments {
-    /// A command other than to serve.
+    /// Subcommand instead of serving.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// The party's own file (TOML): who it is, its experiment, its key, its state and its table.
+    /// The party's own file (TOML): its name, experiment, key, state and table.
     #[arg(required = true)]
     pub file: Option<PathBuf>,
-    /// The form of what it says.
+    /// Form of log messages.
     #[arg(long, value_enum, default_value_t)]
     pub log: Log,
 }
 
-/// The commands of `fet party`.
+/// Commands of `fet party`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
-    /// Remove what a party keeps of runs that are done or old; never what it counts over all runs.
+    /// Remove a party's files of finished or old runs, but never its privacy accounts.
     Prune(prune::Arguments),
 }
 
@@ -68,7 +69,7 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let pinned = roster.parties()[index].identity;
     if keys.public() != pinned {
         return Err(bad(format!(
-            "`key` is that of {}; in the roster {} is {pinned}",
+            "`key` is the key of {}; the roster's key for {} is {pinned}",
             keys.public(),
             file.party
         )));
@@ -77,9 +78,9 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let seat = Seat::new(&file, &folder, &roster, index, &keys, teller.clone())?;
     let state = folder.join(&file.state);
     private_folder(&state)
-        .map_err(|error| bad(format!("`state`: cannot make the folder {} ({error})", state.display())))?;
+        .map_err(|error| bad(format!("`state`: cannot create the folder {} ({error})", state.display())))?;
     let Some(_lock) = lock::take(&state)? else {
-        return Err(bad(format!("another process uses the state in {}", state.display())));
+        return Err(bad(format!("another process is using the state in {}", state.display())));
     };
     status::clear(&state);
     seat.check_table(&state).map_err(bad)?;
@@ -137,7 +138,7 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The first line in which settings differ, with both values.
+/// Returns the first differing line of the settings, with both values.
 fn differs(theirs: Option<&str>, ours: Option<&str>) -> Option<String> {
     let (theirs, ours) = (theirs?, ours?);
     let lines = |text: &str| text.lines().map(str::to_string).collect::<Vec<_>>();
@@ -152,16 +153,16 @@ fn differs(theirs: Option<&str>, ours: Option<&str>) -> Option<String> {
     ))
 }
 
-/// A party that serves.
+/// Serving party.
 struct Serving {
     seat: Seat,
     secondary: Option<Secondary>,
     purpose: Purpose,
-    /// Which run the primary has joined for.
+    /// Id of the run that the primary has joined for.
     run: Option<RunId>,
-    /// In what the primary's settings of common data differ from this party's.
+    /// Difference between the primary's and this party's settings of the common data.
     differs: Option<String>,
-    /// What it does, for `fet status`.
+    /// Current activity, for `fet status`.
     doing: Arc<Mutex<String>>,
 }
 
@@ -175,7 +176,8 @@ impl Serving {
     }
 
     fn reply(&mut self, request: Request) -> Result<Answer, Failure> {
-        // Whoever asks to join begins anew: its program, or another party's, was started again.
+        // A Join request starts from the beginning, because the primary's or another party's program was
+        // restarted.
         if let Request::Join(_) = request {
             if let Some(differs) = &self.differs {
                 self.tell("refused", format_args!("refused Join: {differs}"));
@@ -183,18 +185,18 @@ impl Serving {
             }
             let Some(run) = &self.run else {
                 return Ok(Err(Refusal::new(
-                    "`run` of the greeting must be 32 hexadecimal digits, which name the run",
+                    "`run` in the greeting must be a run id, 32 hexadecimal digits",
                 )));
             };
             self.secondary = match self.seat.secondary(self.purpose, run) {
                 Ok(secondary) => Some(secondary),
                 Err(Unable::TooMany(problem)) => {
                     self.tell("unable", &problem);
-                    return Ok(Err(Refusal::new("keeps too many runs; its operator is told which may go")));
+                    return Ok(Err(Refusal::new("stores too many runs; see the log of its operator")));
                 }
                 Err(Unable::Broken(problem)) => {
                     self.tell("unable", problem);
-                    let reason = "has no state or model that it could serve with; its operator is told why";
+                    let reason = "has no usable state or model; see the log of its operator";
                     return Ok(Err(Refusal::new(reason)));
                 }
             };
@@ -211,7 +213,7 @@ impl Serving {
         );
         if self.purpose == Purpose::Predictions && !of_predictions {
             return Ok(Err(Refusal::new(format!(
-                "`{name}` is of a run, and the primary has joined for predictions"
+                "`{name}` belongs to a training run, but the primary has joined for predictions"
             ))));
         }
         let linked = match &request {
@@ -219,8 +221,8 @@ impl Serving {
             _ => None,
         };
         let Some(secondary) = &mut self.secondary else {
-            let reason = "the party has no run under way: another command with the primary's key has joined it since; give the same \
-                          command again once that has ended";
+            let reason = "the party has no run under way: another command with the primary's key has joined it since. \
+             Give the same command again after the other command has ended";
             self.seat.teller.tell("refused", format_args!("refused {name}: no run is under way"));
             return Ok(Err(Refusal::new(reason)));
         };
@@ -258,12 +260,12 @@ impl fet_net::Answer for Serving {
         let other_secret = about.secret != super::confirmation(&self.seat.experiment);
         let other_secret = other_secret.then(|| {
             let name = super::secret_env(&self.seat.experiment.linker.settings()).unwrap_or_default();
-            format!("the linkers' common secret (`linker.secret_env` \"{name}\") is another at this party")
+            format!("the linkers' common secret (`linker.secret_env` \"{name}\") differs at this party")
         });
         let rehearsal = (about.rehearsal != self.seat.rehearsal).then(|| {
             format!(
-                "`rehearsal` is {} in the primary's roster, and {} in this party's file; all must have the same: a rehearsal \
-                 hides nothing",
+                "`rehearsal` is {} in the primary's roster, but {} in this party's file. All must have the same value, \
+                 because a rehearsal hides nothing",
                 about.rehearsal, self.seat.rehearsal
             )
         });
@@ -276,7 +278,7 @@ impl fet_net::Answer for Serving {
         self.secondary = None;
     }
 
-    /// Answers the requests that came together, in their order, up to the first that is refused.
+    /// Answers the requests of one message in order, up to the first refused request.
     fn answer(&mut self, requests: Vec<u8>) -> Vec<u8> {
         let mut answers = Vec::new();
         for (place, request) in frames(&requests).enumerate() {
@@ -291,7 +293,7 @@ impl fet_net::Answer for Serving {
             let refused = match encode_behind(&mut answers, &answer) {
                 Ok(()) => answer.is_err(),
                 Err(error) => {
-                    // It is no answer either if not even this can be written.
+                    // If even this error cannot be encoded, the answer stays empty.
                     let _ = encode_behind::<Answer>(&mut answers, &Err(Refusal::new(error)));
                     true
                 }
@@ -309,7 +311,7 @@ impl fet_net::Answer for Serving {
         self.tell(
             "refused",
             format_args!(
-                "refused {program}: it speaks version {theirs} of the protocol, and this program {ours}"
+                "refused {program}: it uses version {theirs} of the protocol, this program uses version {ours}"
             ),
         );
     }

@@ -1,7 +1,8 @@
-//! `fet status`: how the links of a run stand, as the process that has them writes it down.
+//! `fet status`: shows the state of a run's links, as the process that owns the links writes it to a file.
 //!
-//! The primary writes into the folder of the run, another party into its `state`. The file is of the moment: nobody reads it to go
-//! on, it may be lost, and it goes with the process. No party asks another for it, so that it tells each only what it knows.
+//! The primary writes into the folder of the run, another party into its `state` folder. The file describes
+//! the current moment only: no run reads it, its loss does no harm, and the process removes it at its end. No
+//! party asks another party for its status, so each process reports only its own knowledge.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,64 +20,66 @@ use crate::{ledger, lock};
 use fet_io::input::{InputError, input};
 
 const FILE: &str = "status.json";
-/// Between two writings.
+/// Time between two writes.
 const PAUSE: Duration = Duration::from_millis(1000);
-/// A status of so many seconds ago is not the present one.
+/// Age in seconds above which a status is out of date.
 const STALE: u64 = 10;
-/// Between two looks at whether the process ends.
+/// Time between two checks for the end of the process.
 const DOZE: Duration = Duration::from_millis(50);
 
-/// The arguments of `fet status`.
+/// Arguments of `fet status`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// The folder of a run, at the primary, or the party's own file, at another party.
+    /// At the primary: the folder of a run. At another party: the party's own file.
     pub place: PathBuf,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
-    /// Exit with 0 where all is well, and with 1 where it is not: no process, a link that is cut, or another party that is silent.
+    /// Exit with 1 if there is a problem: no process, an interrupted link, or a silent party. Otherwise exit
+    /// with 0.
     #[arg(long)]
     pub check: bool,
 }
 
-/// How a process and its links stand.
+/// State of a process and its links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Status {
-    /// The party whose process it is.
+    /// Party that runs the process.
     pub(crate) party: String,
-    /// The run's name in the roster.
+    /// Name of the run in the roster.
     pub(crate) run: String,
-    /// What it does.
+    /// Current activity of the process.
     pub(crate) doing: String,
-    /// Its links.
+    /// Links of the process.
     pub(crate) links: Vec<LinkStatus>,
-    /// When this was written, in seconds since 1970.
+    /// Time of this status, in seconds since 1970.
     #[serde(default)]
     pub(crate) written: u64,
 }
 
-/// How a link stands.
+/// State of a link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LinkStatus {
-    /// Who is at its other end.
+    /// Party at the other end.
     pub(crate) party: String,
-    /// What it waits for, and whether the server is reached.
+    /// Current activity of the link, and the state of the connection to the server.
     pub(crate) state: String,
-    /// How long ago the other end was heard.
+    /// Time since the last packet from the other end, in seconds.
     pub(crate) heard_seconds: Option<f64>,
-    /// The round trip of a packet.
+    /// Round-trip time of a packet.
     pub(crate) latency_milliseconds: Option<f64>,
-    /// Bytes that left.
+    /// Number of sent bytes.
     pub(crate) sent: u64,
-    /// Bytes that arrived.
+    /// Number of received bytes.
     pub(crate) received: u64,
-    /// Whether the link is as it should be.
+    /// True if the link works.
     #[serde(default)]
     pub(crate) well: bool,
 }
 
 impl LinkStatus {
-    /// The link to `party`, for which this end `waits`, or not, until it joins.
+    /// Returns the status of the link to `party`; `waits` is true if it is normal that this end waits for the
+    /// party to join.
     pub(crate) fn of(party: &str, state: &fet_net::State, waits: bool) -> Self {
         let connected = matches!(state.connection, Connection::Up { warning: None });
         let heard = match state.doing {
@@ -96,7 +99,7 @@ impl LinkStatus {
     }
 }
 
-/// Writes the status of this process, once a second, as long as it lives.
+/// Writes the status of this process once a second, until it is dropped.
 pub(crate) struct Mirror {
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -104,7 +107,7 @@ pub(crate) struct Mirror {
 }
 
 impl Mirror {
-    /// Into `folder`, what `look` finds.
+    /// Starts writing the results of `look` into `folder`.
     pub(crate) fn start(folder: &Path, mut look: impl FnMut() -> Status + Send + 'static) -> Self {
         let (path, ended) = (folder.join(FILE), Arc::new(AtomicBool::new(false)));
         let (place, stop) = (path.clone(), Arc::clone(&ended));
@@ -113,7 +116,7 @@ impl Mirror {
             while !stop.load(Ordering::Relaxed) {
                 if waited >= PAUSE {
                     waited = Duration::ZERO;
-                    // Whoever cannot write it works nevertheless.
+                    // The process continues if the status cannot be written.
                     let _ = replace(&place, &look());
                 }
                 std::thread::sleep(DOZE);
@@ -135,33 +138,35 @@ impl Drop for Mirror {
     }
 }
 
-/// Not forced to the disk: it is of the moment.
+/// Replaces the file without flushing it to the disk, because the status is short-lived.
 fn replace(path: &Path, status: &Status) -> std::io::Result<()> {
     let new = path.with_extension("new");
     std::fs::write(&new, serde_json::to_vec(&Status { written: seconds(), ..status.clone() })?)?;
     std::fs::rename(&new, path)
 }
 
-/// Since 1970.
+/// Returns the seconds since 1970.
 fn seconds() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// Removes what an earlier process has left.
+/// Removes the file of an earlier process.
 pub(super) fn clear(folder: &Path) {
     let _ = std::fs::remove_file(folder.join(FILE));
 }
 
-/// The answer of `fet status`, and whether all is well.
+/// Returns the answer of `fet status`, and true if all is well.
 pub fn status(arguments: &Arguments) -> anyhow::Result<(String, bool)> {
     let folder = folder(&arguments.place)?;
     let path = folder.join(FILE);
     let (done, begun) = (folder.join(REPORT).exists(), folder.join(CHECKPOINT).exists());
     let state = match (lock::is_held(&folder), path.exists(), done, begun) {
         (true, true, ..) => None,
-        (true, false, ..) => Some("a process works there that has no links to other parties, or none yet"),
-        (false, _, true, _) => Some("the run is done, and no process works on it"),
-        (false, _, false, true) => Some("the run was interrupted; the command that began it goes on with it"),
+        (true, false, ..) => Some("a process works there, but it has no links to other parties (yet)"),
+        (false, _, true, _) => Some("the run is finished, and no process works on it"),
+        (false, _, false, true) => {
+            Some("the run was interrupted; the command that started the run resumes it")
+        }
         (false, ..) => Some("no process works there"),
     };
     if let Some(state) = state.filter(|_| arguments.check) {
@@ -184,14 +189,14 @@ pub fn status(arguments: &Arguments) -> anyhow::Result<(String, bool)> {
     Ok((words(&status) + &lifetime.map_or_else(String::new, |line| line + "\n"), well))
 }
 
-/// Where the status of a run, or of a party by its own file, is.
+/// Returns the folder with the status of a run, or of a party by its own file.
 fn folder(place: &Path) -> anyhow::Result<PathBuf> {
     if place.is_dir() {
         return Ok(place.to_path_buf());
     }
     if !place.exists() {
         return Err(input(format!(
-            "{} is missing; name the folder of a run, or a party's own file",
+            "{} does not exist; name the folder of a run, or a party's own file",
             place.display()
         )));
     }
@@ -203,7 +208,7 @@ fn words(status: &Status) -> String {
     let mut text = format!("{} of {}: {}\n", status.party, status.run, status.doing);
     let age = seconds().saturating_sub(status.written);
     if age >= STALE {
-        text += &format!("warning: as it was {age} s ago; the process has written nothing since\n");
+        text += &format!("warning: this status is {age} s old; the process has not updated it\n");
     }
     for link in &status.links {
         let heard = link

@@ -1,4 +1,4 @@
-//! What a party says of itself, to people or to programs.
+//! Log messages of a party, for people or programs.
 
 use std::fmt::Display;
 use std::time::SystemTime;
@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use crate::watch::Log;
 
-/// Says what happens at a party.
+/// Reports events at a party.
 #[derive(Debug, Clone)]
 pub(super) struct Teller {
     party: String,
     log: Log,
 }
 
-/// A line of the log for programs.
+/// Line of the log for programs.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     /// Seconds since 1970.
@@ -29,7 +29,7 @@ impl Teller {
         Self { party: party.to_string(), log }
     }
 
-    /// A line on standard error, or a JSON object on standard output.
+    /// Writes a line to standard error, or a JSON object to standard output.
     pub(super) fn tell(&self, event: &str, message: impl Display) {
         match self.log {
             Log::Human if event == "warning" => fet_io::note!("warning: {}: {message}", self.party),
@@ -38,7 +38,7 @@ impl Teller {
                 let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
                 let message = message.to_string();
                 let line = Line { time: now.as_secs_f64(), party: &self.party, event, message };
-                // The party serves on where nobody reads.
+                // The party keeps serving if the write fails.
                 let _ = fet_io::answer(&format!("{}\n", serde_json::to_string(&line).expect("plain data")));
             }
         }

@@ -8,7 +8,7 @@ use crate::run::InputError;
 
 const SIZE: Size = Size { width: 520.0, height: 360.0, names: 0.0 };
 
-/// A figure of an epoch.
+/// Extracts a figure of an epoch.
 type Figure<'a> = &'a dyn Fn(&EpochReport) -> f64;
 
 pub(super) fn draw(runs: &[Run]) -> Result<String, InputError> {
@@ -17,7 +17,7 @@ pub(super) fn draw(runs: &[Run]) -> Result<String, InputError> {
     if let Some(other) = runs.iter().find(|run| run.report.metric != metric) {
         let (one, another) = (metric.name(), other.report.metric.name());
         return Err(InputError(format!(
-            "{} has the metric {one} and {} the metric {another}: plot them apart",
+            "{} has the metric {one} and {} the metric {another}; plot them separately",
             first.name, other.name
         )));
     }
@@ -40,7 +40,7 @@ pub(super) fn draw(runs: &[Run]) -> Result<String, InputError> {
     Ok(picture.svg())
 }
 
-/// One figure of every run, where it is a number.
+/// Returns one figure of every run, without undefined values.
 fn series(runs: &[Run], figure: Figure<'_>) -> Vec<Series> {
     let curve = |run: &Run| {
         let points = run.report.epochs.iter().map(|epoch| (epoch.epoch as f64, figure(epoch)));

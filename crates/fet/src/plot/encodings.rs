@@ -1,5 +1,5 @@
-//! `encodings.svg`: the distance of each party's positional encoding from the primary's, one series per run (paper,
-//! figure 4). Compare runs with and without `pe_average_every` to see the effect of averaging.
+//! `encodings.svg`: the distance of each party's positional encoding from the primary's, one series per run
+//! (paper, figure 4). Compare runs with and without `pe_average_every` to see the effect of averaging.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use fet_chart::{Mark, Panel, Picture, Series, Size};
@@ -12,16 +12,18 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::Run;
 
-/// The number of keys on which encodings are compared.
+/// Number of keys for the comparison of encodings.
 const KEYS: usize = 500;
 
 const SIZE: Size = Size { width: 760.0, height: 400.0, names: 0.0 };
 
-/// Numbers of parties, from 1, and their distances from the primary.
+/// Numbers of parties, from 1, with their distances from the primary.
 type Distances = Vec<(usize, f64)>;
 
-/// For each secondary that left a model its number and the root mean square, over keys, of the distance between its
-/// encoding of a key and the primary's. Keys are standard normal, like standardised keys.
+/// Returns the distance for each secondary that left a model.
+///
+/// The distance is the root mean square, over keys, of the distance between the secondary's and the primary's
+/// encoding of a key. Keys are standard normal, like standardised keys.
 fn distances(run: &Run, device: &Device) -> anyhow::Result<Distances> {
     let Some(primary) = encoding(run, "primary") else { return Ok(Vec::new()) };
     let own = evaluate(&primary, device)?;
@@ -35,13 +37,13 @@ fn distances(run: &Run, device: &Device) -> anyhow::Result<Distances> {
     Ok(found)
 }
 
-/// The parameters of a party's positional encoding, if it has one.
+/// Returns the parameters of a party's positional encoding, if the party has one.
 fn encoding(run: &Run, party: &str) -> Option<Parameters> {
     let parameters = run.model.part(&format!("{party}.{}", Embedding::POSITION));
     (!parameters.segments().is_empty()).then_some(parameters)
 }
 
-/// The encoding of the keys, [KEYS, H].
+/// Returns the encoding of the keys, [KEYS, H].
 fn evaluate(parameters: &Parameters, device: &Device) -> anyhow::Result<Vec<f32>> {
     let shape = parameters.segments().iter().find(|segment| segment.name == "frequencies");
     let shape = shape.map(|segment| segment.shape.clone()).unwrap_or_default();
@@ -59,7 +61,7 @@ fn evaluate(parameters: &Parameters, device: &Device) -> anyhow::Result<Vec<f32>
     Ok(host(encoding.untracked().forward(keys)))
 }
 
-/// Nothing if no run has positional encodings.
+/// Draws the chart; returns `None` if no run has positional encodings.
 pub(super) fn draw(runs: &[Run]) -> anyhow::Result<Option<String>> {
     let device = fet_backends::open("flex")?.device;
     let all = runs.iter().map(|run| distances(run, &device)).collect::<Result<Vec<_>, _>>()?;

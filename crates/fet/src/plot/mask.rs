@@ -1,7 +1,7 @@
 //! `mask.svg`: a secondary's dynamic mask on the neighbours of four test rows (paper, figure 3).
 //!
-//! A circle is a neighbour at its key; its area is the weight from the mask alone. The cross is the primary's key,
-//! which the mask never sees. For keys with more than two dimensions the first two are shown.
+//! A circle is a neighbour at its key; its area is the weight from the mask alone. The cross is the primary's
+//! key, which the mask does not use. For keys with more than two dimensions the chart shows the first two.
 
 use anyhow::Context;
 use burn::tensor::{Tensor, TensorData};
@@ -20,10 +20,10 @@ use super::Run;
 use crate::experiment_file::data_folders;
 use fet_io::input::input;
 
-/// How many rows are shown.
+/// Number of rows in the chart.
 const ROWS: usize = 4;
 
-/// The radius of a neighbour with the average weight.
+/// Radius of a neighbour with the average weight.
 const EVEN: f64 = 5.0;
 
 const SIZE: Size = Size { width: 440.0, height: 400.0, names: 0.0 };
@@ -32,19 +32,19 @@ fn parameters(run: &Run, party: usize) -> Parameters {
     run.model.part(&format!("party{party}.mask."))
 }
 
-/// The first secondary that has a dynamic mask, from 1.
+/// Returns the first secondary with a dynamic mask, from 1.
 pub(super) fn party(run: &Run) -> Option<usize> {
     (1..=run.report.secondaries).find(|&party| !parameters(run, party).segments().is_empty())
 }
 
-/// A test row: the primary's key, and keys and weights of its neighbours.
+/// Test row: the primary's key, and the keys and weights of its neighbours.
 struct Row {
     row: usize,
     own: (f64, f64),
     neighbours: Vec<((f64, f64), f64)>,
 }
 
-/// The test rows, and the titles of the axes on which their keys are.
+/// Returns the test rows, and the titles of the axes for their keys.
 fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])> {
     let experiment = &run.experiment;
     let folders = data_folders(experiment);
@@ -55,10 +55,11 @@ fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])
     let rows: Vec<usize> = split.test.iter().copied().take(ROWS).collect();
     let table = secondaries.into_iter().nth(party - 1).context("the data have no such party")?;
     let prepared = PreparedParty::of_all(table, primary.standardise)?;
-    // What the primary linked by: its keys, or what its columns say of them.
+    // The primary linked by its keys, or by keys derived from its columns.
     let asked = run.preparing.apply(primary.table)?.raw_keys;
     let linker: Box<dyn Linker> = experiment.linker.build(&())?;
-    // The run linked all rows. If the links of a row do not depend on other rows, those that are shown are enough.
+    // The run linked all rows. If the links of a row do not depend on other rows, linking the shown rows is
+    // enough.
     let linked = if linker.about().independent { rows.clone() } else { (0..asked.rows()).collect() };
     let queries = asked.select_rows(&linked);
     let places: Vec<usize> = rows.iter().filter_map(|row| linked.iter().position(|r| r == row)).collect();
@@ -72,7 +73,7 @@ fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])
         .copied()
         .collect();
     let masks = evaluate(&parameters(run, party), scaled, [rows.len(), positions * columns])?;
-    // A text key is drawn where the model sees it.
+    // Draw a text key at its position as a model input.
     let model = |keys| for_model(keys).context("a party's own keys are not sealed");
     let (own, others) = (model(&queries)?, model(&prepared.raw_keys)?);
     let flat = |key: &[f64]| (key[0], key.get(1).copied().unwrap_or(0.0));
@@ -89,7 +90,7 @@ fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])
     Ok((rows.iter().zip(&places).zip(masks.chunks(positions)).map(of).collect(), axes))
 }
 
-/// The mask of each row, [rows, K].
+/// Returns the mask of each row, [rows, K].
 fn evaluate(parameters: &Parameters, keys: Vec<f32>, shape: [usize; 2]) -> anyhow::Result<Vec<f32>> {
     let device = fet_backends::open("flex")?.device;
     let tracked = device.clone().autodiff();
@@ -130,8 +131,8 @@ pub(super) fn draw(run: &Run, party: usize) -> anyhow::Result<String> {
         columns: 2,
         legend: Vec::new(),
         caption: format!(
-            "{title}, in the run {}. A circle is a neighbour at its key; its area is its weight. \
-             The cross is the primary's key, which the mask does not see.",
+            "{title} in the run {}. A circle is a neighbour at its key; its area is its weight. The cross is the \
+             primary's key, which the mask does not use.",
             run.name
         ),
         title,

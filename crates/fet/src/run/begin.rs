@@ -1,4 +1,4 @@
-//! The beginning of a run: its trainer, with the other parties in this process or elsewhere.
+//! Start of a run: builds its trainer, with the other parties in this process or elsewhere.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::parties::network::Elsewhere;
 use crate::run::machine;
 use fet_io::input::{InputError, input};
 
-/// Loads the data, links it and builds the models; a failure here means invalid input. Parties keep their state in
-/// the `folder` of the run, or in memory.
+/// Loads the data, links it and builds the models; a failure here means invalid input. Parties keep their
+/// state in the `folder` of the run, or in memory.
 pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>) -> anyhow::Result<Trainer> {
     let machine = machine(backend);
     let tell = Arc::new(|warning: String| fet_io::note!("warning: {warning}"));
@@ -47,7 +47,7 @@ pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>
     Ok(trainer)
 }
 
-/// The same with parties on machines of their own; only the primary's data are read.
+/// Like [`trainer()`], with parties on separate machines; reads only the primary's data.
 pub(super) fn distributed(
     experiment: &Experiment,
     backend: &Backend,
@@ -56,22 +56,25 @@ pub(super) fn distributed(
 ) -> anyhow::Result<Trainer> {
     if !experiment.method.build(&()).map_err(input)?.plan().secondaries {
         let kind = experiment.method.kind();
-        return Err(input(format!("--parties: the method \"{kind}\" is of the primary alone; leave it out")));
+        return Err(input(format!(
+            "--parties: the method \"{kind}\" uses only the primary; remove --parties"
+        )));
     }
     let rehearsal = elsewhere.is_rehearsal();
     parties::check_secrets(experiment, rehearsal).map_err(input)?;
     if !rehearsal && experiment.labels.build(&()).map_err(input)?.changes_gradients() {
         let kind = experiment.labels.kind();
         return Err(input(format!(
-            "--parties: `labels.kind` must not be \"{kind}\": a party that was started again would get gradients that ε does not \
-             count; \"randomised-response\" and \"laplace\" protect labels before anything is sent"
+            "--parties: `labels.kind` must not be \"{kind}\": a restarted party would get gradients that ε does not \
+             cover. Use \"randomised-response\" or \"laplace\", which protect labels before the primary sends anything"
         )));
     }
     if !experiment.from.is_empty() {
-        return Err(input("--parties: a run cannot begin with the models of another (--from) yet"));
+        return Err(input("--parties: a run cannot yet start from the models of another run (--from)"));
     }
     let (data, names) = read_primary(experiment, &data_folders(experiment)).map_err(input)?;
-    // A file that is sorted by the label would tell labels. A rehearsal hides nothing, and gives the bytes of a simulation.
+    // The order of a file that is sorted by label would reveal the labels. A rehearsal hides nothing and
+    // gives the same bytes as a simulation.
     let data = match rehearsal || experiment.linker.build(&()).map_err(input)?.about().by_position {
         true => data,
         false => reordered(data, &elsewhere.own_seed()),
@@ -80,7 +83,7 @@ pub(super) fn distributed(
     let network = elsewhere.join(experiment, folder)?;
     if names.len() != network.len() {
         return Err(input(format!(
-            "--parties: the roster has {} parties besides the primary, and the experiment {}",
+            "--parties: the roster has {} parties in addition to the primary, but the experiment has {}",
             network.len(),
             names.len()
         )));
@@ -99,7 +102,7 @@ pub(super) fn distributed(
     Ok(trainer)
 }
 
-/// The parties that the interrupted run in a folder had lost.
+/// Returns the parties that have dropped out of the interrupted run in a folder.
 fn gone(folder: &Path) -> Result<Vec<usize>, InputError> {
     let path = folder.join(CHECKPOINT);
     if !path.exists() {
@@ -109,7 +112,7 @@ fn gone(folder: &Path) -> Result<Vec<usize>, InputError> {
     checkpoint::gone(&bytes).map_err(|error| super::unusable(&path, error))
 }
 
-/// The error of a party, if that is why a run ended.
+/// Returns the error of a party, if it has ended the run.
 pub fn party_error(error: &anyhow::Error) -> Option<&PartyError> {
     match error.downcast_ref() {
         Some(RunError::Party(error)) => return Some(error),

@@ -1,7 +1,8 @@
-//! A plug-in of each slot that no crate of this workspace knows, registered here and run: nothing is refused because of
-//! its name, and what a plug-in can do is asked of it.
+//! Registers and runs a plug-in of each slot that no crate of this workspace knows.
 //!
-//! A binary of its own, so that the lists and suites over every plug-in of the program do not meet these.
+//! The program must refuse no plug-in because of its name, and must ask plug-ins for their capabilities.
+//! These tests are a separate binary, so that lists and suites over the program's own plug-ins do not include
+//! these.
 
 mod plugins;
 
@@ -39,7 +40,7 @@ fn check(sets: &[&str]) {
     let outcome = outcome.unwrap_or_else(|error| panic!("{sets:?}: {error}"));
     let Outcome::Done(report) = outcome else { panic!("{sets:?}: {outcome:?}") };
     assert!(report.exists(), "{sets:?}");
-    // What is odd about a party's links is told to that party's operator.
+    // The party's operator receives the warnings about its links.
     let told = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&told);
     let machine = fet::run::machine(&fet_backends::open("flex").expect("always there"));
@@ -49,12 +50,12 @@ fn check(sets: &[&str]) {
     let told =
         told.lock().expect("no panic").iter().any(|warning: &String| warning.contains("a foreign warning"));
     let asks = sets.iter().any(|set| set.contains("foreign-asking"));
-    assert_eq!(told, asks, "{sets:?}: the owner's warnings are told");
+    assert_eq!(told, asks, "{sets:?}: the owner receives the warnings");
 }
 
-/// FeT, small.
+/// Settings of a small FeT.
 const FET: [&str; 3] = ["method.kind=fet", "method.hidden=8", "method.heads=2"];
-/// FedSim, small.
+/// Settings of a small FedSim.
 const FEDSIM: [&str; 2] = ["method.kind=fedsim", "method.local={ hidden = [4], width = 4 }"];
 
 #[test]
@@ -81,7 +82,8 @@ fn foreign_plug_ins_run_together() {
     check(&["method.kind=foreign-plain", "linker.kind=foreign-asking", "aggregator.kind=secure-average"]);
 }
 
-/// What used to be granted by name: parts kept apart, no protection, links of each record by itself.
+/// Tests capabilities that once depended on a plug-in's name: separate parts, no protection, independent
+/// links per record.
 #[test]
 fn capabilities_are_asked_for() {
     check(&[FEDSIM.as_slice(), &["aggregator.kind=foreign-beside", "privacy.kind=foreign-open"]].concat());

@@ -1,4 +1,4 @@
-//! The plug-ins: the least that each slot asks for.
+//! Minimal plug-ins: only the required methods of each slot.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -25,10 +25,10 @@ use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings without any, whose `build` is `$build`.
+/// Defines an empty settings type whose `build` is `$build`.
 macro_rules! recipe {
     ($slot:ty, $settings:ident, $kind:literal, |$context:ident: $known:ty| $build:expr) => {
-        /// There are no settings.
+        /// Empty settings.
         #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(default, deny_unknown_fields)]
         struct $settings {}
@@ -43,7 +43,7 @@ macro_rules! recipe {
     };
 }
 
-// A linker: the K nearest by the first column.
+// A linker: links the K nearest records by the first column.
 
 recipe!(dyn Linker, LineSettings, "foreign-line", |_context: ()| Line);
 
@@ -79,7 +79,7 @@ impl Owner for Line {
     }
 }
 
-// A linker that seals its keys, poses a challenge and gives no similarities.
+// A linker with sealed keys, a challenge and no similarities.
 
 recipe!(dyn Linker, AskingSettings, "foreign-asking", |_context: ()| Asking);
 
@@ -139,7 +139,7 @@ impl Owner for Side {
     }
 }
 
-// An encoder: each neighbour by itself.
+// An encoder: encodes each neighbour separately.
 
 recipe!(dyn Encoder, SlimSettings, "foreign-slim", |context: EncoderContext<'_>| {
     let mut init = Init::new(context.weights.clone(), context.device);
@@ -160,7 +160,7 @@ impl Network for Slim {
     }
 }
 
-// An aggregator: the parts side by side, as methods that join records need them.
+// An aggregator: places the parts side by side, for methods that join records.
 
 recipe!(dyn Aggregator, BesideSettings, "foreign-beside", |_context: ()| Beside);
 
@@ -185,7 +185,7 @@ impl Combine for Beside {
         let longest = parts.iter().max_by_key(|part| part.dims()[1]).expect("a party is active").clone();
         let mut all = vec![longest.zeros_like(); round.parties];
         for (part, &party) in parts.into_iter().zip(&round.active) {
-            // A part of one position is broadcast along those of the longest.
+            // Broadcast a part of one position to the length of the longest part.
             all[party] = longest.zeros_like() + part;
         }
         Tensor::cat(all, 2)
@@ -228,7 +228,7 @@ impl PrivacyMechanism for Open {
     }
 }
 
-// A protection of labels that changes nothing and says so.
+// A label protection that changes nothing and declares this.
 
 recipe!(dyn LabelProtection, BareSettings, "foreign-bare", |_context: ()| Bare);
 
@@ -244,7 +244,7 @@ impl LabelProtection for Bare {
     }
 }
 
-// A method: a linear model of the primary's features and the mean of the memory.
+// A method: a linear model on the primary's features and the mean of the memory.
 
 recipe!(dyn Method, PlainSettings, "foreign-plain", |_context: ()| Plain);
 
@@ -357,7 +357,7 @@ impl Source for Wave {
     }
 }
 
-// An attack that looks at one run and finds nothing.
+// An attack that observes one run and finds nothing.
 
 recipe!(dyn Attack, IdleSettings, "foreign-idle", |_context: ()| Idle);
 

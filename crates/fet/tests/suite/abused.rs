@@ -1,4 +1,5 @@
-//! Outputs that are no files, inputs that never end, arguments that say more than they show: refused at once, and nothing is lost.
+//! Outputs that are not files, endless inputs, and arguments with invisible content: the program refuses them
+//! at once and loses nothing.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +22,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Refused with one message that has these parts.
+/// Checks that the command fails with one message that contains these parts.
 fn refused(folder: &Path, arguments: &[&str], parts: &[&str]) {
     let output = fet(folder, arguments);
     let message = said(&output);
@@ -68,7 +69,7 @@ fn links_are_an_answer_or_compressed() {
     }
 }
 
-/// Each would never answer.
+/// Reading any of these inputs would never end.
 #[cfg(unix)]
 #[test]
 fn inputs_that_never_end_are_refused_at_once() {
@@ -125,7 +126,7 @@ fn keys_choose_a_linker_only_where_they_agree() {
         &["lon, lat of shops.csv are numbers", "lon, kind of streets.csv are text", "--text"],
     );
     fs::write(folder.path().join("truth.csv"), "a,b\nd,z\n").expect("written");
-    let twice = ["the id \"d\" stands in rows 3 and 4 (from 0) of the primary table", "--id"];
+    let twice = ["the id \"d\" occurs in rows 3 and 4 (from 0) of the primary table", "--id"];
     let truth = ["--truth=truth.csv", "--id=name,kind"];
     refused(folder.path(), &link(["shops.csv", "streets.csv"], &truth), &twice);
 }
@@ -147,7 +148,7 @@ fn a_report_that_cannot_be_read_is_not_replaced() {
     }
 }
 
-/// A reader that has gone is no error, a full disk is one, and neither is a panic.
+/// A closed reader is not an error, a full disk is an error, and neither causes a panic.
 #[cfg(unix)]
 #[test]
 fn streams_may_be_closed_or_full() {
@@ -176,13 +177,13 @@ fn streams_may_be_closed_or_full() {
     assert_eq!(with(&["data", "show", "none.csv"], Stdio::null(), full()).status.code(), Some(2));
 }
 
-/// Each asked for more memory than any machine has, and ended the process.
+/// Each of these once requested more memory than any machine has and ended the process.
 #[test]
 fn what_does_not_fit_in_memory_is_refused() {
     let folder = folder();
     let run = |set: &str, parts: &[&str]| {
         refused(folder.path(), &["run", "tiny.toml", "--out=r", "--set", set], parts);
-        assert!(!folder.path().join("r").exists(), "{set}: nothing is written");
+        assert!(!folder.path().join("r").exists(), "{set}: a file was written");
     };
     run("method.hidden=4611686018427387904", &["`method.hidden` must be", "at most 1048576"]);
     run("method.agg_blocks=1000000", &["`method.agg_blocks` must be", "at most 1000"]);

@@ -1,4 +1,5 @@
-//! A party's own account: what it releases counts before it leaves, whoever ends when, and it stops at its limit.
+//! Tests a party's own account: each release counts before it leaves, no matter which process ends when, and
+//! the party stops at its limit.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::support::{Vanishing, experiment, flex, losses, square};
 const SECURE: &str = "aggregator.kind=secure-average";
 pub(crate) const NOISE: &str = "privacy.kind=discrete-gaussian";
 
-/// Several secondaries with the tables of two.
+/// Returns data with several secondaries, which share the tables of two.
 pub(crate) fn many(rows: usize, parties: usize) -> VerticalData {
     let mut data = square(rows, Task::Regression);
     for number in 3..=parties {
@@ -28,7 +29,7 @@ pub(crate) fn many(rows: usize, parties: usize) -> VerticalData {
     data
 }
 
-/// A session of a run whose parties keep their state in `folder`.
+/// Starts a session of a run whose parties keep their state in `folder`.
 pub(crate) fn session(
     sets: &[&str],
     data: VerticalData,
@@ -48,12 +49,12 @@ pub(crate) fn plain(sets: &[&str], folder: &Path) -> (Trainer, Vec<Watched>) {
     session(sets, many(100, 2), folder, Vec::new(), |_, party| Box::new(party)).expect("a trainer")
 }
 
-/// Nothing of a session runs any more, as if its process had been killed.
+/// Drops a session, as if its process had been killed.
 pub(crate) fn kill(session: (Trainer, Vec<Watched>)) {
     std::mem::forget(session);
 }
 
-/// Step `number` of the first epoch, of these parties.
+/// Returns the request for step `number` of the first epoch with these parties.
 pub(crate) fn step(trainer: &Trainer, number: usize, active: &[u32]) -> Request {
     let rows = trainer.schedule().batches(0)[number].iter().map(|&row| row as u32).collect();
     let round = Round::Train { step: number as u64 };
@@ -73,7 +74,8 @@ fn ledger(folder: &Path, party: usize) -> PathBuf {
     paths.find(is_ledger).expect("a ledger")
 }
 
-/// Three training steps, a validation and a test are planned. A killed session has saved nothing, and its releases count.
+/// The plan has three training steps, a validation and a test. A killed session has saved nothing; its
+/// releases count.
 #[test]
 fn a_release_of_a_party_that_was_killed_counts_and_its_repetition_does_not() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -84,12 +86,12 @@ fn a_release_of_a_party_that_was_killed_counts_and_its_repetition_does_not() {
     let replies: Vec<Reply> =
         asked.iter().map(|request| ask(&mut first, request).expect("planned")).collect();
     kill(first);
-    // The same again is the same bytes, and the whole run is still to be had.
+    // The same request repeats the same bytes, so the whole run is still available.
     let mut second = plain(&sets, folder.path());
     let again: Vec<Reply> = asked.iter().map(|request| ask(&mut second, request).expect("again")).collect();
     assert_eq!(replies, again);
     kill(second);
-    // With another set of parties it is another release: two are left of the five, and then none.
+    // Another set of parties is another release: two of the five remain, and then none.
     let mut third = plain(&sets, folder.path());
     let others: Vec<Request> = (0..3).map(|number| step(&third.0, number, &[0])).collect();
     ask(&mut third, &others[0]).expect("the fourth");
@@ -97,18 +99,19 @@ fn a_release_of_a_party_that_was_killed_counts_and_its_repetition_does_not() {
         panic!("a block")
     };
     refused(ask(&mut third, &others[2]), &["account", "ε must be at most that of the planned run"]);
-    // The encoder has forgotten the fifth over the sixth: there is nothing to learn from.
+    // The sixth step has overwritten the encoder's state for the fifth, so the party has no state to learn from.
     let gradient = Block::new(fifth.shape(), vec![1.0; fifth.values().len()]).expect("it fills its shape");
     let backward = Backward { round: Round::Train { step: 1 }, gradient, learning_rate: 0.1 };
     refused(ask(&mut third, &Request::Backward(backward)), &["no training representation"]);
     kill(third);
     let mut fourth = plain(&sets, folder.path());
     refused(ask(&mut fourth, &others[2]), &["at most that of the planned run"]);
-    // Party 2 was asked for nothing; its account is its own.
+    // Party 2 received no request; its account is separate.
     assert!(fourth.1[1].ask(step(&fourth.0, 2, &[0, 1])).is_ok());
 }
 
-/// A whole run, killed after its first epoch and resumed from the checkpoint, costs as much as one that was not.
+/// A run that was killed after its first epoch and resumed from the checkpoint costs as much as an
+/// uninterrupted run.
 #[test]
 fn a_resumed_run_goes_on_to_its_end_within_its_target() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -131,7 +134,8 @@ fn a_resumed_run_goes_on_to_its_end_within_its_target() {
     assert!(spent <= 3.0, "{spent}");
 }
 
-/// A party is lost, and what is left costs more than was planned: the others' accounts stop the run, with rule and value.
+/// If a party drops out and the remaining run costs more than planned, the other parties' accounts stop the
+/// run, with rule and value.
 #[test]
 fn an_account_stops_a_run_in_the_middle_with_rule_and_value() {
     let base = [SECURE, NOISE, "privacy.neighbouring=record", "train.epochs=4"];
@@ -159,7 +163,7 @@ fn an_account_stops_a_run_in_the_middle_with_rule_and_value() {
     assert_eq!(error, None);
     let most = format!("policy.most_epsilon={}", planned * 1.02);
     let (whole, error) = run(&["privacy.noise=10", &most], u64::MAX);
-    assert_eq!((whole, error), (Some(planned), None), "a run that loses nobody keeps to it");
+    assert_eq!((whole, error), (Some(planned), None), "a run without dropped parties stays within the limit");
     let (stopped, error) = run(&["privacy.noise=10", &most], 3);
     let error = error.expect("refused");
     let parts =
@@ -171,13 +175,15 @@ fn an_account_stops_a_run_in_the_middle_with_rule_and_value() {
         stopped.is_some_and(|stopped| stopped <= planned * 1.05 && stopped > 0.8 * planned),
         "{stopped:?}"
     );
-    // Lost within the last epoch: the trainer, which looks ahead from epoch to epoch, goes on; the parties do not.
+    // The party drops out within the last epoch. The trainer, which checks only between epochs, continues,
+    // while the parties stop.
     let (_, error) = run(&["privacy.target_epsilon=4"], 16);
     let error = error.expect("refused");
     assert!(error.contains("privacy.target_epsilon` (4)"), "{error}");
 }
 
-/// A party that loses another in the middle of its only release sends other sums when the run is resumed: a second release.
+/// A party that loses another party in the middle of its only release sends different sums after the run
+/// resumes: a second release.
 #[test]
 fn a_frozen_release_counts_twice_unless_its_bytes_are_the_same() {
     struct Loses<P>(P);
@@ -190,7 +196,7 @@ fn a_frozen_release_counts_twice_unless_its_bytes_are_the_same() {
             if lost { Err(Failure::Gone) } else { self.0.ask(request) }
         }
     }
-    /// Answers no request for a representation.
+    /// Party that answers no request for a representation.
     struct Silent<P>(P);
     impl<P: Party> Party for Silent<P> {
         fn name(&self) -> &str {
@@ -209,7 +215,8 @@ fn a_frozen_release_counts_twice_unless_its_bytes_are_the_same() {
         "train.epochs=3",
     ];
     let identity = serde_json::json!({"name": "test"});
-    // What the second session of a run whose checkpoint is lost says, and its ε; a first one was killed after an epoch.
+    // Returns the messages and the ε of a run's second session after the checkpoint is lost; the first
+    // session was killed after one epoch.
     let run = |lose: bool, sets: &[&str]| {
         let folder = tempfile::tempdir().expect("a folder");
         let sets = [base.as_slice(), sets].concat();
@@ -222,7 +229,7 @@ fn a_frozen_release_counts_twice_unless_its_bytes_are_the_same() {
         kill(first);
         let gone = checkpoint::gone(&bytes).expect("sound");
         assert_eq!(gone.len(), usize::from(lose));
-        // With its checkpoint it asks nobody again.
+        // With its checkpoint the run asks no party again.
         let silent = |_: usize, party: Watched| -> Box<dyn Party> { Box::new(Silent(party)) };
         let (mut resumed, _parties) =
             session(&sets, many(200, 4), folder.path(), gone.clone(), silent).expect("sound");
@@ -263,7 +270,7 @@ fn a_ledger_that_cannot_be_written_or_is_damaged_refuses_the_release() {
     flipped[70] ^= 4;
     std::fs::write(&path, flipped).expect("writable");
     refused(ask(), &[&name, "damaged", "Restore a valid copy", "move the party's folder away"]);
-    // Where nothing can be written: the name leads to a folder that is not there.
+    // A path that cannot be written: a link into a folder that does not exist.
     #[cfg(unix)]
     {
         std::fs::remove_file(&path).expect("there");
@@ -298,7 +305,7 @@ fn a_state_is_not_restored_without_the_ledger_that_belongs_to_it() {
     load().expect("its own");
 }
 
-/// The agreed settings may have a mechanism that no party's policy needs; a policy can require a sum.
+/// The agreed settings may have a mechanism that no policy requires; a policy can require secure aggregation.
 #[test]
 fn a_policy_names_the_aggregators_that_it_takes_part_with() {
     let check = |sets: &[&str]| {
@@ -311,7 +318,7 @@ fn a_policy_names_the_aggregators_that_it_takes_part_with() {
     check(&[]).expect("any");
 }
 
-/// With as many honest parties as one a sum is that party's part.
+/// With a single honest party, the sum reveals that party's part.
 #[test]
 fn a_sum_over_fewer_than_two_honest_parties_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -326,8 +333,8 @@ fn a_sum_over_fewer_than_two_honest_parties_is_refused() {
     assert!(ask(&mut parties[0], &[0, 1, 2, 3]).is_ok());
 }
 
-/// The first keys that a party searches its records for are the last, found or not; keys that it has no use for are not yet
-/// those.
+/// After a party has searched its records for a set of keys, it accepts no other keys, whether it found links
+/// or not. Keys that the party refuses before the search do not count.
 #[test]
 fn a_failed_attempt_at_linking_is_final() {
     let (experiment, machine) = (experiment(&[]), fet::run::machine(&flex()));
@@ -357,7 +364,7 @@ fn a_failed_attempt_at_linking_is_final() {
     };
     let mut party = joined();
     refused(link(&mut party, 99, 2), &["100 records"]);
-    assert!(matches!(link(&mut party, 100, 2), Ok(Reply::Linked(_))), "nothing was searched before");
+    assert!(matches!(link(&mut party, 100, 2), Ok(Reply::Linked(_))), "the party had not searched before");
     let mut party = joined();
     refused(link(&mut party, 100, 3), &["3"]);
     refused(link(&mut party, 100, 2), &["or tried to", "links once"]);

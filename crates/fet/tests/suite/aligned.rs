@@ -1,4 +1,4 @@
-//! Links by the order of rows: tables of other lengths, records that are drawn, and new rows.
+//! Tests links by the order of rows: tables of different lengths, sampled records, and new rows.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn secondary(folder: &Path, rows: impl Iterator<Item = usize>) {
     std::fs::write(folder.join("s.csv"), text).expect("writable");
 }
 
-/// A folder with the experiment, a primary's table, and a secondary's of so many records.
+/// Creates a folder with the experiment, a primary's table, and a secondary's table of `records` records.
 fn prepared(records: usize) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut text = "id,x,y\n".to_string();
@@ -61,13 +61,13 @@ fn refuses_tables_of_other_lengths_and_names_both() {
         let run = fet(folder.path(), &[&["run", "exp.toml", "--out", "out"], sets].concat());
         refused(&run, &["s.csv", &format!("{ROWS} primary records"), &format!("it has {records}")]);
         assert!(!folder.path().join("out").exists());
-        // A method of the primary alone asks no party, and reads both tables all the same.
+        // A method that uses only the primary asks no party, but still reads both tables.
         let alone = [&["run", "exp.toml", "--out", "alone", "--set", "method.kind=solo"], sets].concat();
         assert!(fet(folder.path(), &alone).status.success());
     }
 }
 
-/// As many records as the secondary has, but in the order in which they were drawn.
+/// Sampled records may be as many as the secondary's records, but they are in the sampled order.
 #[test]
 fn refuses_drawn_records() {
     let folder = prepared(ROWS);
@@ -90,7 +90,7 @@ fn new_rows_need_records_of_their_own() {
         fet(path, &[&["predict", "out", "--rows", "new.csv", "--out", "predictions.csv"], more].concat())
     };
     refused(&predict(&[]), &["s.csv", "aligned", "their own records", "--data FOLDER"]);
-    // Not even as many new rows as the run had.
+    // The command refuses new rows even if there are as many as in the run.
     refused(&fet(path, &["predict", "out", "--rows", "p.csv"]), &["their own records"]);
     refused(&fet(path, &["explain", "out"]), &["out", "aligned", "order of rows"]);
     let other = path.join("other");
@@ -104,7 +104,7 @@ fn new_rows_need_records_of_their_own() {
     assert!(told.status.success(), "{said}");
     assert!(said.contains("s.csv: the table is not the one that the model was trained on"), "{said}");
     let first = numbers(&table(path, "predictions.csv"), "prediction");
-    // Each row has the record at its place.
+    // Each row uses the record at its position.
     secondary(&other, (3..6).rev());
     assert!(predict(&["--data", "other"]).status.success());
     let turned = numbers(&table(path, "predictions.csv"), "prediction");

@@ -1,4 +1,4 @@
-//! `fet link schema`, `encode` and `match`: owners and a linkage unit who have files of each other and nothing else.
+//! Tests `fet link schema`, `encode` and `match`: owners and a linkage unit who share only files.
 
 use std::fs;
 use std::path::Path;
@@ -27,14 +27,14 @@ fn done(folder: &Path, arguments: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// A person's names and town; each table misspells one in four otherwise.
+/// Returns a table of persons with names and town; each table misspells a different quarter of them.
 fn people(table: usize) -> String {
     let word = |seed: usize| -> String {
         let letter = |at: usize| char::from(b'a' + ((seed * 7 + 3) * (at * 5 + 11) + seed / 3) as u8 % 26);
         (0..7).map(letter).collect()
     };
     let mut text = String::from("first,last,town\n");
-    // Each table has its own order.
+    // Each table has a different order.
     for place in 0..90 {
         let person = (place * 7 + table * 13) % 90;
         let mut last = word(person + 200);
@@ -46,12 +46,12 @@ fn people(table: usize) -> String {
     text
 }
 
-/// The row of a person in a table.
+/// Returns the row of a person in a table.
 fn place(table: usize, person: usize) -> usize {
     (0..90).find(|place| (place * 7 + table * 13) % 90 == person).expect("everybody is there")
 }
 
-/// Three owners' tables, and their encodings by the first one's schema.
+/// Creates three owners' tables, and their encodings by the first owner's schema.
 fn owners() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (table, name) in ["a.csv", "b.csv", "c.csv"].iter().enumerate() {
@@ -81,7 +81,7 @@ fn a_unit_without_keys_finds_the_pairs() {
         assert!(f1 > 0.98, "{told}");
         assert!(told.contains("estimated"), "{told}");
     }
-    // What goes to others holds no word of a table, in no part.
+    // Files for other parties contain no word of a table, not even in part.
     for file in ["schema.json", "a.clks", "b.clks"] {
         let bytes = fs::read(folder.path().join(file)).expect("readable");
         let all = people(0);
@@ -113,12 +113,13 @@ fn rows_of_three_tables_are_clusters() {
         members.values().any(|cluster| *cluster == all)
     });
     let right = right.count();
-    assert!(right >= 85, "{right} of 90 people are a cluster of their own; {told}");
+    assert!(right >= 85, "{right} of 90 people have the right cluster; {told}");
     let zipped = done(folder.path(), &["match", "a.clks", "b.clks", "c.clks", "--out=clusters.csv.gz"]);
     assert_eq!(zipped.replace(".gz", ""), told);
 }
 
-/// A table, a schema and the keys that clkhash made of both: ours are theirs, bit for bit, and are compared with them.
+/// Compares encodings with clkhash's for the same table and schema: they are equal bit for bit, and both can
+/// be matched.
 #[test]
 fn who_uses_clkhash_is_linked_too() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -127,7 +128,7 @@ fn who_uses_clkhash_is_linked_too() {
     let golden: serde_json::Value =
         serde_json::from_slice(&fs::read(golden).expect("readable")).expect("JSON");
     let features = golden["schema"]["features"].as_array().expect("features");
-    // The feature that is ignored is in no table.
+    // No table contains the ignored feature.
     let header: Vec<&str> =
         features[1..].iter().filter_map(|feature| feature["identifier"].as_str()).collect();
     let mut table = header.join(",") + "\n";
@@ -148,7 +149,7 @@ fn who_uses_clkhash_is_linked_too() {
         let encoded = link(path, secret, &["encode", "a.csv", "--schema=schema.json", out]);
         assert!(encoded.status.success(), "{encoded:?}");
         let of_four = link(path, "four", &["encode", "a.csv", "--schema=schema.json", "--out=x.clks"]);
-        assert!(text(&of_four.stderr).contains("warning: the secret has 4 bytes"), "{of_four:?}");
+        assert!(text(&of_four.stderr).contains("warning: the secret has only 4 bytes"), "{of_four:?}");
     }
     let ours = fs::read(path.join("ours.json")).expect("readable");
     let ours: serde_json::Value = serde_json::from_slice(&ours).expect("JSON");
@@ -161,7 +162,7 @@ fn who_uses_clkhash_is_linked_too() {
             "{pairs}"
         );
     }
-    // A cell that the schema refuses is named.
+    // The message names a cell that the schema refuses.
     fs::write(path.join("bad.csv"), table.replace('/', "-").replace("YYYY-MM-DD", "YYYY/MM/DD"))
         .expect("writable");
     let refused = link(path, secret, &["encode", "bad.csv", "--schema=schema.json", "--out=bad.clks"]);
@@ -170,17 +171,17 @@ fn who_uses_clkhash_is_linked_too() {
         text(&refused.stderr).contains("bad.csv: row 0 (from 0), DOB YYYY/MM/DD: the value"),
         "{refused:?}"
     );
-    // Our own encodings have no such form, and are not compared with theirs.
+    // Encodings by fet's own schema lack a clkhash format, and cannot be compared with clkhash's.
     fs::write(path.join("p.csv"), people(0)).expect("writable");
     done(path, &["schema", "p.csv", "--keys=first", "--set=bits=1024", "--out=own.json"]);
     let refused = link(path, SECRET, &["encode", "p.csv", "--schema=own.json", "--out=own-clks.json"]);
-    assert!(text(&refused.stderr).contains("name a .clks file"), "{refused:?}");
+    assert!(text(&refused.stderr).contains("needs a .clks file"), "{refused:?}");
     done(path, &["encode", "p.csv", "--schema=own.json", "--out=own.clks"]);
     let refused = link(path, SECRET, &["match", "own.clks", "theirs.json", "--out=q.csv"]);
-    assert!(text(&refused.stderr).contains("is compared otherwise"), "{refused:?}");
+    assert!(text(&refused.stderr).contains("another similarity measure"), "{refused:?}");
 }
 
-/// Two schemas of the same table under the same secret: nothing of the one says anything of the other.
+/// Two schemas of the same table under the same secret reveal nothing about each other.
 #[test]
 fn another_project_is_another_salt() {
     let folder = owners();
@@ -194,7 +195,7 @@ fn another_project_is_another_salt() {
     done(path, &["encode", "a.csv", "--schema=schema.json", "--out=again.clks"]);
     assert_eq!(of("again.clks"), one, "the same schema and secret repeat");
     let refused = link(path, SECRET, &["match", "later.clks", "b.clks", "--out=p.csv"]);
-    assert!(text(&refused.stderr).contains("another schema or under another secret"), "{refused:?}");
+    assert!(text(&refused.stderr).contains("another schema or secret"), "{refused:?}");
 }
 
 #[test]
@@ -216,19 +217,19 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     let compare = ["match", "a.clks", "--out=x"];
     let schema = ["schema", "a.csv", "--out=x"];
     let cases: [(&[&str], &[&str], &str, &str); 18] = [
-        (&compare, &[], SECRET, "two tables or more"),
+        (&compare, &[], SECRET, "two or more tables"),
         (&compare, &["damaged.clks"], SECRET, "damaged.clks: is damaged"),
-        (
-            &compare,
-            &["other.clks"],
-            SECRET,
-            "other.clks: was encoded by another schema or under another secret",
-        ),
+        (&compare, &["other.clks"], SECRET, "other.clks: was encoded with another schema or secret"),
         (&compare, &["b.csv"], SECRET, "b.csv: must be encodings"),
         (&compare, &["gone.clks"], SECRET, "gone.clks"),
         (&compare, &["a.clks"], SECRET, "a.clks: is named twice"),
-        (&compare, &["b.clks", "c.clks", "--assign=one-to-one"], SECRET, "--assign: is for two tables"),
-        (&compare, &["b.clks", "--neighbours=91"], SECRET, "--neighbours 91: there are 90 rows"),
+        (
+            &compare,
+            &["b.clks", "c.clks", "--assign=one-to-one"],
+            SECRET,
+            "--assign: works only with two tables",
+        ),
+        (&compare, &["b.clks", "--neighbours=91"], SECRET, "--neighbours 91: must be at most 90"),
         (&compare, &["b.clks", "--threshold=nan"], SECRET, "finite number"),
         (
             &encode,
@@ -244,14 +245,14 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         ),
         (&encode, &["--schema=schema.json", "--keys=first,last,street"], SECRET, "street"),
         (&encode, &["--schema=strange.json"], SECRET, "strange.json: "),
-        (&encode, &["--schema=more.json"], SECRET, "more.json: must be as `fet link schema` writes it"),
-        (&encode, &["--schema=a.csv"], SECRET, "a.csv: must be as `fet link schema` writes it"),
+        (&encode, &["--schema=more.json"], SECRET, "more.json: must be a file from `fet link schema`"),
+        (&encode, &["--schema=a.csv"], SECRET, "a.csv: must be a file from `fet link schema`"),
         (&schema, &["--keys=first", "--set=bits=1000"], SECRET, "must be a power of two"),
         (
             &schema,
             &["--keys=first", "--set=secret_env=X"],
             SECRET,
-            "--set secret_env: is nothing that a schema says",
+            "--set secret_env: is not a setting of a schema",
         ),
         (&schema, &["--keys=first,last", "--set=weights=[1.0]"], SECRET, "weights"),
     ];

@@ -1,4 +1,4 @@
-//! What attacks find on data with a known answer, with and without protection.
+//! Tests the results of attacks on data with a known answer, with and without protection.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,7 +13,7 @@ use crate::errors::refuse;
 use crate::labels::digits;
 use crate::support::{experiment, flex, square};
 
-/// Noise of ε near 1 on frozen secondaries, every row released once.
+/// Noise with an ε near 1 on frozen secondaries, which release every row once.
 const PRIVATE: [&str; 4] = [
     "privacy.kind=discrete-gaussian",
     "privacy.learning=frozen",
@@ -45,8 +45,10 @@ fn features_leak_from_the_transcript_unless_there_is_noise() {
     }
 }
 
-/// The schedule sums different parties for the same row. A primary that withholds gradients solves for the attacked party's part,
-/// and reconstructs nearly as much as where it sees the parts; sums over all parties have no such solution.
+/// The schedule sums different parties for the same row.
+///
+/// A primary that withholds gradients can solve for the attacked party's part, and reconstructs almost as
+/// much as from visible parts. Sums over all parties have no such solution.
 #[test]
 fn secure_sums_over_different_parties_hide_no_features() {
     let sets = [
@@ -68,7 +70,7 @@ fn secure_sums_over_different_parties_hide_no_features() {
     assert!(summed > 0.9 * open && whole < 0.8 * summed, "{open} {summed} {whole}");
 }
 
-/// The primary computes a secondary's gradients from its own columns and from the other parties' blocks.
+/// The primary computes a secondary's gradients from its own columns and the other parties' blocks.
 #[test]
 fn gradients_tell_a_secondary_of_other_parties_features() {
     for (target, least) in [(0, 0.1), (2, 0.1)] {
@@ -85,13 +87,16 @@ fn membership_and_links_leak_unless_there_is_noise() {
     let membership = "kind = \"membership\"\nshadows = 4\ntargets = 100";
     let open = leakage(&["train.epochs=1"], Task::Regression, membership);
     let private = leakage(&[&["train.epochs=1"], &PRIVATE[..]].concat(), Task::Regression, membership);
-    // An AUC of 100 targets by chance: 0.5 with a deviation of 0.058; leakage 0.5 is an AUC of 0.75 (α < 1e-4).
+    // By chance, the AUC of 100 targets is 0.5 with a standard deviation of 0.058. A leakage of 0.5 is an AUC
+    // of 0.75 (α < 1e-4).
     assert!(open > 0.8 && private < 0.5, "{open} {private}");
 }
 
-/// Membership on digits at ε = 3 (μ near 0.7) cannot be told better than with an AUC of Φ(μ/√2) = 0.69; of some 370 targets it
-/// is found with a deviation of 0.03. Shadow runs that shared the attacked run's noise would tell nearly all; shadow runs with
-/// noise of their own hide from the attacker what it could know.
+/// At ε = 3 (μ near 0.7), membership in digits cannot be predicted with an AUC above Φ(μ/√2) = 0.69.
+///
+/// Some 370 targets estimate the AUC with a standard deviation of 0.03. Shadow runs that shared the attacked
+/// run's noise would reveal almost every target. Shadow runs with independent noise keep from the attacker
+/// information that it could have.
 #[test]
 fn membership_is_told_as_well_as_the_noise_allows_and_no_better() {
     let sets = [
@@ -114,7 +119,8 @@ fn membership_is_told_as_well_as_the_noise_allows_and_no_better() {
     assert!(found.measures[0].value < 0.69 + 4.0 * 0.03, "{found:?}");
 }
 
-/// A secondary that the primary depends on has its trigger taken for the class; what it can do without is in the report.
+/// If the primary depends on a secondary, the secondary can plant a backdoor: the model takes its trigger for
+/// the class. The record also contains the baseline.
 #[test]
 fn a_backdoor_is_planted_by_a_secondary_that_the_model_relies_on() {
     let sets =
@@ -125,7 +131,7 @@ fn a_backdoor_is_planted_by_a_secondary_that_the_model_relies_on() {
     let found = record(&experiment, digits(&experiment), "kind = \"backdoor\"");
     eprintln!("{found:?}");
     assert!(found.measures[0].value > 0.25 && found.measures[0].baseline < 0.1, "{found:?}");
-    assert!(found.measures[1].value > 0.8, "the rest goes on as before: {found:?}");
+    assert!(found.measures[1].value > 0.8, "the accuracy on other rows is unchanged: {found:?}");
 }
 
 #[test]
@@ -136,7 +142,7 @@ fn labels_of_a_regression_leak_by_the_side_of_gradients() {
     assert_eq!(frozen, 0.0, "no gradient was sent");
 }
 
-/// `fet run` with an attack: the run's results stay, and the report says what the attack found.
+/// `fet run` with an attack keeps the run's results, and the report contains the attack's result.
 #[test]
 fn an_experiment_names_its_attack() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -157,7 +163,7 @@ fn an_experiment_names_its_attack() {
     let words = fet(folder.path(), &["attack", "tiny.toml", "--attack", "gradient-clustering"]);
     let words = [words.stdout, words.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
     assert!(
-        words[0].starts_with("gradient-clustering: what secondary 1 learns of the training labels\n"),
+        words[0].starts_with("gradient-clustering: what secondary 1 learns about the training labels\n"),
         "{}",
         words[0]
     );

@@ -1,5 +1,5 @@
-//! `fet audit` end to end: bounds from below stay below what is claimed, and a party or an account that does what they did
-//! before they were mended is found out.
+//! Tests `fet audit` end to end: lower bounds stay below the claim, and audits detect parties and accounts
+//! with known, since fixed, faults.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::command::fet;
 use crate::support::flex;
 
-/// The experiment that comes with the program, changed by `sets`.
+/// Returns the repository's experiment, changed by `sets`.
 fn experiment(sets: &[&str]) -> Experiment {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/audit.toml");
     let sets = sets.iter().map(|set| (*set).to_string()).collect();
@@ -24,7 +24,8 @@ fn experiment(sets: &[&str]) -> Experiment {
 }
 
 fn settings(canaries: usize, runs: usize) -> Settings {
-    // Any of the three bounds exceeds the truth with probability α at most; the audits follow from their seed.
+    // Any of the three bounds exceeds the truth with probability at most α; the audits are determined by
+    // their seed.
     Settings { canaries, runs, alpha: 0.03 }
 }
 
@@ -32,13 +33,14 @@ fn audited(sets: &[&str], settings: &Settings) -> Audit {
     audit(&experiment(sets), settings).expect("an audit")
 }
 
-/// No bound is above what is claimed, and no canary moves the releases farther than is accounted for. The latter is no
-/// statistic: it follows from what copies of the parties release without noise.
+/// Checks that no bound exceeds the claim, and that no canary moves the releases farther than accounted for.
+///
+/// The movement is not a statistic: it follows from the noiseless releases of the parties' copies.
 fn assert_below(found: &Audit) {
     let (claimed, accounted) = found.epsilon.zip(found.accounted).expect("a claim");
     let most = found.many_runs.max(found.many_runs_gaussian.unwrap_or(0.0)).max(found.one_run);
     assert!(most <= claimed && !found.refuted, "{found:?}");
-    // Copies round in 32-bit floats.
+    // Copies compute in 32-bit floats.
     assert!(found.moved <= accounted * (1.0 + 1e-3), "{found:?}");
 }
 
@@ -56,8 +58,9 @@ fn no_bound_exceeds_the_claim_of_any_mechanism_under_any_neighbouring() {
             let found = audited(&[&[kind.as_str()], &common[..], &frozen].concat(), &settings(20, 48));
             assert_below(&found);
             let (accounted, least) = (found.accounted.expect("a claim"), found.moved);
-            // Blocks of three parties in the worst directions: those of `replace` point where each party's own weights do, and the
-            // canaries of `add-remove` move one row where it counts as many as a record has occurrences.
+            // The account assumes that the blocks of three parties have the worst directions. With `replace`
+            // they have the directions of each party's own weights. The canaries of `add-remove` move one
+            // row, while the account counts as many rows as a record has occurrences.
             let share = if neighbouring.ends_with("record") { 0.9 } else { 0.3 };
             assert!(least > share * accounted, "the canaries are far from the worst case: {found:?}");
             let counted = ["privacy.learning=counted", "privacy.max_occurrences=0"];
@@ -68,8 +71,10 @@ fn no_bound_exceeds_the_claim_of_any_mechanism_under_any_neighbouring() {
     }
 }
 
-/// Without noise whoever replays what it asked is right about every canary, in every run: the attacker's copies answer as the
-/// parties did, whatever the linker, the aggregator and the encoder, and while models learn.
+/// Without noise, an attacker who replays its requests is right about every canary, in every run.
+///
+/// The attacker's copies answer like the parties, for every linker, aggregator and encoder, and while models
+/// learn.
 #[test]
 fn without_noise_every_canary_is_seen() {
     let separate = |runs: usize| {
@@ -87,11 +92,12 @@ fn without_noise_every_canary_is_seen() {
         let found = audited(&[&["privacy.kind=none"], sets].concat(), &settings(12, 16));
         assert_eq!(found.guesses, found.right, "{sets:?}: {found:?}");
         assert!((found.many_runs - separate(16)).abs() < 1e-9, "{sets:?}: {found:?}");
-        assert_eq!((found.epsilon, found.refuted), (None, false), "nothing was claimed: {found:?}");
+        assert_eq!((found.epsilon, found.refuted), (None, false), "there was no claim: {found:?}");
     }
 }
 
-/// A table as an owner scales it that declares ranges of what it has standardised by its own means and deviations.
+/// Returns a table as prepared by an owner that standardises columns by their own means and deviations, and
+/// only then declares ranges.
 fn careless(mut table: PartyTable) -> PartyTable {
     let own = table.features.numbers().expect("numbers").clone();
     let (rows, columns) = (own.rows() as f64, own.columns());
@@ -111,8 +117,10 @@ fn careless(mut table: PartyTable) -> PartyTable {
     table
 }
 
-/// Finding 2, put back outside of the product: where one record has a say in how the others are scaled, the audit refutes the
-/// claim that it keeps to where the owner declares ranges of what it knows. (δ is large as below.)
+/// Reproduces finding 2 outside of the product: one record affects the scaling of the others.
+///
+/// The audit refutes the claim, which holds if the owner declares ranges from public knowledge. (δ is large
+/// for the same reason as below.)
 #[test]
 fn an_owner_that_scales_by_its_own_statistics_is_found_out() {
     type Prepared<'a> = &'a dyn Fn(PartyTable) -> PartyTable;
@@ -124,15 +132,16 @@ fn an_owner_that_scales_by_its_own_statistics_is_found_out() {
         let machine = fet::run::machine(&flex());
         audit_on(&experiment, &data, &settings(4, runs), &machine, owner).expect("an audit")
     };
-    // At a small δ a few runs suffice: the canary moves more than is accounted for, and that is no matter of chance.
+    // At a small δ a few runs suffice: the canary moves more than accounted for, which does not depend on
+    // chance.
     let (usual, few) = (["privacy.target_epsilon=1", "privacy.delta=1e-5"], 8);
     assert_below(&found(&usual, few, &|table| table));
     let caught = found(&usual, few, &careless);
     assert!(
-        caught.refuted && caught.why.len() == 1 && caught.why[0].contains("is accounted for"),
+        caught.refuted && caught.why.len() == 1 && caught.why[0].contains("the account covers"),
         "{caught:?}"
     );
-    // With a large one the bounds on ε find it out.
+    // At a large δ the bounds on ε also detect the fault.
     let sets = ["privacy.target_epsilon=0", "privacy.noise=0.94", "privacy.delta=0.3"];
     assert_below(&found(&sets, 300, &|table| table));
     let careless = found(&sets, 300, &careless);
@@ -142,9 +151,12 @@ fn an_owner_that_scales_by_its_own_statistics_is_found_out() {
     assert!(careless.moved > 2.0 * accounted, "{careless:?}");
 }
 
-/// Finding 1, as it was counted before: m rows for a replaced record, which leaves m and joins m others. A canary moves the
-/// releases farther than that count allows, and the ε that it gives for the same noise is refuted by the bound in the form of a
-/// μ-Gaussian curve; what is claimed is not. (δ = 1/2 is no privacy, but there the curve is put to the test by few runs.)
+/// Reproduces finding 1 with the old count: m rows for a replaced record, which leaves m rows and joins m
+/// others.
+///
+/// A canary moves the releases farther than the old count allows. The bound for μ-Gaussian curves refutes the
+/// old count's ε for the same noise, but not the present claim. (δ = 1/2 gives no privacy, but a few runs can
+/// test the curve there.)
 #[test]
 fn a_count_of_half_the_rows_of_a_replaced_record_is_found_out() {
     let sets = ["privacy.target_epsilon=0", "privacy.noise=0.315", "privacy.delta=0.5"];

@@ -1,4 +1,4 @@
-//! The party boundary: nothing but messages crosses it, and a run does not ask again whom it lost.
+//! Tests the party boundary: only messages cross it, and a run does not ask a lost party again.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,10 +18,10 @@ use crate::support::{Vanishing, experiment, flex, losses, model, square, watched
 const SECURE: &str = "aggregator.kind=secure-average";
 const NOISE: &str = "privacy.kind=discrete-gaussian";
 
-/// Every request and answer of a party, as bytes.
+/// Requests to a party and its answers, as bytes.
 type Transcript = Arc<Mutex<Vec<(Vec<u8>, Vec<u8>)>>>;
 
-/// A party whose messages are written down.
+/// Party whose messages are recorded.
 struct Recorded<P> {
     party: P,
     transcript: Transcript,
@@ -41,7 +41,7 @@ impl<P: Party> Party for Recorded<P> {
     }
 }
 
-/// A party of which nothing is left but a transcript: it answers what was answered, if the same is asked.
+/// Party that consists only of a transcript: it repeats the recorded answers to the recorded requests.
 struct Replayed {
     name: String,
     rest: std::vec::IntoIter<(Vec<u8>, Vec<u8>)>,
@@ -61,7 +61,7 @@ impl Party for Replayed {
     }
 }
 
-/// The whole report but for the time that it took.
+/// Returns the report without the time of the run.
 fn report(trainer: &Trainer, experiment: &fet_core::experiment::Experiment) -> serde_json::Value {
     let folder = std::path::Path::new("none");
     let made_from = fet::provenance::Provenance::of(experiment, &folder.into()).expect("no files");
@@ -69,8 +69,8 @@ fn report(trainer: &Trainer, experiment: &fet_core::experiment::Experiment) -> s
     serde_json::to_value(report).expect("plain data")
 }
 
-/// What the primary computes follows from the messages and from its own table, and from nothing else: the report of a
-/// run is the same where, of the secondaries, nothing but the transcript is left.
+/// The primary's results depend only on the messages and its own table: a run with transcripts in place of
+/// the secondaries has the same report.
 #[test]
 fn a_report_follows_from_the_transcript_and_the_primarys_own_data() {
     for sets in [
@@ -114,7 +114,7 @@ fn a_report_follows_from_the_transcript_and_the_primarys_own_data() {
     }
 }
 
-/// As bytes and handed over: the same models, bit for bit, and the same report.
+/// Messages as bytes and messages passed in memory give the same models, bit for bit, and the same report.
 #[test]
 fn messages_that_become_bytes_change_nothing() {
     for sets in [
@@ -147,7 +147,7 @@ fn messages_that_become_bytes_change_nothing() {
     }
 }
 
-/// A party that counts how often it is asked anything.
+/// Party that counts its requests.
 struct Counted<P>(P, Arc<AtomicUsize>);
 
 impl<P: Party> Party for Counted<P> {
@@ -171,7 +171,7 @@ fn a_resumed_run_does_not_ask_again_whom_it_lost_and_costs_the_same() {
     data.secondaries.push(third);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let identity = serde_json::json!({"name": "test"});
-    // Party 2 is gone from the third step on; `asked` counts what is asked of it.
+    // Party 2 drops out at the third step; `asked` counts its requests.
     let made = |out: &str, gone: Vec<usize>, from: u64| {
         let folder = folder.path().join(out);
         let simulation = Simulation { folder: Some(&folder), ..Simulation::new(&experiment, &machine) };
@@ -198,7 +198,7 @@ fn a_resumed_run_does_not_ask_again_whom_it_lost_and_costs_the_same() {
     drop(broken);
     let gone = checkpoint::gone(&bytes).expect("sound");
     assert_eq!(gone, [1]);
-    // The party is there again, and would answer.
+    // The party has returned and would answer.
     let (mut resumed, asked) = made("broken", gone, u64::MAX);
     checkpoint::load(&mut resumed, &identity, &bytes).expect("its own checkpoint");
     while !resumed.is_done() {
@@ -211,7 +211,7 @@ fn a_resumed_run_does_not_ask_again_whom_it_lost_and_costs_the_same() {
     assert_eq!(resumed.best(), whole.best());
 }
 
-/// Where parties are lost outside of training, the run goes on without them, and the account knows.
+/// If parties drop out outside of training, the run continues without them, and the account includes this.
 #[test]
 fn parties_lost_anywhere_are_left_out_from_then_on() {
     struct Loses<P>(P, fn(Round) -> bool, bool);
@@ -244,7 +244,7 @@ fn parties_lost_anywhere_are_left_out_from_then_on() {
         let all = Tally::of_all(&trainer.progress().tallies);
         all.iter().collect::<Vec<_>>()
     };
-    // Five steps, a validation and a test of one batch in each of two epochs; (parties, releases).
+    // Five steps, a validation and a test of one batch in each of two epochs, as (parties, releases).
     let all = check(&["method.pe_average_every=1"], |round| matches!(round, Round::Average { .. }));
     assert_eq!(all, [(3, 9), (4, 5)]);
     let all = check(&[NOISE], |round| matches!(round, Round::Validation { batch: 0, .. }));

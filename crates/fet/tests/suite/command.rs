@@ -1,4 +1,5 @@
-//! The command as a user meets it: a whole run, what it writes, and the external example plug-in.
+//! Tests the command from a user's point of view: a complete run, its files, and the external example
+//! plug-in.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -56,7 +57,7 @@ fn a_run_leaves_a_report_and_a_model() {
     assert_eq!(report.privacy.map(|privacy| privacy.epsilon), Some(None), "no guarantee, no number");
     let shown = fet(folder.path(), &["show", "tiny.toml", "--seed", "3", "--json"]);
     let shown: Value = serde_json::from_str(&out(&shown)).expect("JSON");
-    assert_eq!(shown, report.experiment, "show says what run does");
+    assert_eq!(shown, report.experiment, "show and run agree");
     let mut values = 0;
     for (file, name) in [
         ("model.safetensors", "output.weight"),
@@ -135,9 +136,9 @@ fn finished_runs_are_drawn() {
         assert!(curves.contains(part), "{part} in curves.svg");
     }
     assert!(picture("encodings.svg").contains("averaged every 1"));
-    // Four panels, each with four neighbours and the primary's key.
+    // Four panels, each with four neighbours (circles) and the primary's key (a cross).
     assert_eq!(picture("mask.svg").matches("<circle").count(), 4 * 4);
-    // A party that a run lost leaves no model.
+    // A party that dropped out leaves no model.
     std::fs::remove_file(folder.path().join("apart/parties/party1/model.safetensors")).expect("a model");
     let output = fet(folder.path(), &["plot", "apart", "averaged", "--out", "pictures"]);
     assert!(output.status.success(), "{output:?}");
@@ -146,7 +147,7 @@ fn finished_runs_are_drawn() {
     assert_eq!(picture("encodings.svg").matches("<title>apart, party").count(), 1, "party 2 is drawn");
     let mask = picture("mask.svg");
     assert!(mask.contains("party 2") && mask.matches("<circle").count() == 4 * 4, "{mask}");
-    // Metrics that are not the same have no axis in common.
+    // Different metrics cannot share an axis.
     let rows: String = (0..40).map(|n| format!("{n},{},{},{}\n", n % 7, n % 5, n % 3)).collect();
     std::fs::write(folder.path().join("rows.csv"), format!("a,b,c,label\n{rows}")).expect("writable");
     let source = r#"data.source={ kind = "csv", file = "rows.csv", label = "label" }"#;
@@ -155,14 +156,14 @@ fn finished_runs_are_drawn() {
     assert!(output.status.success(), "{output:?}");
     let output = fet(folder.path(), &["plot", "apart", "other", "--out", "pictures"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("plot them apart"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("plot them separately"), "{output:?}");
     let output = fet(folder.path(), &["plot", "nowhere"]);
     assert_eq!(output.status.code(), Some(2));
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(message.contains("nowhere") && message.contains("report.json"), "{message}");
 }
 
-/// The experiments that come with the program are sound, and `base.toml` shows every default.
+/// The repository's experiments are valid, and `base.toml` shows every default.
 #[test]
 fn the_experiments_of_the_repository_are_sound() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");

@@ -1,4 +1,4 @@
-//! The laws of each slot, one suite over every plug-in that is linked into the program.
+//! Tests the laws of each slot, with one suite over every plug-in in the program.
 
 mod aggregators;
 mod attacks;
@@ -13,7 +13,7 @@ use fet_core::registry::{Plugin, Slot, SlotKind, plugins};
 use fet_core::rng::{ChaCha8Rng, Purpose, stream};
 use rand::RngExt;
 
-/// Every plug-in of a slot with its default settings.
+/// Returns every plug-in of a slot with its default settings.
 fn all<T>() -> Vec<Slot<T>>
 where
     T: SlotKind + ?Sized,

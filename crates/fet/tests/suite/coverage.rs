@@ -1,4 +1,5 @@
-//! Split-conformal intervals and sets of classes hold the truth as often as they say.
+//! Tests that split-conformal intervals and sets of classes contain the true value with their stated
+//! probability.
 
 use fet_core::data::Task;
 use fet_eval::{Predictions, conformal};
@@ -7,8 +8,11 @@ use statrs::function::factorial::ln_binomial;
 
 use crate::support::{experiment, flex, losses, open, square};
 
-/// The probability of at most `covered` of `tested` rows where n exchangeable rows calibrated a bound of that rank: a new row
-/// is covered with a probability that is itself drawn from Beta(rank, n + 1 - rank) (Vovk 2012), the rows given it by a binomial.
+/// Returns the probability that at most `covered` of `tested` rows are covered, if n exchangeable rows
+/// calibrated a bound of that rank.
+///
+/// The coverage probability of a new row follows Beta(rank, n + 1 - rank) (Vovk 2012); given this
+/// probability, the number of covered rows is binomial.
 fn at_most(covered: usize, tested: usize, rank: usize, rows: usize) -> f64 {
     let (a, b) = (rank as f64, (rows + 1 - rank) as f64);
     let of = |k: usize| {
@@ -18,8 +22,10 @@ fn at_most(covered: usize, tested: usize, rank: usize, rows: usize) -> f64 {
     (0..=covered).map(of).sum()
 }
 
-/// α = 1e-3 for each case, two-sided; the runs are the same each time. A bound of another rank would be seen: one for 80 % in
-/// place of 90 % covers 60 test rows of 600 less, more than five deviations.
+/// Tests at α = 1e-3 for each case, two-sided; the runs are deterministic.
+///
+/// The test would detect a bound of another rank: a bound for 80 % instead of 90 % covers 60 of 600 test rows
+/// fewer, more than five standard deviations.
 #[test]
 fn intervals_hold_the_truth_as_often_as_they_say() {
     const ALPHA: f64 = 1e-3;

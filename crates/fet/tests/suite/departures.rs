@@ -1,5 +1,7 @@
-//! Inputs that differ from all training rows, through the whole program: bounded, named in a warning, and without effect on
-//! other rows. `fet-tables/tests/departures.rs` has the same matrix for the preparation alone.
+//! Tests inputs that differ from all training rows, through the whole program: they are bounded, a warning
+//! names them, and they do not affect other rows.
+//!
+//! `fet-tables/tests/departures.rs` has the same matrix for the preparation alone.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -39,8 +41,8 @@ optimizer = { learning_rate = 0.01 }
 
 const ROWS: usize = 160;
 
-/// Writes the tables: every kind of column, a constant number, date and category, and no missing cell but in `gap`. `later` is the period of the
-/// last eighth of the rows.
+/// Writes the tables: every kind of column, including a constant number, date and category, with missing
+/// cells only in `gap`. `later` is the period of the last eighth of the rows.
 fn write_tables(folder: &Path, later: &str) {
     let mut rng = stream(5, 0, Purpose::Parties, 0);
     let mut primary = "k,period,extract,site,x,gap,opened,kind,code,note,t,y\n".to_string();
@@ -65,7 +67,7 @@ fn write_tables(folder: &Path, later: &str) {
     }
 }
 
-/// A table with another cell in a column of some rows, from 0.
+/// Returns a table with a changed cell in a column of some rows, from 0.
 fn changed(text: &str, column: &str, rows: &[usize], cell: &str) -> String {
     let mut lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
     let at = lines[0].iter().position(|name| *name == column).expect("a column");
@@ -88,7 +90,7 @@ fn predicted(folder: &Path, rows: &str) -> (String, Vec<u64>) {
     (said, values.iter().map(|value| value.to_bits()).collect())
 }
 
-/// A kind of preparation, a difference, the column, the rows and the cell that has it, and the warning.
+/// Kind of preparation, name of the difference, column, rows, new cell, and warning.
 type Case = (&'static str, &'static str, &'static str, &'static [usize], &'static str, &'static str);
 
 const IGNORED: &str = "the model ignores this column";
@@ -134,7 +136,7 @@ fn a_difference_is_named_and_changes_no_prediction_of_other_rows() {
             assert!(warned.is_empty(), "{name}: {said}");
         } else {
             assert!(said.contains(warning), "{name}: {said}");
-            // The primary warns of a far key by its ranges, and the party that links the key warns its operator.
+            // For a far key, both the primary and the party that links the key warn their operators.
             assert_eq!(warned.len(), if preparation == "key" { 2 } else { 1 }, "{name}: {said}");
         }
         assert_eq!(said.contains(IGNORED), difference == "constant changed", "{name}: {said}");
@@ -156,7 +158,7 @@ fn a_difference_is_named_and_changes_no_prediction_of_other_rows() {
     }
 }
 
-/// A secondary's table changed after its training: only its operator gets a warning.
+/// A secondary's table changes after training: only the secondary's operator gets a warning.
 #[test]
 fn a_changed_record_is_named_to_its_owner() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -185,7 +187,7 @@ fn a_changed_record_is_named_to_its_owner() {
         std::fs::write(folder.join("s.csv"), changed(&usual, column, &[row], cell)).expect("writable");
         let (said, after) = predicted(folder, &new);
         assert!(said.contains(warning), "{said}");
-        // None of the six rows is linked with this record.
+        // None of the six rows has a link with this record.
         assert_eq!(after, before, "{column}");
         assert!(!read(folder, "out.csv").contains("far outside"), "predictions are the primary's");
     }
@@ -216,11 +218,11 @@ fn a_run_reports_what_its_later_rows_have_that_training_had_not() {
     let warnings = &report_of.warnings;
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(warnings[0].starts_with(&key) && warnings[1] == period, "{warnings:?}");
-    // The secondary warns its operator alone.
+    // The secondary warns only its own operator.
     assert!(said.contains(&format!("s: 5 of the primary's {held_out} validation and test rows")), "{said}");
     let checked = fet(folder, &[&["data", "check", "e.toml"], sets.as_slice()].concat());
     let text = String::from_utf8_lossy(&checked.stdout).into_owned();
-    let note = "note: constant columns are ignored, since every training record has the same value in them: `period` (202312), `extract` \
+    let note = "note: constant columns are ignored, because every training record has the same value in them: `period` (202312), `extract` \
                 (2023-12-31), `site` (north)";
     assert!(text.contains(note), "{text}");
     // A model learns as much as without the column.
@@ -234,7 +236,7 @@ fn a_run_reports_what_its_later_rows_have_that_training_had_not() {
     assert!(with < 2.0 * without, "RMSE {with} with the constant column, {without} without it");
 }
 
-/// Rows count from 0 in every output, and an identifier goes through as it is in the file.
+/// Rows count from 0 in every output, and identifiers are copied verbatim from the file.
 #[test]
 fn predictions_count_rows_from_0_and_repeat_identifiers() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -261,7 +263,7 @@ fn predictions_count_rows_from_0_and_repeat_identifiers() {
     for (line, start) in lines[1..].iter().zip(["0,0123,", "1,NA,", "2,\"a,b\","]) {
         assert!(line.starts_with(start), "{text}");
     }
-    // A column that the model uses can be one, too.
+    // A column that the model uses can also be an identifier.
     let output = fet(folder, &["predict", "run", "--rows", "new.csv", "--id", "k"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.lines().nth(2).is_some_and(|line| line.starts_with("1,2.3125,")), "{text}");

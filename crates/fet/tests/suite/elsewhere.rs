@@ -1,4 +1,5 @@
-//! Parties as processes of their own: the guide from keys to predictions, as it stands, and what their files may not say.
+//! Tests parties in separate processes: follows the guide from keys to predictions, and checks errors in the
+//! parties' files.
 #![cfg(unix)]
 
 use std::fs;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 const GUIDE: &str = include_str!("../../../../docs/deploy.md");
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The blocks of a guide as one script of the shell: what is to be saved is saved.
+/// Converts the code blocks of a guide to one shell script, which also saves the guide's files.
 fn script(guide: &str) -> String {
     let mut script = String::from("set -e\n");
     for block in guide.split("\n```").skip(1).step_by(2) {
@@ -20,7 +21,7 @@ fn script(guide: &str) -> String {
             "python" => {
                 script += &format!("cat > tables.py <<'END'\n{body}\nEND\npython3 tables.py\n");
             }
-            // The server of the test is there already.
+            // The test already has a server.
             "sh" if body.starts_with("python3 -m venv") => {}
             "sh" => script += &format!("{body}\n"),
             other => panic!("no block of the guide is in {other}"),
@@ -29,7 +30,7 @@ fn script(guide: &str) -> String {
     script
 }
 
-/// Runs a script with all that it starts in one group of processes, which ends with it.
+/// Runs a script and all its child processes in one process group, which ends with the script.
 fn obeyed(script: &str, folder: &Path) -> (ExitStatus, String) {
     let said = folder.join("said");
     let file = fs::File::create(&said).expect("writable");
@@ -63,13 +64,13 @@ fn obeyed(script: &str, folder: &Path) -> (ExitStatus, String) {
             None => std::thread::sleep(Duration::from_millis(50)),
         }
     };
-    // Whatever it has left.
+    // Kill any remaining processes.
     let _ =
         Command::new("kill").args(["-9", "--", &format!("-{}", child.id())]).stderr(Stdio::null()).status();
     (ended, fs::read_to_string(said).unwrap_or_default())
 }
 
-/// Whether files of this process are root's.
+/// Returns true if this process runs as root.
 fn is_root() -> bool {
     let place = tempfile::tempdir().expect("a folder");
     std::os::unix::fs::MetadataExt::uid(&fs::metadata(place.path()).expect("a folder")) == 0
@@ -89,7 +90,7 @@ fn the_guide_is_followed_by_its_text() {
     let server = format!("'{}'", server.display());
     let script = script(&guide).replace("../nats/bin/nats-server", &server);
     assert!(script.contains(&server) && script.contains("fet predict"), "{script}");
-    // One of the parties speaks to programs.
+    // One of the parties logs JSON.
     let plain = "exec fet party party.toml";
     assert_eq!(script.matches(plain).count(), 1, "{script}");
     let script = script.replace(plain, &format!("{plain} $([ $party = weather ] && echo --log json)"));
@@ -113,9 +114,10 @@ fn the_guide_is_followed_by_its_text() {
     for event in ["ready", "joined", "agreed", "over"] {
         assert!(lines.iter().any(|line| line["event"] == event && line["party"] == "weather"), "{lines:?}");
     }
-    // The own status, while the party waits; nobody is told where no process works.
+    // A waiting party shows its own status; without a process the command fails.
     assert!(said.contains("bank: ") && said.contains("of city: "), "{said}");
-    // A rehearsal gives the bytes of a simulation. Any other run sends the primary's rows in an order of its own secret.
+    // A rehearsal gives the same bytes as a simulation. Any other run sends the primary's rows in a secret
+    // order.
     let rehearsed = tempfile::tempdir().expect("a folder");
     let rehearsal = |script: &str, setting: &str| {
         assert!(script.contains(setting), "{setting} in {script}");
@@ -127,7 +129,7 @@ fn the_guide_is_followed_by_its_text() {
     let city = rehearsed.path().join("city");
     let read =
         |name: &str| fs::read_to_string(city.join(name)).unwrap_or_else(|e| panic!("{name}: {e}: {said}"));
-    // The same in one process, out of the same tables.
+    // Run the same experiment in one process, from the same tables.
     let one = city.join("one");
     fs::create_dir(&one).expect("writable");
     for file in ["bank/shops.csv", "bank/new.csv", "streets/streets.csv", "weather/weather.csv"] {
@@ -162,7 +164,7 @@ fn the_guide_is_followed_by_its_text() {
     ] {
         assert_eq!(bytes(here), bytes(&there), "{there}");
     }
-    // The primary does not see how similar the others' records are.
+    // The primary does not learn the similarities of the other parties' records.
     let columns = |name: &str| {
         let lines = read(name);
         lines.lines().map(|line| line.split(',').take(4).collect::<Vec<_>>().join(",")).collect::<Vec<_>>()
@@ -223,7 +225,7 @@ EOF
         (
             "sed -i s/streets.key/bank.key/ party.toml; fet party party.toml",
             2,
-            &["party.toml: `key` is that of", "in the roster streets is"],
+            &["party.toml: `key` is the key of", "the roster's key for streets is"],
         ),
         (
             "sed -i s/streets.csv/none.csv/ party.toml; fet party party.toml",
@@ -249,7 +251,7 @@ EOF
         ),
         ("fet keys new bank.key", 2, &["bank.key exists", "never overwritten"]),
         ("fet keys show roster.toml", 2, &["roster.toml", "chmod 600"]),
-        ("fet hub config roster.toml", 2, &["`hub` must say where the server listens"]),
+        ("fet hub config roster.toml", 2, &["`hub` must set the server's address"]),
         (
             "fet party bank.key 2> said2; c=$?; cat said2; if grep -q \"$(tail -1 bank.key)\" said2; then exit 9; fi; exit $c",
             2,
@@ -276,8 +278,8 @@ EOF
             if is_root() { 75 } else { 2 },
             &["streets"],
         ),
-        ("fet party prune party.toml", 2, &["`state`", "is no folder"]),
-        ("fet status nowhere", 2, &["nowhere is missing; name the folder of a run"]),
+        ("fet party prune party.toml", 2, &["`state`", "is not a folder"]),
+        ("fet status nowhere", 2, &["nowhere does not exist; name the folder of a run"]),
         (
             "sed -i 's/^wait.*/wait = -1/' roster.toml; fet party party.toml",
             2,

@@ -1,11 +1,15 @@
-//! Same seed, same host-drawn weights, masks and batches: the same loss in each of 20 steps on every device, and after
-//! them the same parameters and the same validation metric.
+//! Tests that every device computes the same results from the same seed and the same weights, masks and
+//! batches, which the host draws: the loss in each of 20 steps, the parameters after them, and the validation
+//! metric.
 //!
-//! Devices differ in the order of sums and in the last bits of exp, erf, sin and cos. A step amplifies such
-//! differences by little: over 20 steps of a small model they were measured at or below 3e-7 of a step's usual loss and 4e-8 of
-//! the validation metric (the test prints them), of which the tolerance is more than three times as much. Parameters move
-//! by gradients that the optimiser divides by their own size, rounding included: they were measured at or below 9e-6 of a
-//! tensor's length, and get ten times as much.
+//! Devices differ in the order of sums and in the last bits of exp, erf, sin and cos. A training step
+//! amplifies such differences only slightly. Over 20 steps of a small model, measured differences are at or
+//! below 3e-7 of a step's usual loss and 4e-8 of the validation metric (the test prints them). The tolerance
+//! is more than three times as large.
+//!
+//! Parameters move by gradients that the optimiser divides by their own size, including rounding errors.
+//! Their measured differences are at or below 9e-6 of a tensor's length, and the tolerance is ten times as
+//! large.
 
 use fet_backends::Backend;
 use fet_core::aggregator::Aggregator;
@@ -19,20 +23,20 @@ use fet_federation::trainer::StepReport;
 
 use crate::support::{devices, experiment, model, open, square};
 
-/// Of losses and metrics.
+/// Tolerance of losses and metrics.
 const TOLERANCE: f64 = 1e-6;
 
-/// Of parameters: the length of a tensor's difference to the length of the tensor. A step at the default step size moves
-/// one by some 1e-3.
+/// Tolerance of parameters: the length of a tensor's difference relative to the length of the tensor. A step
+/// of default size moves a tensor by about 1e-3.
 const PARAMETER_TOLERANCE: f64 = 1e-4;
 
-/// What one device makes of an epoch.
+/// Results of one device after an epoch.
 struct Run {
     device: String,
-    /// The loss of each step by itself.
+    /// Loss of each step.
     losses: Vec<f64>,
     validation: f64,
-    /// All parties' parameters after the last step.
+    /// Parameters of all parties after the last step.
     parameters: Parameters,
 }
 
@@ -41,7 +45,7 @@ impl Run {
         let (mut trainer, parties) = open(experiment, square(920, task), backend);
         let (mut losses, mut rows, mut total) = (Vec::new(), 0, 0.0);
         let mut watch = |step: StepReport| {
-            // What is told is the mean over the epoch so far.
+            // The trainer reports the mean over the epoch so far.
             let sum = step.loss * step.rows as f64;
             losses.push((sum - total) / (step.rows - rows) as f64);
             (rows, total) = (step.rows, sum);
@@ -52,10 +56,11 @@ impl Run {
         Self { device: backend.name.clone(), losses, validation, parameters: model(&trainer, &parties) }
     }
 
-    /// How far apart the losses, the validation metrics and the parameters are.
+    /// Returns the differences of the losses, the validation metrics and the parameters.
     fn differences(&self, other: &Self) -> [f64; 3] {
         assert_eq!(self.losses.len(), other.losses.len());
-        // Outputs differ by so much of their own size, and so does a loss by so much of the usual one, also in a step where it is small.
+        // Errors of outputs are proportional to their own size, so errors of a loss are proportional to the
+        // usual loss, even in a step with a small loss.
         let usual = self.losses.iter().sum::<f64>() / self.losses.len() as f64;
         let losses = self.losses.iter().zip(&other.losses).map(|(a, b)| (a - b).abs() / usual);
         let validation = (self.validation - other.validation).abs() / self.validation.abs();
@@ -94,7 +99,7 @@ fn check(task: Task, sets: &[&str]) {
 fn fet_federations_alike() {
     for task in [Task::Regression, Task::Binary, Task::Multiclass] {
         check(task, &[]);
-        // Everything on the device, the blocks of the secondaries too.
+        // Compute everything on the device, including the secondaries' blocks.
         check(task, &["train.kernels=tensor"]);
     }
 }
@@ -113,7 +118,7 @@ fn components_train_alike() {
 fn every_method_trains_alike() {
     for plugin in plugins::<dyn Method>() {
         let slot = Slot::<dyn Method>::of(plugin.kind).expect("sound defaults");
-        // A method that takes all rows at once has no 20 steps; it does not compute on the device either.
+        // A method that takes all rows at once lacks 20 steps, and does not compute on the device.
         if slot.build(&()).expect("sound defaults").plan().at_once.is_none() {
             check(Task::Regression, &[&format!("method.kind={}", plugin.kind)]);
         }

@@ -1,4 +1,4 @@
-//! Bad input: one clear message that names file, field, rule and value; exit code 2; nothing written.
+//! Tests bad input: one clear message with file, field, rule and value; exit code 2; no written files.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ heads = 2
 epochs = 1
 "#;
 
-/// Runs a bad experiment and checks what the user is told.
+/// Runs a bad experiment and checks the message to the user.
 pub(crate) fn refuse(folder: &Path, file: &str, arguments: &[&str], parts: &[&str]) {
     let output = fet(folder, &[&["run", file, "--out", "result"], arguments].concat());
     let message = String::from_utf8_lossy(&output.stderr);
@@ -152,7 +152,7 @@ fn a_class_that_is_not_trained_on_is_a_warning() {
     assert!(output.status.success() && message.contains("warning: no training row has class"), "{message}");
     let report = std::fs::read_to_string(folder.path().join("result/report.json")).expect("a report");
     assert!(report.contains("no training row has class"), "{report}");
-    // Where labels are protected, the warning follows from their answers.
+    // With protected labels, the warning depends on the protected answers.
     let told =
         |message: &str| message.lines().find(|line| line.contains("no training row")).map(str::to_string);
     let protected = ["--set", "labels.kind=randomised-response", "--set", "labels.epsilon=0.001"];
@@ -219,7 +219,8 @@ fn tables() {
     check(&good, &format!("{secondary}x,1,1\n"), &[], &["s.csv", "line 5", "`a`", "x"]);
 }
 
-/// A table beside the experiment comes before one of the same name in `FET_DATA`, which here is the folder above.
+/// A table in the experiment's folder takes precedence over a table of the same name in `FET_DATA`, here the
+/// parent folder.
 #[test]
 fn tables_are_found_beside_the_experiment_then_in_the_folder_of_data() {
     let above = tempfile::tempdir().expect("a temporary folder");
@@ -236,14 +237,14 @@ fn tables_are_found_beside_the_experiment_then_in_the_folder_of_data() {
     let run = |out: &str| fet(above.path(), &["run", "study/linked.toml", "--out", out]);
     let output = run("one");
     assert!(output.status.success(), "{output:?}");
-    // The file that is used is the file that is checked when the run is asked for again.
+    // A repeated command checks the same file that the run used.
     write(&beside, "s.csv", "a,b,z\n0,0,5\n3,6,2\n9,9,3\n");
     let output = run("one");
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("on other data"), "{output:?}");
 }
 
-/// Without the library of CUDA, which nothing calls by name, LibTorch would see no GPU.
+/// Without CUDA's library, which no code calls by name, LibTorch would find no GPU.
 #[test]
 fn a_libtorch_with_cuda_is_loaded_with_it() {
     let Some(folder) = std::env::var_os("LIBTORCH").filter(|_| fet_backends::is_compiled("libtorch")) else {

@@ -1,4 +1,5 @@
-//! Neighbours that several rows have in common are encoded once in an evaluation, and no figure differs by it.
+//! Tests that an evaluation encodes neighbours that several rows share only once, without any change of the
+//! results.
 
 use fet_backends::Backend;
 use fet_core::data::{Keys, Matrix, Task, VerticalData};
@@ -9,7 +10,7 @@ use fet_core::registry::{Slot, plugins};
 
 use crate::support::{devices, experiment, flex, losses, square, trainer};
 
-/// Records whose keys are the middles of sixteen fields, so that many have the same neighbours.
+/// Returns records with keys at the centres of sixteen squares, so that many rows have the same neighbours.
 fn fields(task: Task) -> VerticalData {
     let mut data = square(400, task);
     let Keys::Numbers(points) = &data.primary.keys else { panic!("they are numbers") };
@@ -19,7 +20,7 @@ fn fields(task: Task) -> VerticalData {
     data
 }
 
-/// What three epochs leave: every epoch's metrics, and the best model's values.
+/// Returns the results of three epochs: every epoch's metrics, and the best model's values.
 fn run(experiment: &Experiment, backend: &Backend) -> Vec<u64> {
     let mut trainer = trainer(experiment, fields(Task::Regression), backend).expect("a trainer");
     let mut bits = Vec::new();
@@ -62,7 +63,8 @@ fn a_cache_of_evaluations_changes_no_figure() {
     check(&flex(), &["method.kind=fet-pool", "linker.kind=posterior"]);
 }
 
-/// In every way that parts are sent and summed, steps that see some of the neighbours train, and their messages are as much smaller.
+/// For all forms of sending and summing parts, training works in steps that see only some neighbours, and
+/// messages shrink accordingly.
 #[test]
 fn steps_that_see_some_of_the_neighbours_train() {
     let begins_near = |sets: &[&str]| {
@@ -87,13 +89,13 @@ fn steps_that_see_some_of_the_neighbours_train() {
         let (all, some) = begins_near(sets);
         assert!(some < all, "{sets:?}: {some} of {all} bytes");
     }
-    // One vector for each row, however many neighbours are in it.
+    // One vector per row, for any number of neighbours.
     let (all, some) = begins_near(&["method.kind=fet-pool", "method.dropout=0.0"]);
     assert_eq!(all, some);
 }
 
-/// Without a mask, which is made for lists of one length, steps that see the nearest of a list train as if the list had no more; also where
-/// a party has fewer records than either.
+/// Without a mask, whose size is fixed to one length, steps that see the nearest neighbours of a list train
+/// as if the list contained no others. This also holds for a party with fewer records than either length.
 #[test]
 fn the_nearest_of_a_list_are_a_shorter_list() {
     for records in [400, 3] {
@@ -114,7 +116,7 @@ fn the_nearest_of_a_list_are_a_shorter_list() {
             let short = losses(&[sets, &["linker.neighbours=4"]].concat());
             let long = losses(&[sets, &["linker.neighbours=6", "train.neighbours_per_step=4"]].concat());
             assert_eq!(short.len(), long.len());
-            // The records that are not shown stand in sums of gradients, as zeros.
+            // Hidden records contribute zeros to sums of gradients.
             for (a, b) in short.iter().zip(&long) {
                 assert!((a - b).abs() <= 1e-6 * a, "{sets:?}, {records} records: {a} and {b}");
             }

@@ -1,7 +1,8 @@
-//! What people who wanted to break the program found, a line each: what they saw, what they did, how it must end.
+//! Findings of people who tried to break the program, one entry each: the fault, the commands, and the
+//! expected result.
 //!
-//! Each line is run in a folder of its own with the same files. Two plug-ins of one name are in a unit test of the registry, and what
-//! a damaged file may become is for `fet-fuzz`.
+//! Each entry runs in its own folder with the same files. A unit test of the registry covers two plug-ins of
+//! one name, and `fet-fuzz` covers damaged files.
 #![cfg(unix)]
 
 use std::fmt::Write;
@@ -19,10 +20,10 @@ method = { kind = "fet", hidden = 8, heads = 2 }
 train = { epochs = 1 }
 "#;
 
-/// What was seen; lines of the shell, in which `$FET` is the program; the exit code; what standard error says.
+/// Observed fault, shell commands (`$FET` is the program), exit code, and parts of standard error.
 type Finding = (&'static str, &'static str, i32, &'static [&'static str]);
 
-/// The beginning of a command that links, up to the name of the output.
+/// All findings. `$LINK` is the start of a link command, up to the name of the output.
 const FINDINGS: &[Finding] = &[
     (
         "link --out replaced a FIFO",
@@ -100,7 +101,7 @@ const FINDINGS: &[Finding] = &[
         "ids of the truth that occur twice were counted twice",
         "printf 'a,b\\ncafe,0\\n' > truth.csv; $LINK --truth=truth.csv --id=kind,lines --out l.csv",
         2,
-        &["\"cafe\" stands in rows 0 and 3 (from 0) of the primary table", "--id"],
+        &["\"cafe\" occurs in rows 0 and 3 (from 0) of the primary table", "--id"],
     ),
     (
         "a key was named twice",
@@ -247,7 +248,7 @@ const FINDINGS: &[Finding] = &[
         "a run overwrote a file that no run had written",
         "mkdir o; echo mine > o/model-card.md; $FET run linked.toml --out o; code=$?; grep -q mine o/model-card.md && exit $code",
         2,
-        &["o/model-card.md", "no run that has written it"],
+        &["o/model-card.md", "no run has written it"],
     ),
     (
         "a file with the name of the parties' folder ended a run after its training",
@@ -295,7 +296,7 @@ const FINDINGS: &[Finding] = &[
         "rows that were trained on were explained as test rows",
         "$FET run linked.toml --out s 2>/dev/null && { head -1 shops.csv; tail -n +2 shops.csv | tac; } > t && mv t shops.csv && $FET explain s",
         2,
-        &["s", "not as they were"],
+        &["s", "data files have changed"],
     ),
     (
         "a limit of a file's size was a signal",
@@ -319,7 +320,7 @@ const FINDINGS: &[Finding] = &[
         "\"missing field `program`\"",
         "mkdir r; echo '{}' > r/report.json; $FET run linked.toml --out r",
         2,
-        &["r/report.json", "is not what this program writes"],
+        &["r/report.json", "this program did not write it"],
     ),
     (
         "a run went on from a folder with another run's party model",
@@ -352,7 +353,7 @@ const FINDINGS: &[Finding] = &[
         &["warning: column `lon`: read with a decimal comma", "thousands"],
     ),
     (
-        "predict said nothing of categories that it does not know",
+        "predict did not mention unknown categories",
         "$FET run linked.toml --out o 2>/dev/null && printf 'lon,lat,kind\n1,1,cafe\n2,1,zoo\n' > n.csv && $FET predict o --rows n.csv --out p.csv",
         0,
         &["warning: column `kind`: 1 of 2 rows have a value that no training row had (the first is row 1)"],
@@ -370,7 +371,7 @@ const FINDINGS: &[Finding] = &[
         &["`labels.prior` must give at least two classes a positive probability"],
     ),
     (
-        "a share of test rows beside folds was ignored",
+        "a share of test rows was ignored with folds",
         "$FET run linked.toml --out r --set=split.folds=3 --set=split.test=0.4",
         2,
         &["`split.test` must be left out", "0.4"],
@@ -418,20 +419,20 @@ const FINDINGS: &[Finding] = &[
         &[],
     ),
     (
-        "events that could not be written were no error",
+        "events that could not be written caused no error",
         "test -c /dev/full || exit 1; $FET run tiny.toml --out o --log json > /dev/full; code=$?; test -e o/report.json || exit 9; exit $code",
         75,
         &["standard output", "o/report.json"],
     ),
     (
-        "a refusal was no JSON among JSON",
+        "a refusal among JSON lines was plain text",
         "for more in --log=json '--log json --nope'; do $FET run none.toml $more 2> said; test $? = 2 || exit 9; \
          python3 -c 'import json; [json.loads(line) for line in open(\"said\")]' || exit 9; grep '\"event\":\"error\"' said >&2; done",
         0,
         &["none.toml", "--nope"],
     ),
     (
-        "help that could not be written was no error",
+        "help that could not be written caused no error",
         "test -c /dev/full || exit 1; $FET --help > /dev/full",
         75,
         &["standard output"],
@@ -491,7 +492,7 @@ fn what_was_found_is_mended() {
             .expect("there is a shell");
         let said = String::from_utf8_lossy(&ended.stderr);
         let told = parts.iter().all(|part| said.contains(part));
-        // A refusal is one line, and leaves nothing.
+        // A refusal is one line and leaves no files.
         let plain =
             *code != 2 || (said.lines().count() == 1 && !folder.path().join("r/model.safetensors").exists());
         if ended.status.code() != Some(*code) || !told || !plain || said.contains("panicked") {

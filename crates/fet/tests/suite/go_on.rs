@@ -1,4 +1,5 @@
-//! Training that goes on: a finished run with more epochs, and a run that begins with the models of another.
+//! Tests continued training: a finished run with more epochs, and a run that starts from the models of
+//! another run.
 
 use std::path::Path;
 use std::process::Output;
@@ -27,7 +28,8 @@ fn bytes(folder: &Path, file: &str) -> Vec<u8> {
     std::fs::read(folder.join(file)).expect("a file")
 }
 
-/// Two epochs and then two more are four, to the last bit, whatever the plateaus and the dropouts on the way.
+/// Two epochs followed by two more equal four epochs, to the last bit, for any plateaus and dropped parties
+/// on the way.
 #[test]
 fn a_finished_run_goes_on_with_more_epochs() {
     for sets in [
@@ -54,7 +56,8 @@ fn a_finished_run_goes_on_with_more_epochs() {
     }
 }
 
-/// Epochs are not raised where the first ones would have been others, or where no state was kept; nothing is lost then.
+/// The program refuses more epochs if they would change the first epochs, or if the run kept no state;
+/// nothing is lost.
 #[test]
 fn what_cannot_go_on_says_so() {
     let longer = |sets: &[&str], more: &[&str], part: &str| {
@@ -65,13 +68,13 @@ fn what_cannot_go_on_says_so() {
         refused(&run(folder.path(), "result", &[sets, &["train.epochs=2"]].concat(), &[]), &[part]);
         assert_eq!(bytes(folder.path(), "result/report.json"), before);
     };
-    longer(&[], &["--forget"], "kept no state");
+    longer(&[], &["--forget"], "without a state to continue from");
     longer(&["train.decay=cosine"], &[], "other settings");
     longer(&["labels.kind=randomised-response", "labels.epsilon=3"], &[], "other settings");
 }
 
-/// With steps that change nothing, a run that begins with the models of another has that one's predictions to the last bit,
-/// also where its own rows would be scaled in another way.
+/// With steps that change nothing, a run that starts from another run's models makes the same predictions, to
+/// the last bit. This also holds if its own rows would have another scaling.
 #[test]
 fn a_run_begins_with_the_models_of_another() {
     let (folder, before) = finished(&[]);
@@ -82,7 +85,11 @@ fn a_run_begins_with_the_models_of_another() {
     assert_eq!(next.best.test, before.best.test);
     assert_eq!(bytes(folder, "next/predictions.csv"), bytes(folder, "result/predictions.csv"));
     done(folder, "fresh", &still, &[]);
-    assert_ne!(report(&folder.join("fresh")).best.test, before.best.test, "without --from it begins anew");
+    assert_ne!(
+        report(&folder.join("fresh")).best.test,
+        before.best.test,
+        "without --from the run starts from new models"
+    );
 
     std::fs::copy(folder.join("shops.csv"), folder.join("new.csv")).expect("a copy");
     let text = String::from_utf8(bytes(folder, "shops.csv")).expect("text");
@@ -99,7 +106,7 @@ fn a_run_begins_with_the_models_of_another() {
     };
     assert_eq!(probabilities("other"), probabilities("result"));
 
-    // It learns, and what it began with is part of what it follows from.
+    // The run learns, and its starting models are part of its provenance.
     done(folder, "learned", &["method.optimizer.learning_rate=0.01"], &["--from", "result"]);
     assert_ne!(probabilities("learned"), probabilities("result"));
     let begun = report(&folder.join("learned")).data.files;
@@ -139,7 +146,7 @@ fn models_that_do_not_fit_are_refused() {
     refused(&run(folder, "next", &["from=nowhere"], &[]), &["missing: nowhere/model.safetensors"]);
 }
 
-/// A study says which files are missing, and from whom they are, before it trains anything.
+/// A study reports missing files and their sources before it trains anything.
 #[test]
 fn a_study_misses_files_before_it_trains() {
     use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! Figures of the authors' program, on every device: outputs, losses, gradients, and a training run.
+//! Compares figures of the authors' program on every device: outputs, losses, gradients, and a training run.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Checks every file on every device, with the fused kernels and without, and gives how many were met; a method that the program does not have
-/// yet is named.
+/// Checks every file on every device, with and without fused kernels, and returns the number of passed
+/// checks. The function prints the name of an unknown method.
 fn walk(folder: &Path) -> usize {
     let mut met = 0;
     for file in files(folder) {
@@ -42,7 +42,8 @@ fn the_authors_figures_are_met_on_every_device() {
     assert_eq!(walk(&folder), 2 * 7 * devices().len());
 }
 
-/// The same files through parties, messages and the trainer: what a run does, not only what its slots compute.
+/// Checks the same files through parties, messages and the trainer, as in a run, and not only through the
+/// slots.
 #[test]
 fn a_run_of_parties_and_trainer_meets_the_authors_figures_too() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -54,7 +55,7 @@ fn a_run_of_parties_and_trainer_meets_the_authors_figures_too() {
             met += usize::from(verdict.is_some());
         }
     }
-    // All but FedSim's two.
+    // All files except for FedSim's two.
     assert_eq!(met, 2 * 5 * devices().len());
 }
 
@@ -74,7 +75,8 @@ fn a_changed_figure_is_noticed() {
     let path = temporary.path().join("changed.safetensors");
     let header = 8 + u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes")) as usize;
     let (mut noticed, mut tried) = (0, 0);
-    // Flips the sign of one value every so often through the whole file: parameters, inputs and figures.
+    // Flip the sign of single values at regular positions throughout the file: parameters, inputs and
+    // figures.
     for place in (header + 3..bytes.len()).step_by(4 * 1_999) {
         let mut changed = bytes.clone();
         changed[place] ^= 0x80;
@@ -84,7 +86,7 @@ fn a_changed_figure_is_noticed() {
         noticed +=
             usize::from(check(&path, &crate::support::flex()).map_or(true, |verdict| !verdict.is_met()));
     }
-    // The primary's unused encoder is in the file too: changing it changes nothing.
+    // The file also contains the primary's unused encoder, whose values have no effect.
     assert!(noticed * 3 >= tried * 2 && tried > 5, "{noticed} of {tried} changes were noticed");
 }
 
@@ -96,7 +98,7 @@ fn files_that_cannot_be_used_are_explained() {
         std::fs::write(&path, bytes).expect("the folder is writable");
         check(&path, &crate::support::flex()).expect_err("refused").to_string()
     };
-    assert!(explain(b"nonsense").contains("no safetensors file"));
+    assert!(explain(b"nonsense").contains("not a safetensors file"));
     let missing = check(Path::new("no/such/file"), &crate::support::flex()).expect_err("refused");
     assert!(missing.to_string().contains("no/such/file"));
 }

@@ -1,4 +1,5 @@
-//! What a party refuses: terms that differ, requests that make no sense, and whatever its guard does not have on the schedule.
+//! Tests the refusals of a party: different terms, senseless requests, and requests that its request
+//! validator does not find on the schedule.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +19,7 @@ use crate::support::{experiment, flex, losses, square, square_of, watched};
 
 const SECURE: &str = "aggregator.kind=secure-average";
 
-/// A party that has joined and is linked, and its trainer's terms.
+/// Returns a party that has joined and linked, and the trainer of its run.
 fn party(sets: &[&str]) -> (Trainer, Vec<Watched>) {
     crate::support::open(&experiment(sets), square(100, Task::Regression), &flex())
 }
@@ -61,7 +62,7 @@ fn terms(sets: &[&str]) -> Terms {
     }
 }
 
-/// Sealed keys are what a linker sends: a party that was given a table of them says so.
+/// A linker sends sealed keys; a party whose own table contains them reports an error.
 #[test]
 fn a_table_of_sealed_keys_joins_no_run() {
     let table = own(&[]).table;
@@ -79,7 +80,7 @@ fn a_table_of_sealed_keys_joins_no_run() {
     assert!(heard.contains("first") && heard.contains("numbers or texts"), "{heard}");
 }
 
-/// Terms that are not the party's are refused by name, with both values, and the party can still join others.
+/// A party refuses different terms by name, with both values, and can still join a run with its own terms.
 #[test]
 fn terms_that_differ_are_refused_with_both_values() {
     let mut secondary = Secondary::new(own(&[]));
@@ -107,13 +108,13 @@ fn terms_that_differ_are_refused_with_both_values() {
     refuse(&mut secondary, Terms { rows: usize::MAX, ..terms(&[]) }, &["rows", "at most"]);
     refuse(&mut secondary, Terms { parties: usize::MAX, ..terms(&[]) }, &["parties", "1 to 16384"]);
     refuse(&mut secondary, Terms { parties: 0, ..terms(&[]) }, &["parties", "it is 0"]);
-    // How it computes is its own affair.
+    // Each party chooses its form of computation.
     let joined = secondary.ask(Request::Join(terms(&["train.kernels=tensor", "train.recompute=true"])));
     assert!(matches!(joined, Ok(Reply::Joined(_))), "{joined:?}");
     refuse(&mut secondary, terms(&[]), &["joined a run already"]);
 }
 
-/// Whatever the primary asks, the party answers or refuses; it does not panic.
+/// The party answers or refuses any request of the primary; it does not panic.
 #[test]
 fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
     let (trainer, _) = party(&[]);
@@ -210,7 +211,7 @@ fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
     check(&[], &[link(100)], &["links once"]);
 }
 
-/// What the guard of a party lets pass: the schedule, in its order, once.
+/// The request validator accepts only the schedule, in order, once.
 #[test]
 fn a_party_answers_the_schedule_once_and_nothing_else() {
     let schedule_of = |sets: &[&str]| party(sets).0.schedule().clone();
@@ -226,7 +227,8 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
         parts.iter().for_each(|part| assert!(error.contains(part), "{part} in {error}"));
     };
 
-    // The same again gets the same reply; anything else for the round, or an earlier round, gets none.
+    // The same request gets the same reply; any other request for this round, or for an earlier round, gets
+    // no reply.
     let (_trainer, mut parties) = party(&[]);
     let party_one = &mut parties[0];
     let first = ask(party_one, &step(3, None)).expect("it is scheduled");
@@ -245,12 +247,12 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     refused(ask(party_one, &once), &["released once only if"]);
     let saved = party_one.ask(Request::Load(Saved { epoch: 1, tag: [0; 32] }));
     refused(saved, &["before the first release"]);
-    // Whom a round left out no later round has.
+    // A party that one round leaves out does not return in a later round.
     let alone = Forward { active: vec![0], ..step(5, None) };
     ask(party_one, &alone).expect("the other vanished");
     refused(ask(party_one, &step(6, None)), &["active", "party 1", "left it out"]);
 
-    // Of the attempts at a sum one is opened: the last that was sent.
+    // Of several attempts at a sum, the party unmasks only the last.
     let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), square_of(100, 3), &flex());
     let party_one = &mut parties[0];
     let attempt = |number: u32, active: &[u32]| Forward { active: active.to_vec(), ..step(0, Some(number)) };
@@ -280,7 +282,7 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     let share = ShareParameters { round: Round::Train { step: 1 }, active: vec![0, 2], attempt: Some(0) };
     refused(party_one.ask(Request::ShareParameters(share)), &["averages none"]);
 
-    // Parameters are sent when the method averages them, and at no other step.
+    // Parties send parameters only when the method averages them.
     let (_trainer, mut parties) = party(&["method.pe_average_every=2"]);
     let share =
         |round| Request::ShareParameters(ShareParameters { round, active: vec![0, 1], attempt: None });
@@ -291,8 +293,9 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     }
     assert!(matches!(parties[0].ask(share(Round::Average { epoch: 1 })), Ok(Reply::Parameters(_))));
 
-    // For the attempt that it opened itself a party helps to open as many as vanished, and for no other; it answers no attempt over
-    // fewer than three of four, whoever vanishes.
+    // For the attempt that a party has unmasked itself, the party gives its key shares of all dropped
+    // parties, and refuses them for other attempts. It answers no attempt with fewer than three of four
+    // parties, for any dropped parties.
     let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), square_of(100, 4), &flex());
     let party_one = &mut parties[0];
     ask(party_one, &attempt(0, &[0, 1, 2, 3])).expect("the first attempt");
@@ -308,7 +311,8 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     refused(ask(party_one, &Forward { active: vec![0, 3], ..step(1, Some(0)) }), &["too few"]);
 }
 
-/// A party that vanishes between its message and its opening stays in that sum, which the others open, and in no other.
+/// A party that drops out between its message and its unmasking stays in that sum, which the others unmask,
+/// but in no later sum.
 #[test]
 fn a_party_lost_within_the_opening_of_a_sum_stays_in_it() {
     struct Loses<P>(P);
@@ -344,12 +348,14 @@ fn a_party_lost_within_the_opening_of_a_sum_stays_in_it() {
     };
     let (whole, lossy) = (run(false), run(true));
     assert_eq!((whole.1, lossy.1), (vec![], vec![1]));
-    // The sum of the step in which it vanished is the same: its message was there.
+    // The sum of the step in which it dropped out is the same, because the party's message arrived before.
     assert_eq!(whole.0[..3], lossy.0[..3]);
 }
 
-/// Without noise, sums over the same rows that differ by one party tell its part. A party whose policy asks for secure sums refuses
-/// them unless it allows them; any other party, and the primary, warn.
+/// Without noise, two sums over the same rows that differ by one party reveal its part.
+///
+/// A party whose policy requires secure aggregation refuses such sums unless the policy allows them. All
+/// other parties, and the primary, warn.
 #[test]
 fn refuses_or_warns_of_sums_without_noise_that_differ_by_a_party() {
     const SUMS: &str = "policy.aggregators=[\"secure-average\"]";
@@ -386,13 +392,13 @@ fn refuses_or_warns_of_sums_without_noise_that_differ_by_a_party() {
     }
     let (refused, warned) = join(&[SECURE, DROPOUT, SUMS, "privacy.kind=discrete-gaussian"]);
     assert!(!warned && refused.is_none(), "noise protects: {refused:?}");
-    // The primary's report warns, too.
+    // The primary's report also contains the warning.
     for (sets, expected) in [(&[SECURE, DROPOUT][..], 1), (&[SECURE], 0), (&[DROPOUT], 0)] {
         let (trainer, _parties) = crate::support::open(&experiment(sets), square_of(100, 4), &flex());
         let warned = |warning: &&String| warning.contains("`method.party_dropout` leaves 1 of 4");
         assert_eq!(trainer.warnings().iter().filter(warned).count(), expected, "{sets:?}");
     }
-    // A sum over fewer parties than the schedule has in it is such a sum.
+    // A sum over fewer parties than scheduled also counts as such a sum.
     let (trainer, mut parties) =
         crate::support::open(&experiment(&[SECURE, SUMS]), square_of(100, 3), &flex());
     let rows: Vec<u32> = trainer.schedule().batches(0)[0].iter().map(|&row| row as u32).collect();
@@ -410,7 +416,8 @@ fn refuses_or_warns_of_sums_without_noise_that_differ_by_a_party() {
     assert!(refused.contains("policy.differing_sums") && refused.contains("2 of 3"), "{refused}");
 }
 
-/// A relay cannot stand between parties: a key that it signs itself, or that was signed for another party, is refused.
+/// A relay cannot interpose itself: the parties refuse a key that the relay signs itself, or that was signed
+/// for another party.
 #[test]
 fn a_key_that_its_party_did_not_sign_is_refused_by_every_other() {
     let (_trainer, parties) = party(&[SECURE]);
@@ -433,7 +440,7 @@ fn a_key_that_its_party_did_not_sign_is_refused_by_every_other() {
     };
     let (mut first, mut second) = (join(1), join(2));
     let (one, two) = (key(&mut first), key(&mut second));
-    // In the middle: a key of the relay's own with the signature that it can make, or with the party's for another key.
+    // The relay uses its own key, with its own signature or with the party's signature for another key.
     let mut relay = join(2);
     let own_key = key(&mut relay);
     let forged = SignedKey { signature: two.signature.clone(), ..own_key.clone() };
@@ -447,7 +454,7 @@ fn a_key_that_its_party_did_not_sign_is_refused_by_every_other() {
     assert!(matches!(first.ask(agree([&one, &two])), Ok(Reply::Agreed(_))));
 }
 
-/// A party's own randomness, links and weights stay where they are: its `Debug` shows none of them.
+/// The `Debug` output of a party shows none of its randomness, links and weights.
 #[test]
 fn debug_shows_no_values() {
     let (trainer, parties) = party(&[]);
@@ -458,7 +465,7 @@ fn debug_shows_no_values() {
     assert_eq!(seed, "OwnSeed");
 }
 
-/// What a party with this policy answers to a private run, and what its operator hears.
+/// Returns the answer of a party with this policy to a private run, and the warnings to its operator.
 fn join(sets: &[&str]) -> (Result<Reply, Failure>, String) {
     let sets =
         [&["privacy.kind=discrete-gaussian", "privacy.noise=200", "privacy.neighbouring=record"], sets]
@@ -473,14 +480,15 @@ fn join(sets: &[&str]) -> (Result<Reply, Failure>, String) {
     (answer, heard)
 }
 
-/// Without a limit on ε the operator is warned; with one, the party refuses the run until its policy names the term.
+/// Without a limit on ε the party warns its operator; with a limit, it refuses the run until its policy names
+/// the term.
 #[test]
 fn a_limit_on_epsilon_refuses_terms_that_weaken_it_unless_the_policy_names_them() {
     let limit = "policy.most_epsilon=8";
     for (run, setting, value, list) in [
         (&["privacy.learning=assumed"][..], "privacy.learning", "\"assumed\"", "learning"),
         (&["privacy.neighbouring=add-remove"], "privacy.neighbouring", "\"add-remove\"", "neighbouring"),
-        // Another kind has other settings.
+        // Another kind has different settings.
         (
             &["privacy.kind=gaussian", "privacy.noise=200", "privacy.neighbouring=record"],
             "privacy.kind",
@@ -506,7 +514,7 @@ fn a_limit_on_epsilon_refuses_terms_that_weaken_it_unless_the_policy_names_them(
         let (answer, heard) = join(&[run, &[&named]].concat());
         assert!(answer.is_ok() && heard.is_empty(), "{run:?}: {answer:?}, {heard}");
     }
-    // The strongest terms need no name, and a list that leaves them out refuses them.
+    // The strongest terms need no name in the policy; a list without them refuses them.
     for relation in ["record", "replace"] {
         let (answer, heard) = join(&[limit, &format!("privacy.neighbouring={relation}")]);
         assert!(answer.is_ok() && heard.is_empty(), "{relation}: {answer:?}, {heard}");
@@ -519,7 +527,7 @@ fn a_limit_on_epsilon_refuses_terms_that_weaken_it_unless_the_policy_names_them(
     }
 }
 
-/// ε is a number at a δ: at one of 0.95 every run has a small ε.
+/// An ε means nothing without δ: at δ = 0.95 every run has a small ε.
 #[test]
 fn the_policy_limits_epsilon_at_its_own_delta() {
     let run = ["privacy.noise=40", "privacy.delta=0.95"];
@@ -535,7 +543,7 @@ fn the_policy_limits_epsilon_at_its_own_delta() {
     }
     let (answer, _) = check(&["policy.most_epsilon=0.5", "policy.most_delta=0.95"]);
     assert!(answer.is_ok(), "its own δ: {answer:?}");
-    // A smaller δ of the run is no reason to refuse it.
+    // The party accepts a run with a smaller δ.
     let (answer, _) = join(&["privacy.noise=200", "privacy.delta=1e-12", "policy.most_epsilon=3"]);
     assert!(answer.is_ok(), "{answer:?}");
 }

@@ -1,4 +1,4 @@
-//! The guides: what they print as a whole experiment is one. Their links are tested in `fet-site`.
+//! Tests that every whole experiment in the guides is valid. `fet-site` tests their links.
 
 use std::path::Path;
 

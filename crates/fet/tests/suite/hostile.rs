@@ -1,6 +1,8 @@
-//! A hostile primary against real secondaries, and hostile secondaries against a real trainer: of a round one exact sum becomes
-//! known or none, and who sends what does not fit is named. What a receiver can compute beyond, and keys in all constellations, is
-//! tested in `fet-privacy`, without models.
+//! Tests a malicious primary against real secondaries, and malicious secondaries against a real trainer.
+//!
+//! At most one exact sum of a round becomes known, and errors name the sender of an invalid message.
+//! `fet-privacy` tests the further computations of a receiver, and keys in all constellations, without
+//! models.
 
 use std::sync::Arc;
 
@@ -24,14 +26,15 @@ const SECURE: &str = "aggregator.kind=secure-average";
 const FORM: SecureSum = SecureSum { bits: 32, range: 16.0, degree: 8 };
 const ROUND: Round = Round::Train { step: 0 };
 
-/// The rows of the first step, and the parties that were asked to join.
+/// Returns the rows of the first step, and the parties after the request to join.
 fn parties(count: usize) -> (Vec<u32>, Vec<Watched>) {
     let form = [SECURE, "aggregator.bits=32", "aggregator.range=16", "aggregator.degree=8"];
     let (trainer, parties) = open(&experiment(&form), square_of(60, count), &flex());
     (trainer.schedule().batches(0)[0].iter().map(|&row| row as u32).collect(), parties)
 }
 
-/// What each party holds of these rows: the same parties show it to an aggregator that sees the parts.
+/// Returns each party's part for these rows, as the same parties show it to an aggregator that sees the
+/// parts.
 fn parts(count: usize, rows: &[u32]) -> Vec<Vec<f32>> {
     let (_, mut parties) = open(&experiment(&[]), square_of(60, count), &flex());
     let active: Vec<u32> = (0..count as u32).collect();
@@ -43,7 +46,7 @@ fn parts(count: usize, rows: &[u32]) -> Vec<Vec<f32>> {
     parties.iter_mut().map(part).collect()
 }
 
-/// What a primary has of one attempt.
+/// Information of a primary about one attempt.
 struct Attempt {
     number: u32,
     active: Vec<usize>,
@@ -66,7 +69,7 @@ impl Attempt {
         Self { number, active: active.to_vec(), messages, openings, shares }
     }
 
-    /// Has these parties open it, and help to open it for all others.
+    /// Lets these parties unmask the attempt and reconstruct the key shares of all others.
     fn open(&mut self, by: &[usize], parties: &mut [Watched]) {
         let attempt = self.number;
         for &party in by {
@@ -86,7 +89,7 @@ impl Attempt {
         }
     }
 
-    /// The sum in units, if all of it can be opened.
+    /// Returns the sum in units, if it can be unmasked completely.
     fn sum(&self, rows: &[u32], agreed: usize) -> Option<Vec<u32>> {
         let shape = self.messages.first()?.as_ref()?.shape;
         let bits = self.messages[0].as_ref()?.bits;
@@ -125,8 +128,10 @@ impl Attempt {
     }
 }
 
-/// Some parties are said to have vanished, and are not told: they open the first attempt, and help to open it for the others, who open
-/// the second. Every subset of few parties, some of many.
+/// The primary falsely declares some parties dropped out. These parties unmask the first attempt and
+/// reconstruct it for the others, while the others unmask the second attempt.
+///
+/// The test covers every subset of few parties, and some subsets of many.
 #[test]
 fn a_primary_that_divides_the_parties_gets_one_exact_sum_or_none() {
     let (mut whole, mut divided) = (0, 0);
@@ -153,7 +158,7 @@ fn a_primary_that_divides_the_parties_gets_one_exact_sum_or_none() {
             let mut second = Attempt::ask(1, &left, &rows, &mut parties);
             second.open(&left, &mut parties);
             first.open(&dropped, &mut parties);
-            // Whoever is left over opens what it sent last, whichever that was.
+            // The remaining parties unmask their last message, of whichever attempt.
             first.open(&left, &mut parties);
             second.open(&dropped, &mut parties);
             let sums = [first, second].map(|attempt| {
@@ -172,7 +177,7 @@ fn a_primary_that_divides_the_parties_gets_one_exact_sum_or_none() {
     assert!(whole > 3 && divided > 5, "{whole} first attempts, {divided} second");
 }
 
-/// Two sessions of the same parties under the same settings, up to their keys.
+/// Starts a session of the parties under the same settings, up to their keys.
 fn joined(count: usize) -> Vec<(Secondary, SignedKey)> {
     let experiment = experiment(&[SECURE]);
     let settings = experiment.common().to_toml();
@@ -219,8 +224,10 @@ fn joined(count: usize) -> Vec<(Secondary, SignedKey)> {
     tables.into_iter().enumerate().map(join).collect()
 }
 
-/// A signed key of an earlier session in the place of a party's: that party refuses, the others miss its signature, and no request
-/// for a sum is answered. The same if a party is told of another set.
+/// The primary replaces a party's signed key by one of an earlier session: that party refuses, the others
+/// lack its signature, and no party answers a request for a sum.
+///
+/// The same holds if the primary names another set of parties to one party.
 #[test]
 fn keys_of_an_earlier_session_or_other_sets_end_in_no_sum() {
     let count = 3;
@@ -271,7 +278,7 @@ fn keys_of_an_earlier_session_or_other_sets_end_in_no_sum() {
     }
 }
 
-/// What a secondary answers in place of what it should.
+/// Secondary that gives a manipulated answer.
 struct Twisted<P>(P, fn(&Request, Reply) -> Result<Reply, Failure>);
 
 impl<P: Party> Party for Twisted<P> {
@@ -299,7 +306,7 @@ fn lies(_: &Request, reply: Reply) -> Result<Reply, Failure> {
 
 fn spoils(_: &Request, reply: Reply) -> Result<Reply, Failure> {
     Ok(match reply {
-        // A sound point, and no share of any.
+        // A valid point, but not a key share of any party.
         Reply::Share(_) => Reply::Share([0; 32]),
         reply => reply,
     })
@@ -309,8 +316,10 @@ fn refuses(_: &Request, reply: Reply) -> Result<Reply, Failure> {
     if let Reply::Share(_) = reply { Err(Refusal::new("no").into()) } else { Ok(reply) }
 }
 
-/// Some vanish within an opening, some open wrongly, some spoil the recovery: the sum of that step is what it would have been, while
-/// enough answer soundly; and if they do not, the error says who is missing.
+/// Some parties drop out during unmasking, some unmask wrongly, some spoil the reconstruction.
+///
+/// The sum of that step is still correct if enough parties answer correctly; otherwise the error names the
+/// missing parties.
 #[test]
 fn as_long_as_enough_answer_soundly_an_opening_goes_on_and_names_who_does_not() {
     type Twist = fn(&Request, Reply) -> Result<Reply, Failure>;
@@ -347,9 +356,10 @@ fn as_long_as_enough_answer_soundly_an_opening_goes_on_and_names_who_does_not() 
         let mut lost: Vec<usize> = lossy.1.into_iter().collect();
         lost.sort_unstable();
         assert_eq!((whole.1.len(), &lost[..]), (0, gone));
-        assert_eq!(whole.0[..2], lossy.0[..2], "the sum of the step in which they vanished is the same");
+        assert_eq!(whole.0[..2], lossy.0[..2], "the sum of the step with dropped parties is the same");
         assert!(whole.2.is_empty() && named.iter().all(|name| lossy.2.contains(name)), "{}", lossy.2);
-        // Without noise each lost party has a warning about the difference of sums; any other warning names a liar.
+        // Without noise, each dropped party causes a warning about the difference of sums; any other warning
+        // names a lying party.
         let others =
             lossy.2.lines().filter(|line| !line.contains("dropped out, and `privacy.kind` is \"none\""));
         assert_eq!(others.count() == 0, named.is_empty(), "{}", lossy.2);
@@ -359,6 +369,6 @@ fn as_long_as_enough_answer_soundly_an_opening_goes_on_and_names_who_does_not() 
         few.contains("2 valid shares of the opening of party 2") && few.contains("3 are needed"),
         "{few}"
     );
-    let lied = run(2, &[(1, lies)]).3.expect_err("nobody can replace it");
+    let lied = run(2, &[(1, lies)]).3.expect_err("no party can replace it");
     assert!(lied.contains("party 2 sent an opening that is not the one"), "{lied}");
 }

@@ -1,4 +1,4 @@
-//! `fet init`: an experiment for tables that nobody has described yet, which runs as it is.
+//! Tests `fet init`: it writes an experiment for undescribed tables that runs without changes.
 
 use std::fmt::Write;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::command::fet;
 use crate::support::report;
 
-/// Shops with a place and takings, and stops near them; names of people with and without an accent.
+/// Creates shops with a place and takings, stops near them, and names of people with and without accents.
 fn tables(folder: &Path) {
     let mut shops = String::from("lon,lat,kind,\"note, or none\",busy,takings\n");
     let mut stops = String::from("lon,lat,lines,empty\n");
@@ -93,10 +93,7 @@ fn what_cannot_be_guessed_is_asked_for() {
             &["shops.csv", "stops.csv", "--label=takings", "--keys=lon,lines"],
             &["--keys lines", "shops.csv", "lon, lat"],
         ),
-        (
-            &["shops.csv", "stops.csv", "--label=takings", "--out=mine.toml"],
-            &["mine.toml", "is there already"],
-        ),
+        (&["shops.csv", "stops.csv", "--label=takings", "--out=mine.toml"], &["mine.toml", "exists already"]),
         (
             &["shops.csv", "stops.csv", "--label=takings", "--out=shops.csv"],
             &["shops.csv", "overwrite an input"],
@@ -120,7 +117,7 @@ fn what_cannot_be_guessed_is_asked_for() {
     assert!(!folder.join("experiment.toml").exists());
 }
 
-/// Dates are keys too, and so are columns of which a cell is missing.
+/// Dates and columns with missing cells can be keys.
 #[test]
 fn dates_and_texts_with_missing_cells_are_keys() {
     let folder = tempfile::tempdir().expect("a folder");

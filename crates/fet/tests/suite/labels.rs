@@ -1,6 +1,8 @@
-//! What secondaries learn of the primary's labels from the gradients they receive, and what a protection makes of it.
+//! Tests how much secondaries learn about the primary's labels from the gradients, and the effect of label
+//! protections.
 //!
-//! The attack is that of a secondary that follows the protocol: it groups the gradients of the first epoch by direction.
+//! The attacker is a secondary that follows the protocol; it clusters the gradients of the first epoch by
+//! direction.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,10 +18,10 @@ use crate::command::TINY;
 use crate::errors::refuse;
 use crate::support::{experiment, flex, losses, square, trainer, watched};
 
-/// The gradient of every row of every step, in the order in which they were received.
+/// Gradient of every row of every step, in the order of receipt.
 type Received = Arc<Mutex<Vec<Vec<f32>>>>;
 
-/// A party that keeps the gradients it receives.
+/// Party that records the gradients it receives.
 struct Curious<P> {
     party: P,
     received: Received,
@@ -45,7 +47,8 @@ pub(crate) fn digits(experiment: &Experiment) -> VerticalData {
     experiment.data.build(&context).expect("sound").load().expect("digits are compiled in")
 }
 
-/// One epoch on digits: the trainer, the gradients that the first secondary received, and the true labels of their rows.
+/// Trains one epoch on digits. Returns the trainer, the gradients that the first secondary received, and the
+/// true labels of their rows.
 fn first_epoch(sets: &[&str]) -> (Trainer, Vec<Vec<f32>>, Vec<usize>) {
     let experiment = experiment(&[&["train.epochs=1", "method.dropout=0"], sets].concat());
     let data = digits(&experiment);
@@ -65,15 +68,17 @@ fn first_epoch(sets: &[&str]) -> (Trainer, Vec<Vec<f32>>, Vec<usize>) {
     (trainer, received, labels)
 }
 
-/// How pure the clusters of the first epoch's gradients are.
+/// Returns the purity of the clusters of the first epoch's gradients.
 fn leak(sets: &[&str]) -> f64 {
     let experiment = experiment(&[&["train.epochs=1", "method.dropout=0"], sets].concat());
     let record = record(&experiment, digits(&experiment), "kind = \"gradient-clustering\"");
     record.measures[0].value
 }
 
-/// A file that is sorted by the label goes to the secondaries in an order that tells nothing of it: of 199 neighbours in the order
-/// about half are ascending (a run test at α = 1e-6: 4.9 deviations of √(200/12)), and each row is still the same record.
+/// A file sorted by the label reaches the secondaries in an order that reveals nothing about the labels.
+///
+/// Of 199 neighbouring pairs in this order, about half are ascending (a run test at α = 1e-6: 4.9 standard
+/// deviations of √(200/12)). Each row still has its own record.
 #[test]
 fn rows_leave_in_an_order_that_tells_no_labels() {
     let mut data = square(200, Task::Regression);
@@ -96,8 +101,11 @@ fn rows_leave_in_an_order_that_tells_no_labels() {
     assert_eq!(found, (1000..1200).collect::<Vec<_>>());
 }
 
-/// Without protection the gradients of one epoch give nearly every label away; the commonest class is a tenth of all. A
-/// randomised label is given away as it is: what is left is how often the answer is true.
+/// Without protection the gradients of one epoch reveal almost every label; the most frequent class has a
+/// tenth of all labels.
+///
+/// The gradients also reveal a randomised label. The remaining protection is the probability that the
+/// randomised answer is false.
 #[test]
 fn gradients_give_labels_away_unless_they_are_protected() {
     let open = leak(&[]);
@@ -108,7 +116,8 @@ fn gradients_give_labels_away_unless_they_are_protected() {
         let found = leak(&["labels.kind=randomised-response", &format!("labels.epsilon={epsilon}")]);
         let told = epsilon.exp() / (epsilon.exp() + 9.0);
         eprintln!("purity at ε = {epsilon}: {found:.3}; an answer is true with probability {told:.3}");
-        // Five standard deviations of a frequency among 1,259, and what clusters of noise gain by chance.
+        // Five standard deviations of a frequency among 1,259 labels, and the gain of clusters of noise by
+        // chance.
         assert!(found < last && found < told + 0.1, "{epsilon}: {found} {last} {told}");
         last = found;
     }
@@ -117,10 +126,12 @@ fn gradients_give_labels_away_unless_they_are_protected() {
     assert!(noisy < 0.25, "{noisy}");
 }
 
-/// The primary trains with the answers, in their exact ratio, and validates and tests with true labels.
+/// The primary trains with the randomised answers, in their exact proportion, but validates and tests with
+/// true labels.
 #[test]
 fn training_labels_alone_are_randomised() {
-    // ε = 20 changes no label of 1,259 but with probability 3e-5: the run is that without protection, bit for bit.
+    // At ε = 20, the probability that any of 1,259 labels changes is 3e-5, so the run equals the run without
+    // protection, bit for bit.
     let run = |sets: &[&str]| {
         let (trainer, received, _) = first_epoch(sets);
         (trainer.progress().epochs.clone(), received, trainer.label_privacy().expect("others take part"))
@@ -132,12 +143,12 @@ fn training_labels_alone_are_randomised() {
     assert!(told.2.epsilon.is_some_and(|epsilon| epsilon <= 20.0 && epsilon > 19.999), "{:?}", told.2);
     let half = run(&["labels.kind=randomised-response", "labels.epsilon=2"]);
     assert_ne!(open.1, half.1);
-    // The answers belong to the run, not to the process: the same again.
+    // The answers depend on the run, not on the process, so they repeat.
     assert_eq!(half.1, run(&["labels.kind=randomised-response", "labels.epsilon=2"]).1);
 }
 
-/// The label of the sole row that differs between two data sets moves the gradient of its row by 2C at most, whatever the
-/// size of its batch; noise has the stated deviation.
+/// If two data sets differ in one label, the gradient of its row differs by at most 2C, for any batch size.
+/// The noise has the stated standard deviation.
 #[test]
 fn gradients_are_clipped_and_noised_as_stated() {
     const WIDTH: usize = 40;
@@ -146,15 +157,16 @@ fn gradients_are_clipped_and_noised_as_stated() {
         experiment.labels.build(&()).expect("sound")
     };
     let rng = |round| stream(4, 0, Purpose::Noise, round);
-    // With hardly any noise what is left is the clipped row.
+    // With almost no noise the result is the clipped row.
     let clipping = build(&["labels.clip=0.5", "labels.noise=1e-6"]);
     let mut rows: Vec<f32> = (0..3 * WIDTH).map(|i| [1e-3, 7.0, f32::NAN][i / WIDTH]).collect();
     clipping.gradients(&mut rows, WIDTH, &mut rng(0));
     let norm = |row: &[f32]| row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
     assert!((norm(&rows[..WIDTH]) - 1e-3 * (WIDTH as f64).sqrt()).abs() < 1e-4, "short rows stay");
     assert!((norm(&rows[WIDTH..2 * WIDTH]) - 0.5).abs() < 1e-4, "long ones are cut");
-    assert!(norm(&rows[2 * WIDTH..]) < 1e-4, "what is no number has no part");
-    // χ² with n degrees of freedom: its deviation is √(2n), and 5.3 of them are α = 1e-6 for both sides.
+    assert!(norm(&rows[2 * WIDTH..]) < 1e-4, "NaN contributes nothing");
+    // χ² with n degrees of freedom has the standard deviation √(2n); 5.3 standard deviations are α = 1e-6,
+    // two-sided.
     let noisy = build(&["labels.clip=0.5", "labels.noise=3"]);
     let n = 100_000;
     let mut values = vec![0.0f32; n];
@@ -163,7 +175,7 @@ fn gradients_are_clipped_and_noised_as_stated() {
     assert!((square - n as f64).abs() < 5.3 * (2.0 * n as f64).sqrt(), "{square}");
 }
 
-/// μ by hand: every gradient that is sent, or one per epoch, moves by 2C against a noise of σC.
+/// Computes μ by hand: every sent gradient, or one gradient per epoch, moves by 2C under noise of σC.
 #[test]
 fn the_account_counts_gradients() {
     let spent = |sets: &[&str]| {
@@ -188,11 +200,11 @@ fn the_account_counts_gradients() {
         }
         assert_eq!(found.statement.contains("NOT COUNTED"), sets[0].ends_with("assumed"), "{found:?}");
     }
-    // Poisson batches send a row as often as it is drawn.
+    // Poisson batches send a row each time it is drawn.
     let (found, _) = spent(&["labels.learning=assumed", "train.batches=poisson"]);
     let (shuffled, _) = spent(&["labels.learning=assumed"]);
     assert!(found.epsilon > shuffled.epsilon, "{found:?}");
-    // No gradient leaves where secondaries are frozen.
+    // With frozen secondaries no gradient leaves the primary.
     let frozen = ["privacy.kind=discrete-gaussian", "privacy.learning=frozen"];
     assert_eq!(spent(&frozen).0.epsilon, Some(0.0));
     let open = trainer(&experiment(&frozen), square(200, Task::Multiclass), &flex()).expect("a trainer");
@@ -203,7 +215,8 @@ fn the_account_counts_gradients() {
     assert_eq!(solo.label_privacy(), None, "nobody receives anything");
 }
 
-/// Numbers get noise within declared bounds, and the objective knows the bounds and not the labels' own range.
+/// Numeric labels get noise within declared bounds, and the objective uses these bounds instead of the
+/// labels' own range.
 #[test]
 fn numbers_are_scaled_by_declared_bounds() {
     let sets = ["labels.kind=laplace", "labels.low=50", "labels.high=150", "labels.epsilon=3"];
@@ -243,7 +256,8 @@ fn wrong_use_is_refused() {
     assert!(error.contains("labels.kind") && error.contains("\"laplace\""), "{error}");
 }
 
-/// A protection is the primary's own affair: the terms do not name it, and secondaries with other settings agree.
+/// The primary alone chooses a label protection: the terms do not contain it, and secondaries with other
+/// settings agree.
 #[test]
 fn other_parties_need_not_know() {
     let protected = experiment(&["labels.kind=randomised-response"]);

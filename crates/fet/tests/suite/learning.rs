@@ -1,4 +1,5 @@
-//! Every method learns a small task; and the parts of the Federated Transformer do what they are for.
+//! Tests that every method learns a small task, and that the parts of the Federated Transformer have their
+//! intended effects.
 
 use fet_core::data::Task;
 use fet_core::method::Method;
@@ -7,11 +8,11 @@ use fet_core::registry::plugins;
 
 use crate::support::{experiment, flex, losses, model, open, square, trainer};
 
-/// What a method reached, and what the best constant reaches, on the same rows.
+/// Results of a method and of the best constant on the same rows.
 struct Outcome {
-    /// The best validation metric.
+    /// Best validation metric.
     best: f64,
-    /// The validation metric of the constant that suits the validation rows best.
+    /// Validation metric of the best constant for the validation rows.
     constant: f64,
 }
 
@@ -29,7 +30,8 @@ fn train(task: Task, sets: &[&str], epochs: usize) -> Outcome {
     Outcome { best: trainer.progress().epochs[best].validation, constant: constant(task, &validation) }
 }
 
-/// The metric of the best constant: the standard deviation of the labels, or the largest class's share.
+/// Returns the metric of the best constant: the standard deviation of the labels, or the largest class's
+/// share.
 fn constant(task: Task, labels: &[f64]) -> f64 {
     let n = labels.len() as f64;
     match task {
@@ -60,8 +62,8 @@ fn every_method_beats_the_best_constant() {
     }
 }
 
-/// Two thirds of what the label depends on lies with the others, so that FeT must get well below what the
-/// primary can know alone.
+/// Two thirds of the information about the label are with the other parties, so FeT must get well below the
+/// best possible error of the primary alone.
 #[test]
 fn fet_uses_what_the_other_parties_know() {
     let sets = ["method.kind=fet", "method.hidden=32", "linker.neighbours=2", "method.frequency_std=1"];
@@ -104,7 +106,7 @@ fn a_dropped_party_sends_nothing_and_does_not_move() {
     assert_eq!(bytes("method.party_dropout=0"), 2 * hidden_bytes * (train + evaluation));
     assert_eq!(bytes("method.party_dropout=0.49"), 2 * hidden_bytes * (train + evaluation));
     assert_eq!(bytes("method.party_dropout=0.5"), hidden_bytes * (train + 2 * evaluation));
-    // At least one party stays, however high the rate.
+    // At least one party stays for any dropout rate.
     assert_eq!(bytes("method.party_dropout=0.99"), hidden_bytes * (train + 2 * evaluation));
 }
 
@@ -118,8 +120,8 @@ fn fewer_records_than_neighbours_are_padded_on_request() {
     let refused =
         trainer(&experiment(&[]), data.clone(), &flex()).map(|_| ()).expect_err("refused").to_string();
     assert!(refused.contains("party \"first\"") && refused.contains("3 records"), "{refused}");
-    // The repeats change nothing: K = 3 without them and K = 4 with them see the same, but for the shape of
-    // the dynamic mask, which is left out.
+    // The repeats change nothing: K = 3 without repeats and K = 4 with repeats use the same records. Only the
+    // shape of the dynamic mask would differ, so the test switches the mask off.
     let run = |sets: &[&str]| {
         let sets =
             [&["encoder.kind=transformer", "encoder.dynamic_mask=false", "method.dropout=0"], sets].concat();
@@ -131,7 +133,7 @@ fn fewer_records_than_neighbours_are_padded_on_request() {
     }
 }
 
-/// The first epoch is the same; from the second on the steps are smaller, and the model is another one.
+/// The first epoch is the same; from the second epoch on the steps are smaller, and the models differ.
 #[test]
 fn the_step_size_decays_as_the_settings_say() {
     let train = |decay: &str| {

@@ -1,5 +1,7 @@
-//! A party's lifetime account: runs with other settings are counted together, over all sessions of a state folder, and an old copy
-//! of the folder is refused by whoever has seen a newer one.
+//! Tests a party's lifetime account.
+//!
+//! The account adds up runs with different settings, over all sessions of a state folder. A party that has
+//! seen a newer copy of the folder refuses an old copy.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use crate::support::{experiment, flex, square};
 const NOISE: [&str; 3] = ["privacy.kind=discrete-gaussian", "privacy.target_epsilon=4.0", "train.epochs=1"];
 const SECURE: &str = "aggregator.kind=secure-average";
 
-/// A run of two parties on machines of their own, whose state is in `states`, to its end.
+/// Completes a run of two parties on separate machines, with their state in `states`.
 fn run(sets: &[&str], states: &Path, policy: &Policy) -> Result<Trainer, RunError> {
     let (experiment, machine) = (experiment(sets), fet::run::machine(&flex()));
     let (primary, tables) = divide(square(100, Task::Regression));
@@ -55,7 +57,7 @@ fn run(sets: &[&str], states: &Path, policy: &Policy) -> Result<Trainer, RunErro
     Ok(trainer)
 }
 
-/// The account of a party as `fet ledger show --json` prints it.
+/// Returns the account of a party, in the form of `fet ledger show --json`.
 fn shown(state: &Path) -> serde_json::Value {
     let show = Show { place: state.to_path_buf(), delta: None, json: true };
     serde_json::from_str(&ledger(&Command::Show(show)).expect("an account")).expect("JSON")
@@ -89,7 +91,7 @@ fn runs_that_differ_in_a_seed_are_counted_together_and_stop_at_the_limit() {
     let both = account["epsilon"].as_f64().expect("a bound");
     assert!(both > 1.3 * one && both < 2.0 * one, "{account}");
     assert_eq!(account["runs"].as_array().map(Vec::len), Some(2));
-    // The same run again releases the same bytes, which are known.
+    // Repeating the same run releases the same bytes, which are already counted.
     run(&other, states.path(), &policy(8.0)).expect("a run");
     assert_eq!(shown(&states.path().join("0"))["epsilon"].as_f64(), Some(both));
 }
@@ -108,7 +110,8 @@ fn a_run_without_a_mechanism_leaves_no_bound() {
     assert!(refused.contains("earlier runs spent unbounded"), "{refused}");
 }
 
-/// One party puts back the state folder that it had before a run. The other has its age, signed, and agrees on no keys with it.
+/// One party restores its state folder from before a run. The other party knows its signed age, and refuses
+/// to agree on keys.
 #[test]
 fn another_party_of_secure_sums_refuses_an_old_copy() {
     let states = tempfile::tempdir().expect("a folder");
@@ -127,5 +130,6 @@ fn another_party_of_secure_sums_refuses_an_old_copy() {
     let add = Add { place, noise: 3.0, releases: 20, rate: 1.0, age: age.parse().expect("a number") };
     let text = ledger(&Command::Add(add)).expect("added");
     assert!(text.contains("added by the operator"), "{text}");
-    run(&sets("seed=2"), states.path(), &Policy::default()).expect("what was forgotten is in the account");
+    run(&sets("seed=2"), states.path(), &Policy::default())
+        .expect("the account contains the forgotten releases");
 }

@@ -1,4 +1,4 @@
-//! `fet link` as a user meets it: what it writes, what it says, and what it refuses.
+//! Tests `fet link` from a user's point of view: its files, messages and refusals.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -114,7 +114,8 @@ fn links_are_kept_and_a_damaged_file_is_noticed() {
     assert!(again == first && warnings.contains("computed again"), "{warnings}");
 }
 
-/// What is kept was linked under a secret: under another it is not found, though keys and settings are the same.
+/// The cache stores links under the secret: with another secret there is no cached result, even for the same
+/// keys and settings.
 #[test]
 fn links_under_another_secret_are_linked_anew() {
     let folder = folder();
@@ -200,7 +201,8 @@ fn bad_input_is_one_message_and_leaves_nothing() {
     );
 }
 
-/// A hundred titles of which sixty are in the other table too, mistyped, and fifteen there are like one of these.
+/// Creates a hundred titles. The other table has sixty of them, mistyped, and fifteen further titles that are
+/// similar to one of the hundred.
 pub(crate) fn catalogues(folder: &Path) {
     let word = |at: usize| {
         ["red", "blue", "large", "small", "chair", "table", "lamp", "shelf", "oak", "steel"][at % 10]
@@ -235,7 +237,7 @@ pub(crate) fn catalogues(folder: &Path) {
     }
 }
 
-/// Links that nobody gave a threshold are not every row's best record.
+/// Without a given threshold, links are not every row's best record.
 #[test]
 fn a_threshold_is_estimated_and_told() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -295,7 +297,8 @@ fn a_threshold_that_is_none_is_refused() {
         assert!(text(&output.stderr).contains("--threshold"), "{output:?}");
         assert!(!folder.path().join("links.csv").exists());
     }
-    // Of five rows nothing can be estimated: all are written, and that is said where it was asked for.
+    // Five rows are too few for an estimate: the command writes all links, and says so if the user asked for
+    // a threshold.
     let output = link(folder.path(), &[NAMED.as_slice(), &["--set=k=1", "--threshold=auto"]].concat());
     assert!(
         output.status.success() && text(&output.stdout).contains("no threshold could be estimated"),
@@ -303,7 +306,7 @@ fn a_threshold_that_is_none_is_refused() {
     );
 }
 
-/// Codes are no numbers, and identifiers that are mostly digits are linked.
+/// Codes are not numbers, and identifiers that consist mostly of digits can be linked.
 #[test]
 fn identifiers_are_linked_as_they_stand() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -342,7 +345,7 @@ fn identifiers_are_linked_as_they_stand() {
         assert_eq!(pairs.len(), 200, "{linker}");
         assert_eq!(pairs[0], "0,199");
     }
-    // The reader's notes on keys are shown.
+    // The command shows the reader's notes on keys.
     let output = link(path, &["a.csv", "b.csv", "--keys=id", "--linker=exact", "--numbers", "--out=l.csv"]);
     assert!(text(&output.stderr).contains("a.csv column `id`: numbers with leading zeros"), "{output:?}");
 }

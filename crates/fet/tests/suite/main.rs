@@ -1,4 +1,4 @@
-//! The program's tests, one binary: contract suites of the slots, golden figures, equivalence of devices,
+//! Tests of the program in one binary: contract suites of the slots, golden figures, equivalence of devices,
 //! and the command itself.
 
 mod abused;

@@ -1,6 +1,6 @@
-//! What one record changes in what its owner releases, and what one release costs: held against what the account says.
+//! Compares the effect of one record on its owner's releases, and the cost of one release, with the account.
 //!
-//! The parties are driven by messages alone, as a primary would.
+//! The tests drive the parties by messages alone, like a primary.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -27,7 +27,7 @@ fn table() -> PartyTable {
     square(ROWS, Task::Regression).secondaries.swap_remove(0)
 }
 
-/// A party with this table, the terms that it agrees to, and what its operator hears.
+/// Returns a party with this table, the terms that it agrees to, and the warnings to its operator.
 fn party(
     sets: &[&str],
     table: PartyTable,
@@ -69,14 +69,14 @@ fn party(
     (party, terms, told)
 }
 
-/// What a party with this table releases of every row, one block for each.
+/// Returns the releases of a party with this table, one block for each row.
 fn released(sets: &[&str], table: PartyTable) -> Vec<Vec<f32>> {
     let (mut party, terms, _) = party(sets, table, Standardise::ALL);
     party.ask(Request::Join(terms)).expect("joined");
     release(&mut party)
 }
 
-/// The same of a party that has joined.
+/// Returns the releases of a party that has joined.
 fn release(party: &mut Secondary) -> Vec<Vec<f32>> {
     let data = square(ROWS, Task::Regression);
     party.ask(Request::Link(LinkKeys { keys: data.primary.keys })).expect("linked");
@@ -90,7 +90,8 @@ fn release(party: &mut Secondary) -> Vec<Vec<f32>> {
     block.into_values().chunks(neighbours * width).map(<[f32]>::to_vec).collect()
 }
 
-/// The distance of each row's block. The noise is the same in both, so that it leaves nothing but rounding.
+/// Returns the distance between each row's two blocks. Both have the same noise, so only rounding errors of
+/// the noise remain.
 fn distances(a: &[Vec<f32>], b: &[Vec<f32>]) -> Vec<f64> {
     let distance = |a: &Vec<f32>, b: &Vec<f32>| {
         a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>().sqrt()
@@ -104,7 +105,7 @@ fn guarantee(sets: &[&str]) -> Guarantee {
     trainer.spent().and_then(|spent| spent.guarantee).expect("a guarantee")
 }
 
-/// The table with another record in the place of one: another key, another feature.
+/// Returns the table with one record replaced by another key and another feature.
 fn replaced(mut table: PartyTable, record: usize, key: [f64; 2], feature: f32) -> PartyTable {
     let mut keys = table.keys.numbers().expect("numbers").values().to_vec();
     keys[2 * record..2 * record + 2].copy_from_slice(&key);
@@ -115,7 +116,7 @@ fn replaced(mut table: PartyTable, record: usize, key: [f64; 2], feature: f32) -
     table
 }
 
-/// The blocks of the first training step, without noise to speak of.
+/// Returns the blocks of the first training step, with negligible noise.
 fn first_step(sets: &[&str], table: PartyTable) -> Vec<Vec<f32>> {
     let folder = tempfile::tempdir().expect("a folder");
     let mut data = square(ROWS, Task::Regression);
@@ -129,7 +130,8 @@ fn first_step(sets: &[&str], table: PartyTable) -> Vec<Vec<f32>> {
     block.into_values().chunks(neighbours * width).map(<[f32]>::to_vec).collect()
 }
 
-/// While models learn, dropout masks are drawn: those of a row must not follow from records that are no neighbours of it.
+/// While models learn, they draw dropout masks: the masks of a row must not depend on records that are not
+/// its neighbours.
 #[test]
 fn a_record_changes_no_mask_of_rows_that_it_does_not_serve() {
     for model in
@@ -149,8 +151,8 @@ fn a_record_changes_no_mask_of_rows_that_it_does_not_serve() {
     }
 }
 
-/// A record that is replaced leaves the rows it served and joins others: all of them are counted, and the whole release
-/// moves by no more than the account's sensitivity.
+/// A replaced record leaves the rows that it served and joins others. The account counts all of these rows,
+/// and the whole release moves by at most the account's sensitivity.
 #[test]
 fn a_replaced_record_changes_no_more_than_is_counted() {
     for kind in ["privacy.kind=gaussian", "privacy.kind=discrete-gaussian"] {
@@ -164,11 +166,12 @@ fn a_replaced_record_changes_no_more_than_is_counted() {
                 let away = table().keys.numbers().expect("numbers").row((record + 50) % ROWS).to_vec();
                 let after = released(&sets, replaced(table(), record, [away[0], away[1]], -0.4));
                 let distances = distances(&before, &after);
-                // An integer may be rounded to its neighbour on either side; a row that changes moves by far more.
+                // A value may be rounded to the integer on either side; a row that changes moves much
+                // farther.
                 let changed = distances.iter().filter(|&&distance| distance > 0.02 * clip).count();
                 assert!(changed <= occurrences, "{kind}, {limit}: {changed} rows, {occurrences} counted");
                 let whole = distances.iter().map(|distance| distance.powi(2)).sum::<f64>().sqrt();
-                // Two parties: each row's block lies in a ball of radius C/2.
+                // With two parties, each row's block is within a ball of radius C/2.
                 let bound = clip * (occurrences as f64).sqrt();
                 assert!(
                     whole <= bound * (1.0 + 1e-3),
@@ -181,8 +184,8 @@ fn a_replaced_record_changes_no_more_than_is_counted() {
     }
 }
 
-/// An outlier moves the rows that it serves and no other, not by a bit: nothing that a secondary does to one record
-/// follows from another.
+/// An outlier moves only the rows that it serves, and all other rows keep every bit: a secondary treats each
+/// record independently of the others.
 #[test]
 fn an_outlier_moves_no_row_but_those_it_serves() {
     for kind in ["privacy.kind=gaussian", "privacy.kind=discrete-gaussian"] {
@@ -200,8 +203,10 @@ fn an_outlier_moves_no_row_but_those_it_serves() {
     }
 }
 
-/// Without declared ranges one record would move every row through means and deviations: a private run is refused, by the
-/// party itself, with what to do. Where nothing is scaled, or nothing protected, none are needed.
+/// Without declared ranges one record would move every row through means and deviations, so the party itself
+/// refuses a private run, with advice.
+///
+/// Runs without scaling or without protection need no ranges.
 #[test]
 fn a_party_that_would_scale_by_statistics_joins_no_private_run() {
     let private = [&["privacy.kind=discrete-gaussian"], FROZEN.as_slice()].concat();
@@ -248,7 +253,7 @@ fn a_party_that_would_scale_by_statistics_joins_no_private_run() {
     check(&[private.as_slice(), &edit].concat(), text(None), keys, Some("the keys"));
 }
 
-/// A model that diverged releases the noise alone, and its operator hears of it.
+/// A diverged model releases only noise, and its operator gets a warning.
 #[test]
 fn blocks_that_hold_nan_leave_as_noise_and_the_operator_hears() {
     for kind in ["privacy.kind=gaussian", "privacy.kind=discrete-gaussian"] {
@@ -275,7 +280,7 @@ fn blocks_that_hold_nan_leave_as_noise_and_the_operator_hears() {
     }
 }
 
-/// `square` with six secondaries.
+/// Returns `square` with six secondaries.
 fn six() -> VerticalData {
     let mut data = square(200, Task::Regression);
     for name in ["third", "fourth", "fifth", "sixth"] {
@@ -286,7 +291,7 @@ fn six() -> VerticalData {
     data
 }
 
-/// The last attempt of each round and how many parties it asked, as the parties heard it.
+/// Last attempt of each round with its number of parties, as the parties received it.
 type Heard = Arc<Mutex<BTreeMap<u64, (u32, usize)>>>;
 
 struct Listening<P>(P, Heard);
@@ -306,7 +311,7 @@ impl<P: Party> Party for Listening<P> {
     }
 }
 
-/// Six parties of which four take part in a step; the second and the third are gone from these steps on.
+/// Trains with six parties, four in each step; the second and the third drop out at these steps.
 fn losing(sets: &[&str], from: [u64; 2]) -> (Trainer, Heard) {
     let base = [
         "aggregator.kind=secure-average",
@@ -324,8 +329,8 @@ fn losing(sets: &[&str], from: [u64; 2]) -> (Trainer, Heard) {
     (watched(&experiment, six(), &flex(), wrap).expect("a trainer").0, heard)
 }
 
-/// Two parties are lost in different draws: ε is that of every single release with the parties that took part in it, and of
-/// the evaluations of test rows that are charged without being made.
+/// Two parties drop out in different draws. The ε covers every single release with its actual parties, and
+/// the evaluations of test rows that the account charges although they do not happen.
 #[test]
 fn every_release_is_charged_with_the_parties_that_took_part() {
     let (mut trainer, heard) =
@@ -349,12 +354,13 @@ fn every_release_is_charged_with_the_parties_that_took_part() {
     let charged = releases as usize - heard.len();
     let least = epsilon(&heard);
     let most = epsilon(&[heard.as_slice(), &vec![4; charged]].concat());
-    assert!(charged <= 3, "a test evaluation of each epoch but the first may not have been made: {charged}");
+    assert!(charged <= 3, "test evaluations after the first epoch may not have happened: {charged}");
     assert!(found >= least * (1.0 - 1e-12), "{found} and {least} of {heard:?}");
     assert!(found <= most * 1.001, "{found} and {most} of {heard:?}, {charged} more charged");
 }
 
-/// Where fewer than a majority of a step's parties are left there is no sum: the step is left out, and the run goes on.
+/// If fewer than a majority of a step's parties remain, there can be no sum: the run skips the step and
+/// continues.
 #[test]
 fn a_step_with_too_few_parties_for_a_sum_is_left_out() {
     let sets =
@@ -370,7 +376,7 @@ fn a_step_with_too_few_parties_for_a_sum_is_left_out() {
     }
 }
 
-/// A run that loses parties costs more than was planned: it stops before the epoch that would pass the target.
+/// A run that loses parties costs more than planned: it stops before the epoch that would exceed the target.
 #[test]
 fn a_run_stops_before_the_epoch_that_would_pass_its_target() {
     let sets = ["privacy.target_epsilon=8", "train.epochs=8"];
@@ -380,7 +386,7 @@ fn a_run_stops_before_the_epoch_that_would_pass_its_target() {
         losses(&mut whole);
     }
     let spent = |trainer: &Trainer| trainer.spent().and_then(|spent| spent.epsilon).expect("bounded");
-    assert_eq!(whole.progress().epochs.len(), 8, "a run that loses nobody is a whole one");
+    assert_eq!(whole.progress().epochs.len(), 8, "a run without dropped parties is complete");
     assert!(spent(&whole) <= 8.0);
     let (mut trainer, _) = losing(&sets, [2, 7]);
     while !trainer.is_done() {

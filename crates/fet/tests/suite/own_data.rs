@@ -1,5 +1,5 @@
-//! Own tables in, predictions out: typed columns, splits and scores that an experiment names, and a model that is asked after
-//! its run, in another process.
+//! Tests a user's own tables, from reading to predictions: typed columns, splits and scores of an experiment,
+//! and a saved model that predicts in another process.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -43,7 +43,7 @@ heads = 2
 dropout = 0.0
 "#;
 
-/// The declared form of the secondaries.
+/// Settings of the secondaries with declared ranges.
 const DECLARED: &str = r#"
 secondaries = [
     { name = "streets", file = "streets.csv", keys = ["x", "y"], bounds = { x = [0, 1], y = [0, 1], lanes = [1, 6] }, categories = { kind = ["lane", "road"] }, dates = { built = ["1950-01-01", "2030-01-01"] } },
@@ -51,8 +51,8 @@ secondaries = [
 ]
 "#;
 
-/// Shops whose business follows from their size, their kind, and the street that they stand at; with missing cells, dates,
-/// categories and another delimiter.
+/// Creates shops whose business depends on their size, kind and street, with missing cells, dates, categories
+/// and another delimiter.
 pub(crate) fn tables(folder: &Path, rows: usize) {
     let mut rng = stream(5, 0, Purpose::Parties, 0);
     let mut shops = "x;y;kind;opened;size;part;busy\n".to_string();
@@ -79,7 +79,7 @@ pub(crate) fn tables(folder: &Path, rows: usize) {
     std::fs::write(folder.join("shops.toml"), EXPERIMENT).expect("writable");
 }
 
-/// A folder with a finished run of the experiment, with changes.
+/// Creates a folder with a finished run of the changed experiment.
 pub(crate) fn finished(sets: &[&str]) -> (tempfile::TempDir, Report) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     tables(folder.path(), 300);
@@ -101,14 +101,14 @@ pub(crate) fn numbers(table: &Table, name: &str) -> Vec<f64> {
     }
 }
 
-/// What is predicted for the test rows, by their row in the file.
+/// Returns the predictions for the test rows, by row in the file.
 fn of_the_run(folder: &Path, column: &str) -> HashMap<u64, u64> {
     let all = table(folder, "result/predictions.csv");
     let (rows, values) = (numbers(&all, "row"), numbers(&all, column));
     rows.iter().zip(values).map(|(row, value)| (*row as u64, value.to_bits())).collect()
 }
 
-/// Predictions of a saved model, asked in another process, equal those of the run to the last bit.
+/// A saved model in another process makes the same predictions as the run, to the last bit.
 #[test]
 fn a_finished_model_predicts_what_its_run_did() {
     for sets in [
@@ -140,7 +140,7 @@ fn a_finished_regression_predicts_what_its_run_did() {
     let sets = ["data.task=regression", "data.label=size", "data.primary.drop=[\"part\", \"busy\"]"];
     let folder = tempfile::tempdir().expect("a temporary folder");
     tables(folder.path(), 300);
-    // A label that is missing is refused with its row; without those rows it is learned.
+    // A missing label is refused with its row; without such rows the run learns.
     let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
     let run = || fet(folder.path(), &[&["run", "shops.toml", "--out", "result"], sets.as_slice()].concat());
     let refused = String::from_utf8_lossy(&run().stderr).into_owned();
@@ -167,7 +167,7 @@ fn a_finished_regression_predicts_what_its_run_did() {
     }
 }
 
-/// New rows may have categories that training had not, missing cells, other columns, and come from standard input.
+/// New rows may have unseen categories, missing cells and other columns, and may come from standard input.
 #[test]
 fn new_rows_are_as_rows_are() {
     let (folder, _) = finished(&[]);
@@ -202,7 +202,7 @@ fn new_rows_are_as_rows_are() {
     assert_eq!(onto.status.code(), Some(2), "{onto:?}");
 }
 
-/// A model, of the primary or of a party, that is damaged or of another run is refused.
+/// A damaged model of the primary or of a party, or a model of another run, is refused.
 #[test]
 fn a_model_of_another_run_is_refused() {
     let (folder, _) = finished(&["train.epochs=1"]);
@@ -218,8 +218,8 @@ fn a_model_of_another_run_is_refused() {
         assert!(message.contains(part), "{file}: {part} in {message}");
     };
     for (file, part) in [
-        ("model.safetensors", "the model of another run"),
-        ("parties/party1/model.safetensors", "the model of another run"),
+        ("model.safetensors", "belongs to another run"),
+        ("parties/party1/model.safetensors", "belongs to another run"),
     ] {
         let mut bytes = std::fs::read(other.path().join("result").join(file)).expect("a model");
         refused(file, &bytes, part);
@@ -231,7 +231,8 @@ fn a_model_of_another_run_is_refused() {
     refused("parties/party1/model.safetensors", &swapped, "another run or party");
 }
 
-/// A run whose releases are counted answers no predictions, which nobody counts; nor does a model that is not kept.
+/// A run with a privacy mechanism makes no predictions, because no account counts them. A run without a kept
+/// model makes none either.
 #[test]
 fn what_cannot_be_asked_says_so() {
     let refused = |sets: &[&str], part: &str| {
@@ -254,7 +255,8 @@ fn what_cannot_be_asked_says_so() {
     refused(&["method.kind=gbdt-solo"], "keeps no model");
 }
 
-/// Beside a mechanism whatever is fitted on a secondary's records is declared, column by column, or the run is refused.
+/// With a privacy mechanism, every statistic of a secondary's records must be declared, column by column, or
+/// the run is refused.
 #[test]
 fn typed_columns_are_declared_beside_a_mechanism() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -276,7 +278,7 @@ fn typed_columns_are_declared_beside_a_mechanism() {
     assert!(!folder.path().join("result").exists());
 }
 
-/// What a run explains: the street's lanes decide much of the business, the bus's seats nothing.
+/// Explains a run in which the street's lanes determine much of the business, and the bus's seats nothing.
 #[test]
 fn a_run_is_explained_by_parties_and_columns() {
     let (folder, report) =
@@ -293,7 +295,7 @@ fn a_run_is_explained_by_parties_and_columns() {
     assert_eq!(parties["names"], serde_json::json!(["streets", "buses"]));
     let sum: f64 = parties["shapley"]["values"].as_array().expect("values").iter().map(number).sum();
     let gained = number(&parties["shapley"]["all"]) - number(&parties["shapley"]["none"]);
-    assert!((sum - gained).abs() < 1e-12, "values sum to what all add: {sum}, {gained}");
+    assert!((sum - gained).abs() < 1e-12, "the values sum to the gain of all parties: {sum}, {gained}");
     let importance = |party: &str, column: &str| {
         let all = found["columns"].as_array().expect("columns");
         let one = all.iter().find(|one| one["party"] == party && one["column"] == column).expect("a column");
@@ -302,7 +304,7 @@ fn a_run_is_explained_by_parties_and_columns() {
     assert!(importance("shops", "size") > 0.05, "{text}");
     assert!(importance("shops", "size") > importance("buses", "seats"), "{text}");
     assert_eq!(anchors["without_parties"].as_f64(), parties["shapley"]["none"].as_f64());
-    // A constant class is right for its share of the 60 test rows.
+    // The accuracy of a constant class is its share of the 60 test rows.
     let constant = number(&anchors["training_mean"]);
     assert!((60.0 * constant).fract().min(1.0 - (60.0 * constant).fract()) < 1e-9, "{constant}");
     assert!((0.2..0.8).contains(&constant) && constant < report.best.test, "{constant}");
@@ -322,7 +324,7 @@ fn a_run_is_explained_by_parties_and_columns() {
     for part in ["Reliance on each party", "Shapley value: accuracy", "permutation loss: accuracy"] {
         assert!(picture.contains(part), "{part} in {picture}");
     }
-    // Every row of a party has its colour, in both panels.
+    // Every row of a party has the party's colour, in both panels.
     for (number, name) in ["shops", "streets", "buses"].iter().enumerate() {
         let rows = picture.matches(&format!("data-series=\"{number}\"")).count();
         let columns =
@@ -333,7 +335,7 @@ fn a_run_is_explained_by_parties_and_columns() {
     assert_eq!(twice.stdout, output.stdout, "the same run has the same explanation");
 }
 
-/// What federating adds is the difference from a model that was trained without the others.
+/// The gain of federating is the difference from a model trained without the other parties.
 #[test]
 fn an_explanation_shows_the_control_variant_and_refuses_another_run() {
     let (folder, _) = finished(&["train.epochs=2"]);
@@ -400,7 +402,7 @@ fn tables_are_looked_at_before_anything_trains() {
     assert!(message.contains("buses.csv") && message.contains("ask the bus company"), "{message}");
 }
 
-/// Beside a model lies a card that says what it is; it holds the figures of the report.
+/// Each model has a model card with the figures of the report.
 #[test]
 fn a_model_has_a_card() {
     let (folder, report) = finished(&["train.epochs=1"]);
@@ -419,7 +421,8 @@ fn a_model_has_a_card() {
     }
 }
 
-/// What the reader could not decide is in the report, and a mark of a missing cell is a value where the owner says so.
+/// The report contains the reader's doubtful decisions, and an owner can declare a mark of missing cells to
+/// be a value.
 #[test]
 fn a_run_tells_what_was_read_and_keeps_declared_values() {
     let folder = tempfile::tempdir().expect("a temporary folder");

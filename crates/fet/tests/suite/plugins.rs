@@ -1,4 +1,5 @@
-//! Which plug-ins the program has: inventory silently drops a crate that nothing names.
+//! Tests the list of the program's plug-ins, because inventory silently drops a crate that is never
+//! referenced.
 
 use fet::list::{entries, text};
 use fet_core::linker::Linker;
@@ -87,7 +88,7 @@ fn a_list_shows_settings_and_devices() {
     assert_eq!(
         (count("the secondary learns: "), count("keys: ")),
         (every, every),
-        "every linker says what it reveals"
+        "every linker declares the information that it reveals"
     );
     let wrong = text(Some("linkers")).expect_err("no such slot");
     assert!(wrong.contains("did you mean \"linker\""), "{wrong}");

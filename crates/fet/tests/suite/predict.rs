@@ -1,4 +1,4 @@
-//! Predictions for new records: those of the best model, and nothing of the run changes.
+//! Tests predictions for new records: they come from the best model, and the run stays unchanged.
 
 use fet_core::data::{Keys, PartyTable, Task, VerticalData};
 use fet_core::experiment::Experiment;
@@ -8,7 +8,7 @@ use fet_federation::trainer::Trainer;
 
 use crate::support::{experiment, flex, losses, model, open, square};
 
-/// The test rows as if they were new records: their table and their labels.
+/// Returns the test rows in the form of new records: their table and their labels.
 fn test_rows(trainer: &Trainer, data: &VerticalData) -> (PartyTable, Vec<f64>) {
     let rows = &trainer.split().test;
     let PartyTable { name, keys, features, .. } = &data.primary;
@@ -17,7 +17,7 @@ fn test_rows(trainer: &Trainer, data: &VerticalData) -> (PartyTable, Vec<f64>) {
     (table, rows.iter().map(|&row| data.labels[row]).collect())
 }
 
-/// The root mean square error of predictions in the label's unit.
+/// Returns the root mean square error of predictions in the label's unit.
 fn error(trainer: &Trainer, outputs: &[f32], labels: &[f64]) -> f64 {
     let objective = trainer.objective();
     let squared = outputs
@@ -38,8 +38,8 @@ fn trained(
     (trainer, parties)
 }
 
-/// Test rows that come back as new records are predicted exactly as the best epoch was evaluated, whatever slots are
-/// in use; and the parties' models are afterwards as they were.
+/// The predictions for test rows as new records equal the best epoch's evaluation exactly, for all slots. The
+/// parties' models do not change.
 #[test]
 fn test_rows_as_new_records_have_the_error_of_the_best_epoch() {
     let mut best_was_earlier = false;
@@ -84,7 +84,8 @@ fn test_rows_as_new_records_have_the_error_of_the_best_epoch() {
     assert!(best_was_earlier, "in some case the best model is not the last");
 }
 
-/// A sum of predictions over other parties, or for other keys, would show one party's part by the difference.
+/// A sum of predictions over other parties, or for other keys, would reveal one party's part by the
+/// difference.
 #[test]
 fn predictions_are_not_made_by_secure_sums() {
     let data = square(120, Task::Regression);
@@ -95,7 +96,7 @@ fn predictions_are_not_made_by_secure_sums() {
     assert!(refusal.contains("predictions do not support secure sums yet"), "{refusal}");
 }
 
-/// A prediction is a release. Beside a privacy mechanism no account covers it, so every party refuses, at its door.
+/// A prediction is a release. With a privacy mechanism no account covers it, so every party itself refuses.
 #[test]
 fn a_protected_run_refuses_predictions() {
     let sets = ["train.epochs=1", "aggregator.kind=secure-average", "privacy.kind=discrete-gaussian"];

@@ -1,5 +1,5 @@
-//! The primary's half of every method: its gradients, with respect to its own parameters and to the memory that
-//! came from the others, against central differences.
+//! Compares the gradients of every method's primary submodel with central differences, with respect to its
+//! own parameters and to the memory from the other parties.
 
 use std::ops::Range;
 
@@ -72,7 +72,7 @@ impl Case {
         }
     }
 
-    /// The same dropout masks each time.
+    /// Computes the loss with the same dropout masks each time.
     fn loss(&mut self, memory: Option<Memory>) -> (f64, Option<Tensor<3>>) {
         let mut pass = Pass::training(stream(23, 0, Purpose::Dropout, 0));
         let outcome = self.primary.train(&self.batch, memory, &mut pass);
@@ -80,7 +80,7 @@ impl Case {
     }
 }
 
-/// Gives parameters that are zero at the start small values: some stop every gradient behind them.
+/// Replaces initial zeros of parameters by small values, because some zeros stop every gradient behind them.
 fn leave_zero(learner: &mut dyn Learner) {
     let mut parameters = learner.parameters().clone();
     let mut rng = stream(24, 0, Purpose::Weights, 0);
@@ -92,7 +92,7 @@ fn leave_zero(learner: &mut dyn Learner) {
     learner.load(&parameters).expect("its own parameters");
 }
 
-/// `start` moved along `direction` by `step`.
+/// Returns `start` moved along `direction` by `step`.
 fn moved(start: &[f32], direction: &[f32], step: f64) -> Vec<f32> {
     start.iter().zip(direction).map(|(x, d)| (f64::from(*x) + step * f64::from(*d)) as f32).collect()
 }
@@ -101,11 +101,12 @@ fn square(values: &[f32]) -> f64 {
     values.iter().map(|x| f64::from(*x).powi(2)).sum()
 }
 
-/// Central differences along the gradient itself give its squared length. The step moves the loss by about
-/// 0.02, far above the rounding of 32 bits, and the bound covers what a third derivative and the corners of ReLU
-/// add.
+/// Checks that central differences along the gradient give its squared length.
 ///
-/// Directions of chance see what the gradient lacks: see [`probe`].
+/// The step moves the loss by about 0.02, far above the rounding of 32 bits. The tolerance covers third
+/// derivatives and the corners of ReLU.
+///
+/// Random directions detect missing parts of the gradient: see [`probe`].
 fn agree(
     name: &str,
     gradient: &[f32],
@@ -139,7 +140,7 @@ fn primaries_differentiate_what_they_compute() {
                 let (loss, memory_gradient) = case.loss(memory.clone());
                 let gradient = case.primary.learner().gradient().values.clone();
                 let memory_gradient = memory_gradient.map(host);
-                // A method without blocks to fuse computes the same bits once more.
+                // A method without blocks to fuse computes the same bits again.
                 let found = (loss, gradient.clone(), memory_gradient.clone());
                 if before.as_ref() == Some(&found) {
                     continue;

@@ -1,4 +1,5 @@
-//! SplitAvg as a whole: secret sums train like plain ones, parties may vanish, and what a run has cost is told.
+//! Tests SplitAvg as a whole: secure aggregation trains like plain sums, parties may drop out, and the run
+//! reports its privacy cost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +16,7 @@ use crate::support::{
     Vanishing, devices, experiment, flex, losses, model, open, report, square, trainer, watched,
 };
 
-/// `square` with a third secondary, a copy of the first.
+/// Returns `square` with a third secondary, a copy of the first.
 fn three(rows: usize) -> VerticalData {
     let mut data = square(rows, Task::Regression);
     let mut third = data.secondaries[0].clone();
@@ -24,7 +25,7 @@ fn three(rows: usize) -> VerticalData {
     data
 }
 
-/// The values of the digits' pixels: public knowledge.
+/// Range of the digits' pixels, which is public knowledge.
 const PIXELS: &str = "data.bounds=[0, 16]";
 
 fn on_three(sets: &[&str]) -> Trainer {
@@ -33,7 +34,7 @@ fn on_three(sets: &[&str]) -> Trainer {
 
 const SECURE: &str = "aggregator.kind=secure-average";
 
-/// Quantisation to 2^-24 is amplified by little in few steps.
+/// A few steps amplify the quantisation to 2^-24 only slightly.
 #[test]
 fn secret_sums_train_like_plain_ones() {
     for sets in [&[][..], &["method.party_dropout=0.34"], &["train.recompute=true"]] {
@@ -65,7 +66,7 @@ fn encodings_are_averaged_in_secret_too() {
 
 #[test]
 fn a_party_that_vanishes_is_left_out_and_too_few_end_the_run() {
-    // From which step on each of three parties is gone.
+    // First step at which each of three parties has dropped out.
     let vanishing = |sets: &[&str]| {
         let from: [Arc<AtomicU64>; 3] = std::array::from_fn(|_| Arc::new(AtomicU64::new(u64::MAX)));
         let wrap = |index: usize, party| -> Box<dyn Party> {
@@ -81,13 +82,13 @@ fn a_party_that_vanishes_is_left_out_and_too_few_end_the_run() {
     let tally = &trainer.progress().tallies[0];
     assert_eq!(tally.fewest(), Some(2), "the account knows that fewer take part");
     assert_eq!(trainer.progress().gone, [1]);
-    // The second that vanishes leaves one: a sum over one is its value.
+    // After a second party drops out, one party remains, and a sum over one party is its value.
     from[0].store(0, Ordering::Relaxed);
     let error = trainer.epoch(&mut |_| true).expect_err("refused").to_string();
     assert!(error.contains("2 parties or more") && error.contains("1 of 1"), "{error}");
     let said = trainer.warnings().join("\n");
     assert!(said.contains("1 of 2 are left") && said.contains("steps are left out"), "{said}");
-    // Where parts are not hidden in a sum nobody is left out silently.
+    // If no sum hides the parts, the run must not leave out a party silently.
     let (mut trainer, from) = vanishing(&[]);
     from[1].store(2, Ordering::Relaxed);
     let error = trainer.epoch(&mut |_| true).expect_err("refused").to_string();
@@ -135,7 +136,7 @@ fn a_target_is_met_by_the_noise_that_follows_from_it() {
     }
 }
 
-/// Every row is released once: more epochs cost no more, and secondaries stay as they were.
+/// Frozen secondaries release every row once: more epochs cost no more, and the secondaries do not change.
 #[test]
 fn frozen_secondaries_release_every_row_once() {
     let sets = [
@@ -154,13 +155,13 @@ fn frozen_secondaries_release_every_row_once() {
     let after = model(&trainer, &parties);
     assert_eq!(before.part("party1.").values(), after.part("party1.").values());
     assert_ne!(before.part("primary.").values(), after.part("primary.").values());
-    // One release with √4 rows of 2C/3 against a noise of C: a replaced record leaves two rows and joins two.
+    // One release moves √4 rows by 2C/3 under noise of C: a replaced record leaves two rows and joins two.
     let mu = 4f64.sqrt() * 2.0 / 3.0;
     let truth = fet_privacy::accountant::gaussian::epsilon(mu, 1e-5);
     assert!(after_one >= truth && after_one < truth + 1e-3, "{after_one} and {truth}");
 }
 
-/// Noise and masks are drawn on the host, so that devices agree but for roundings that fall on either side of a unit.
+/// The host draws noise and masks, so devices agree, except for values that round to different units.
 #[test]
 fn private_training_is_alike_on_every_device() {
     for kind in ["privacy.kind=gaussian", "privacy.kind=discrete-gaussian"] {

@@ -1,40 +1,42 @@
-//! Gradients against central differences, along directions that see every parameter.
+//! Compares gradients with central differences, along directions that involve every parameter.
 //!
-//! A step along the gradient that was found says nothing of a parameter whose gradient is missing from it: the step does
-//! not move that parameter. So the function is also differenced along directions drawn at random, and along several that
-//! move one part of the parameters alone.
+//! A step along the computed gradient says nothing about a parameter that is missing from it, because the
+//! step does not move that parameter. The test therefore also uses random directions, and several directions
+//! that move only one part of the parameters.
 
 use std::ops::Range;
 
 use fet_core::rng::{Purpose, stream};
 use rand::RngExt;
 
-/// So many directions are drawn for each part, and for all parts together.
+/// Number of random directions for each part, and for all parts together.
 const DIRECTIONS: u64 = 8;
 
-/// The lengths of the steps along a direction of length 1, of which the best counts: a longer one suffers from third
-/// derivatives and from the corners of ReLU, a shorter one from the rounding of 32-bit floats.
+/// Lengths of the steps along a unit direction; the best step counts.
+///
+/// A longer step suffers from third derivatives and the corners of ReLU, a shorter step from the rounding of
+/// 32-bit floats.
 const STEPS: [f64; 3] = [1e-2, 1e-1, 1e-3];
 
-/// How far a directional derivative may be off relative to itself.
+/// Relative tolerance of a directional derivative.
 const SHARE: f64 = 1e-2;
 
-/// One direction.
+/// Direction with its derivatives.
 struct Along {
-    /// Of length 1.
+    /// Unit vector.
     direction: Vec<f32>,
-    /// The derivative along it, by steps of each length that was tried.
+    /// Derivative along the direction, for each tried step length.
     derivatives: Vec<f64>,
 }
 
-/// Holds the gradient of a function at a point against central differences. `value` tells the function so far away from
-/// the point along a direction; `parts` are the ranges of parameters that are probed by themselves.
+/// Compares the gradient of a function at a point with central differences.
 ///
-/// Differences may be off by `floor` times the gradient's length, where the value's rounding, divided by the step, shows;
-/// and by [`SHARE`] of themselves.
+/// `value` returns the function at a distance from the point along a direction. `parts` are the ranges of
+/// parameters to probe separately. The tolerance is `floor` times the gradient's length, for the value's
+/// rounding divided by the step, plus [`SHARE`] of the difference.
 ///
-/// That this can fail is tested with it: most of the parts that hold a tenth of the gradient's length or more are missed
-/// where they are zeroed.
+/// A test shows that this check can fail: it detects most parts with a tenth of the gradient's length or more
+/// after they are set to zero.
 pub(crate) fn probe(
     name: &str,
     gradient: &[f32],
@@ -62,7 +64,7 @@ pub(crate) fn probe(
     }
     let worst = |gradient: &[f32]| found.iter().map(|along| along.off(gradient, floor)).fold(0.0, f64::max);
     let off = worst(gradient);
-    assert!(off <= 1.0, "{name}: a derivative is off by {off:.3} of what is allowed");
+    assert!(off <= 1.0, "{name}: the error of a derivative is {off:.3} of the tolerance");
     let (mut missed, mut large) = (0, 0);
     for part in parts {
         let own = &gradient[part.clone()];
@@ -77,7 +79,7 @@ pub(crate) fn probe(
 }
 
 impl Along {
-    /// The disagreement with a gradient, in units of what is allowed.
+    /// Returns the deviation from a gradient, in units of the tolerance.
     fn off(&self, gradient: &[f32], floor: f64) -> f64 {
         let analytic = dot(gradient, &self.direction);
         let allowed = floor * dot(gradient, gradient).sqrt() + SHARE * analytic.abs();

@@ -1,5 +1,7 @@
-//! What a run follows from, and that it does follow from it: killed runs end as unbroken ones, data and the version of
-//! the results count, one process at a time works on a folder, and every variant of a study has the same rows.
+//! Tests the provenance of runs, and that it determines their results.
+//!
+//! Killed runs end like uninterrupted ones. Data and the version of the results count. Only one process at a
+//! time works on a folder. Every variant of a study has the same rows.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -13,7 +15,8 @@ use serde_json::Value;
 use crate::command::{TINY, fet};
 use crate::support::{experiment, flex, losses, report, square, trainer};
 
-/// `kill -9` at a moment of chance, each time after another epoch: at most that epoch is lost, and the end is the same.
+/// Sends `kill -9` at a random moment, each time after another epoch: at most that epoch is lost, and the
+/// result is the same.
 #[test]
 fn a_run_that_is_killed_ends_bit_for_bit_as_an_unbroken_one() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -33,7 +36,7 @@ fn a_run_that_is_killed_ends_bit_for_bit_as_an_unbroken_one() {
             .stderr(Stdio::null())
             .spawn()
             .expect("started");
-        // The checkpoint of this epoch is there, and the next epoch is under way.
+        // The checkpoint of this epoch exists, and the next epoch is under way.
         let done =
             || std::fs::read(path("broken/checkpoint.safetensors")).map_or(0, |bytes| epochs_of(&bytes));
         let start = Instant::now();
@@ -51,10 +54,7 @@ fn a_run_that_is_killed_ends_bit_for_bit_as_an_unbroken_one() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
     let kept = killed_after.last().expect("three");
-    assert!(
-        said.contains(&format!("continuing after epoch {kept}")),
-        "no epoch but the last was lost: {said}"
-    );
+    assert!(said.contains(&format!("continuing after epoch {kept}")), "only the last epoch was lost: {said}");
     assert_eq!(report(&path("whole")), report(&path("broken")));
     for file in ["model.safetensors", "parties/party1/model.safetensors", "parties/party2/model.safetensors"]
     {
@@ -62,10 +62,10 @@ fn a_run_that_is_killed_ends_bit_for_bit_as_an_unbroken_one() {
         assert!(model("whole") == model("broken"), "{file}: the models are the same bytes");
     }
     let left = std::fs::read_dir(path("broken/parties/party1")).expect("a folder").count();
-    assert_eq!(left, 1, "nothing but the model is left");
+    assert_eq!(left, 1, "only the model is left");
 }
 
-/// How many epochs a checkpoint holds.
+/// Returns the number of epochs in a checkpoint.
 fn epochs_of(bytes: &[u8]) -> usize {
     let Ok((_, metadata)) = safetensors::SafeTensors::read_metadata(bytes) else { return 0 };
     let header = metadata.metadata().as_ref().and_then(|map| map.get("fet")).cloned().unwrap_or_default();
@@ -150,8 +150,8 @@ fn many_cells_are_shown_at_once() {
     assert!(misspelt.contains("hiden") && nonsense.contains("standard input"), "{answers:?}");
 }
 
-/// What makes the paired test of a study a paired one: with the same seed, every variant is trained, validated and
-/// tested on the same rows, in the same batches.
+/// Makes sure that the test of a study is paired: with the same seed, every variant uses the same training,
+/// validation and test rows, in the same batches.
 #[test]
 fn variants_of_a_study_share_rows_and_batches() {
     let made = |sets: &[&str]| {
@@ -168,7 +168,7 @@ fn variants_of_a_study_share_rows_and_batches() {
         assert_eq!(provenance::split(made(sets).split()), base, "{sets:?}");
     }
     assert_ne!(provenance::split(made(&["seed=1"]).split()), base, "another seed, other rows");
-    // Batches: a setting that does not touch training leaves every step's loss as it is.
+    // A setting that does not affect training does not change any step's loss, so the batches are the same.
     let batches = |sets: &[&str]| losses(&mut made(sets));
     assert_eq!(batches(&[]), batches(&["train.evaluation_batch_size=7"]));
 }
@@ -187,21 +187,25 @@ fn the_bytes_of_each_party_and_epoch_add_up() {
         parties.fold(Traffic::default(), |sum, party| add(sum, party.sent, party.received)),
         report.traffic
     );
-    // Keys are sent before the first epoch, to be linked: 200 rows of 4 numbers of 8 bytes, to 2 parties.
+    // The primary sends keys before the first epoch, for linking: 200 rows of 4 numbers of 8 bytes, to 2
+    // parties.
     let keys = Traffic { sent: 200 * 4 * 8 * 2, received: 0 };
     let epochs = report.epochs.iter().map(|epoch| epoch.traffic);
     assert_eq!(epochs.fold(keys, |sum, epoch| add(sum, epoch.sent, epoch.received)), report.traffic);
 }
 
-/// The results of version 7, each the training loss of the second epoch: if results change, increase `RESULTS_VERSION`
-/// and put the new figures here. Rounding of other processors stays far below the tolerance; a change of method does not.
+/// Results of version 7, each the training loss of the second epoch.
+///
+/// If results change, increase `RESULTS_VERSION` and put the new figures here. Rounding on other processors
+/// stays far below the tolerance; a change of method does not.
 #[test]
 fn results_of_another_kind_need_another_version() {
     const TOLERANCE: f64 = 1e-3;
     const FIGURES: (u32, [(&str, f64); 4]) =
         (7, [("fet", 2.3161), ("solo", 1.9481), ("top1sim", 2.2940), ("fedsim", 1.2818)]);
     let loss = |method: &str| {
-        // Ten small steps leave FedSim at ln 10 = 2.3026, where a model that learns nothing would be too: it gets more.
+        // After ten small steps FedSim is at ln 10 = 2.3026, the loss of a model that learns nothing, so it
+        // gets more and larger steps.
         let sets: &[&str] = match method {
             "fedsim" => &["data.rows=600", "train.batch_size=16", "method.optimizer.learning_rate=0.01"],
             _ => &["data.rows=300"],

@@ -1,4 +1,4 @@
-//! `fet psi ask`, `answer` and `open`: two owners who have two files of each other and nothing else.
+//! Tests `fet psi ask`, `answer` and `open`: a querier and a data holder who exchange only two files.
 
 mod refusals;
 
@@ -17,7 +17,7 @@ fn done(folder: &Path, arguments: &[&str]) -> String {
     text(&output.stdout)
 }
 
-/// The command is refused with this, in few lines, and leaves the folder as it was.
+/// Checks that the command fails with this short message and leaves the folder unchanged.
 fn refused(folder: &Path, arguments: &[&str], told: &str) {
     let files = |folder: &Path| {
         let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
@@ -34,13 +34,13 @@ fn refused(folder: &Path, arguments: &[&str], told: &str) {
     assert!(files(folder) == before, "{arguments:?} changed the folder");
 }
 
-/// Where the bytes of a file begin: after two lines.
+/// Returns the start of a file's binary part, after two lines.
 fn body(file: &[u8]) -> usize {
     let mut ends = file.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
     ends.nth(1).expect("two lines").0 + 1
 }
 
-/// Two tables whose keys repeat, are written in several ways, and are missing in some rows.
+/// Creates two tables with repeated keys, different spellings, and missing keys in some rows.
 fn tables() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut a = String::from("name,town,more\n");
@@ -71,7 +71,7 @@ fn tables() -> tempfile::TempDir {
 const ASK: [&str; 3] = ["ask", "a.csv", "--keys=name,town"];
 const ANSWER: [&str; 4] = ["answer", "r.psi", "b.csv", "--keys=last name,place"];
 
-/// Asks and answers, with files of these names.
+/// Creates a request and an answer, in files of these names.
 fn exchange(folder: &Path, form: &str, more: &[&str], name: &str) {
     let [request, secret, answer] =
         [format!("{name}.psi"), format!("{name}.secret"), format!("{name}.answer")];
@@ -86,14 +86,14 @@ fn exchange(folder: &Path, form: &str, more: &[&str], name: &str) {
     assert!(told.contains("7 rows have empty keys"), "{told}");
     let (give, out) = (format!("--give={form}"), format!("--out={answer}"));
     let told = done(folder, &[&["answer", &request], &ANSWER[2..], &[&give, &out], more].concat());
-    assert!(told.contains("answered 60 rows from 45 rows") && told.contains("the asker learns"), "{told}");
+    assert!(told.contains("answered 60 rows from 45 rows") && told.contains("the querier learns"), "{told}");
 }
 
 fn read(folder: &Path, name: &str) -> String {
     fs::read_to_string(folder.join(name)).expect("readable")
 }
 
-/// What `fet link` finds by this linker, with all equal records.
+/// Returns the links that `fet link` finds with this linker, with all equal records.
 fn linked(folder: &Path, linker: &str, tables: [&str; 2], keys: [&str; 2], neighbours: usize) -> String {
     let (linker, out) = (format!("--linker={linker}"), "--out=linked.csv");
     let [keys, others] = [format!("--keys={}", keys[0]), format!("--secondary-keys={}", keys[1])];
@@ -116,7 +116,7 @@ fn links_are_those_of_the_linkers() {
         let names = ["name,town", "last name,place"];
         assert_eq!(linked(path, linker, ["a.csv", "b.csv"], names, 45), links, "{linker}");
     }
-    // Nothing of a table is in a file that leaves, and only their owners read files.
+    // Files for the other side contain no part of a table, and only their owners may read the files.
     for file in ["r.psi", "r.answer"] {
         let bytes = fs::read(path.join(file)).expect("readable").to_ascii_lowercase();
         for word in [&b"person"[..], b"town", b"note", b"name"] {
@@ -140,7 +140,7 @@ fn numbers_are_equal_as_numbers_and_links_may_be_an_answer() {
     let output = fet(path, &["psi", "open", "answer", "--secret=s", "--out=-"]);
     assert!(text(&output.stderr).contains("7 pairs"), "{output:?}");
     assert_eq!(text(&output.stdout), linked(path, "psi", ["numbers.csv", "others.csv"], ["x", "x"], 6));
-    // As texts, 1e0 is not 1, nor is 2.50 2.5, and what counts as missing is equal to nothing.
+    // As texts, 1e0 differs from 1 and 2.50 from 2.5, and a missing key equals no key.
     for (missing, empty, pairs) in
         [("--missing=unknown", false, "4 pairs"), ("--missing=x,2", true, "0 pairs")]
     {
@@ -156,11 +156,11 @@ fn numbers_are_equal_as_numbers_and_links_may_be_an_answer() {
     refused(
         path,
         &["answer", "r.psi", "b.csv", "--keys=place", "--give=links", "--out=x"],
-        "b.csv, column `place`: the request compares it as numbers, and no cell is a number",
+        "b.csv, column `place`: the request compares this column as numbers, but no cell is a number",
     );
 }
 
-/// The rows of a CSV file without line feeds in cells.
+/// Splits a line of CSV into cells.
 fn cells(line: &str) -> Vec<String> {
     let (mut cells, mut quoted) = (vec![String::new()], false);
     let mut letters = line.chars().peekable();
@@ -192,10 +192,11 @@ fn a_payload_goes_with_rows_in_common_and_no_others() {
         expected.push(format!("{line},\"{}\",{}", row[3].replace('"', "\"\""), row[0]));
     }
     assert_eq!(payload.lines().collect::<Vec<_>>(), expected, "{told}");
-    // Each record is a tag, the longest row's 68 bytes in 128, and what authenticates them; no cell is in it.
+    // Each record consists of a tag, the longest row's 68 bytes padded to 128, and an authentication tag, and
+    // contains no cell in the clear.
     let answer = fs::read(path.join("p.answer")).expect("readable");
     assert_eq!(answer.len() - body(&answer) - 32, 60 * 32 + 45 * (16 + 128 + 16));
-    // Six of them stand in random bytes of this length with probability 10^-10.
+    // Six such bytes in a row occur in random bytes of this length with probability 10^-10.
     assert!(!text(&answer).contains("!!!!!!"));
 }
 
@@ -216,7 +217,7 @@ fn a_cardinality_is_how_many_distinct_keys_are_in_common() {
     assert!(common.len() > 5, "{told}");
 }
 
-/// A count that could not be said is not lost.
+/// A count that could not be printed is not lost.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_secret_is_used_up_once_the_count_is_said() {
@@ -240,7 +241,7 @@ fn a_secret_is_used_up_once_the_count_is_said() {
     );
 }
 
-/// Numbers that 64 bits do not tell apart are told apart as texts.
+/// Numbers that are equal in 64 bits differ as texts.
 #[test]
 fn long_numbers_are_compared_as_texts() {
     let folder = tables();
@@ -258,7 +259,7 @@ fn long_numbers_are_compared_as_texts() {
     }
 }
 
-/// The cells of one account are for who has its identifier, in the same letters and signs.
+/// The cells of an account go only to a querier with its exact identifier, in the same letters and signs.
 #[test]
 fn identifiers_are_compared_as_they_stand() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -299,7 +300,7 @@ fn identifiers_are_compared_as_they_stand() {
     assert_eq!(payload(&["123456789X", "1234567890"], &["1234567890", "123456789x"], &[]), ["of 1234567890"]);
     assert_eq!(payload(&["M\u{fc}ller"], &["MULLER"], &[]), ["of MULLER"], "names keep their normal form");
     assert_eq!(payload(&["M\u{fc}ller"], &["MULLER"], &["--compare=verbatim"]), Vec::<String>::new());
-    // The owner agrees, or not, that case does not count.
+    // The data holder decides whether to ignore case.
     done(path, &["ask", "a.csv", "--keys=id", "--compare=normal", "--out=n.psi", "--secret=n"]);
     fs::write(path.join("b.csv"), "id,x\na1,1\nA1,2\n").expect("writable");
     let answer = ["answer", "n.psi", "b.csv", "--keys=id", "--give=links", "--out=n.answer"];
@@ -307,7 +308,7 @@ fn identifiers_are_compared_as_they_stand() {
     done(path, &[&answer[..], &["--compare=normal"]].concat());
 }
 
-/// Who asks about many more rows than there are could list all keys.
+/// A request with many more rows than the table could list all possible keys.
 #[test]
 fn a_request_of_too_many_rows_is_refused() {
     let folder = tempfile::tempdir().expect("a temporary folder");

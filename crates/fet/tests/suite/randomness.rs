@@ -1,4 +1,5 @@
-//! `train.randomness = "own"`: each party's noise follows from a secret of its own, which stays in its own folder.
+//! Tests `train.randomness = "own"`: each party derives its noise from its private secret, which stays in its
+//! own folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,11 +18,11 @@ use fet_privacy::identity::Identity;
 
 use crate::support::{experiment, flex, losses, report, square, trainer};
 
-/// Enough for a bound.
+/// Enough noise for a bound.
 const NOISE: &str = "privacy.noise=200";
 const OWN: &str = "train.randomness=own";
 
-/// A private run on digits with labels that are flipped at random, so that the primary's seed counts too.
+/// Returns a private run on digits with randomised labels, so that the primary's seed also matters.
 fn private(sets: &[&str]) -> Experiment {
     let base = [
         "data.rows=300",
@@ -43,7 +44,7 @@ fn run_with(experiment: &Experiment, folder: &Path, stop: &AtomicBool) -> anyhow
     run(experiment, folder, Log::Human, Keep::Nothing, stop)
 }
 
-/// Stops within an epoch that has a checkpoint before it.
+/// Stops a run within an epoch, after a checkpoint.
 fn interrupt(experiment: &Experiment, folder: &Path) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -84,7 +85,7 @@ fn runs_with_their_own_randomness_differ_in_noise_alone() {
     let (a, b, simulated) = (run(&own), run(&own), run(&noise));
     assert!(a.0 != b.0 && a.0 != simulated.0 && b.0 != simulated.0, "three noises");
     assert_eq!(simulated.0, run(&noise).0, "the experiment's repeats");
-    // What does not depend on the noise is the same: what it costs, and a run without any.
+    // Results that do not depend on the noise are the same: the privacy cost, and a run without noise.
     assert_eq!(a.1, b.1);
     assert_eq!(a.1.epsilon, simulated.1.epsilon);
     assert_eq!(run(&[OWN]).0, run(&[]).0);
@@ -117,13 +118,13 @@ fn an_interrupted_run_with_its_own_randomness_continues_bit_for_bit_where_parts_
     {
         assert!(model(&whole, file) == model(&broken, file), "{file}");
     }
-    // With other seeds it is another run.
+    // With other seeds it is a different run.
     let other = folder.path().join("other");
     train(&experiment, &other).expect("a run");
     assert_ne!(report(&whole).epochs, report(&other).epochs);
 }
 
-/// Sums bear new noise in each session: what is summed again is counted again, by the parties and in the report.
+/// Sums have new noise in each session, so the parties and the report count repeated sums again.
 #[test]
 fn an_interrupted_run_of_sums_counts_what_it_may_have_released() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -135,7 +136,7 @@ fn an_interrupted_run_of_sums_counts_what_it_may_have_released() {
         assert!(matches!(train(&experiment, &out), Ok(Outcome::Done(_))));
         let report = report(&out);
         let privacy = report.privacy.expect("others take part");
-        // Those about the digits' pixels are for another test.
+        // Other tests check the warnings about the digits' pixels.
         let mut warnings = report.warnings;
         warnings.retain(|warning| !warning.contains("validation and test rows"));
         (report.epochs.len(), privacy.epsilon.expect("bounded"), warnings.join("\n"))
@@ -146,11 +147,11 @@ fn an_interrupted_run_of_sums_counts_what_it_may_have_released() {
     let (epochs, broken, warnings) = run(&room, "broken", true);
     assert!(epochs == 4 && broken > whole, "{broken} {whole}");
     assert!(warnings.contains("1 earlier session of this run"), "{warnings}");
-    // Where no more than planned may be released, the parties end it an epoch earlier, if anything was released when it was
-    // interrupted (`restart` has a run where that is sure).
+    // If the policy allows only planned releases, the parties end the run an epoch earlier if the interrupted
+    // epoch had releases (`restart` has a run where this is certain).
     let (epochs, _, warnings) = run(&[], "planned", true);
     assert!(epochs == 4 || warnings.contains("must be at most"), "{epochs}: {warnings}");
-    // The first session is killed before its first checkpoint: it counts too.
+    // The first session is killed before its first checkpoint, but also counts.
     let out = folder.path().join("early");
     let experiment = private(&[OWN, NOISE, room[0]]);
     let stop = AtomicBool::new(true);
@@ -172,7 +173,7 @@ fn a_seed_is_in_no_file_but_its_partys_own() {
         let all = seeds(&out);
         for path in &all {
             let file = std::fs::read(path).expect("a seed");
-            // Its first line says what it is, and its last 32 bytes are a checksum.
+            // The first line of the file names its kind, and the last 32 bytes are a checksum.
             let secret = &file[file.len() - 64..file.len() - 32];
             let hex = fet_io::hex(secret);
             let forms = [secret.to_vec(), hex.clone().into_bytes(), hex.to_uppercase().into_bytes()];
@@ -198,7 +199,7 @@ fn a_seed_is_in_no_file_but_its_partys_own() {
             all.iter().map(|path| std::fs::read(path).expect("there")).collect();
         assert_eq!(distinct.len(), 3, "each party's own");
     };
-    // Seeds, ledgers, states and the checkpoint; then models and the report.
+    // First seeds, ledgers, states and the checkpoint; then models and the report.
     search(8);
     train(&experiment, &out).expect("resumed");
     search(9);
@@ -235,7 +236,8 @@ fn a_run_is_not_resumed_without_its_seeds() {
     assert!(matches!(train(&experiment, &out), Ok(Outcome::Done(_))));
 }
 
-/// A seed in whose writing the process was killed was never used: another is drawn. Beside anything else its lack is an error.
+/// If the process was killed while writing a seed, the seed was never used, and the party draws another. With
+/// any other file present, a missing seed is an error.
 #[test]
 fn a_seed_that_was_not_wholly_written_is_drawn_anew() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -252,7 +254,7 @@ fn a_seed_that_was_not_wholly_written_is_drawn_anew() {
     assert!(error.contains("is missing"), "{error}");
 }
 
-/// Two seeds give two noises: what a party adds does not follow from what the primary knows.
+/// Two seeds give two noises: a party's noise does not depend on anything that the primary knows.
 #[test]
 fn noise_follows_from_the_partys_own_seed() {
     let sets = ["privacy.kind=gaussian", "train.epochs=1"];

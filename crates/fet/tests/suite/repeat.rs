@@ -1,4 +1,5 @@
-//! Runs repeat: the same seed gives the same report, and an interrupted run ends as an unbroken one.
+//! Tests that runs repeat: the same seed gives the same report, and an interrupted run ends like an
+//! uninterrupted one.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,8 +57,10 @@ fn every_method_repeats() {
     }
 }
 
-/// The same run but for the order in which a backward pass adds up: a few roundings of 32-bit floats a step, so
-/// that dropout or a mask drawn anew would be seen.
+/// Compares two runs that differ only in the order of sums in the backward pass.
+///
+/// The difference is a few roundings of 32-bit floats per step, so the test would detect a newly drawn
+/// dropout or mask.
 #[test]
 fn graphs_that_are_built_twice_give_the_same_run() {
     let run = |recompute: &str| {
@@ -76,7 +79,7 @@ fn an_interrupted_run_continues_bit_for_bit() {
     let (whole, broken) = (folder.path().join("whole"), folder.path().join("broken"));
     let experiment = digits("flex", &["train.epochs=4", "method.pe_average_every=2"]);
     train(&experiment, &whole);
-    // Stops within an epoch that has a checkpoint before it, by the clock of the checkpoint itself.
+    // Stop within an epoch after a checkpoint; the appearance of the checkpoint is the clock.
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -91,7 +94,7 @@ fn an_interrupted_run_continues_bit_for_bit() {
     assert!(!broken.join("report.json").exists(), "no report before the run is whole");
     assert!(matches!(train(&experiment, &broken), Outcome::Done(_)));
     assert_eq!(report(&whole), report(&broken));
-    assert!(!broken.join("checkpoint.safetensors").exists(), "nothing is left to continue");
+    assert!(!broken.join("checkpoint.safetensors").exists(), "no checkpoint is left to continue from");
     assert!(matches!(train(&experiment, &broken), Outcome::WasDone(_)));
 }
 
@@ -112,13 +115,13 @@ fn a_checkpoint_is_refused_by_another_experiment_and_when_damaged() {
     assert!(refuse(&mut second, &serde_json::json!({"name": "other"}), &bytes).contains("other settings"));
     assert!(refuse(&mut second, &identity, &bytes[..bytes.len() / 2]).contains("damaged"));
     assert!(refuse(&mut second, &identity, b"").contains("damaged"));
-    // Any flipped bit is noticed, in the header, in the names and in the values.
+    // The program detects any flipped bit in the header, the names and the values.
     for place in (0..bytes.len()).step_by(bytes.len() / 97) {
         let mut flipped = bytes.clone();
         flipped[place] ^= 1 << (place % 8);
         assert!(checkpoint::load(&mut second, &identity, &flipped).is_err(), "bit {place}");
     }
-    // So is one in a party's own state, and a state that is not there.
+    // The program also detects a flipped bit in a party's own state, and a missing state.
     let state = folder.path().join("party2/state-1.safetensors");
     let sound = std::fs::read(&state).expect("party 2 saved its state");
     let mut flipped = sound.clone();

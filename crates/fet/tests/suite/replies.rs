@@ -1,4 +1,4 @@
-//! Replies that do not fit: an error that names party, message and round.
+//! Tests invalid replies: the error names party, message and round.
 
 use fet_core::data::Task;
 use fet_core::message::{
@@ -12,7 +12,7 @@ use crate::support::{experiment, flex, square, watched};
 
 const SECURE: &str = "aggregator.kind=secure-average";
 
-/// What a party replies in place of what it should.
+/// Replaces a party's reply.
 type Twist = fn(&Request, Reply) -> Result<Reply, Failure>;
 
 struct Hostile<P>(P, Twist);
@@ -28,7 +28,7 @@ impl<P: Party> Party for Hostile<P> {
     }
 }
 
-/// Whatever a party replies, the run ends with an error that names party, message and round.
+/// After any invalid reply, the run ends with an error that names party, message and round.
 #[test]
 fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
     let check = |sets: &[&str], twist: Twist, parts: &[&str]| {
@@ -40,7 +40,7 @@ fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
             Err(error) => error.to_string(),
             Ok((mut trainer, _)) => trainer.epoch(&mut |_| true).expect_err("refused").to_string(),
         };
-        // A key that is not party 2's own is refused by the first that sees it.
+        // The first party that sees a wrong key of party 2 refuses it.
         let second = if parts.contains(&"not signed") { "party 2" } else { "party \"second\"" };
         for part in [&[second], parts].concat() {
             assert!(error.contains(part), "{sets:?}: {part} in {error}");

@@ -1,4 +1,4 @@
-//! A party that is started again, and a primary that then tells it something else.
+//! Tests a restarted party, and a primary that then sends it different requests.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::account::{NOISE, kill, many, plain, refused, session, step};
 
 const OWN: &str = "train.randomness=own";
 
-/// Changes what passes to a party.
+/// Changes requests and replies of a party.
 struct Between<F> {
     party: Watched,
     change: F,
@@ -30,7 +30,7 @@ impl<F: FnMut(&mut Request) + Send> Party for Between<F> {
     }
 }
 
-/// A session in which the first party gets other requests.
+/// Starts a session in which the first party gets changed requests.
 fn changed(
     sets: &[&str],
     folder: &Path,
@@ -47,7 +47,8 @@ fn ledgers(folder: &Path) -> usize {
     entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("ledger-")).count()
 }
 
-/// The primary writes the terms; a comment in them is no other run, whose account would begin at nothing.
+/// The primary writes the text of the terms; a comment in them does not make another run with an empty
+/// account.
 #[test]
 fn a_run_has_one_account_however_its_terms_are_worded() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -66,8 +67,9 @@ fn a_run_has_one_account_however_its_terms_are_worded() {
     assert_eq!(ledgers(folder.path()), 1);
 }
 
-/// Whether a release under other keys bore the same noise would say whether the same records are near them: the party has one
-/// set of keys for a run, and refuses others alike, near or far.
+/// If a release under other keys had the same noise, the primary would learn whether the same records are
+/// near both sets of keys. The party therefore accepts one set of keys per run, and refuses all others in the
+/// same way, near or far.
 #[test]
 fn a_restarted_party_takes_no_other_keys_and_no_other_number_of_rows() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -98,14 +100,14 @@ fn a_restarted_party_takes_no_other_keys_and_no_other_number_of_rows() {
     let mut more = session(&sets, many(120, 2), folder.path(), Vec::new(), wrap).expect("a trainer");
     let request = step(&more.0, 0, &[0, 1]);
     refused(more.1[0].ask(request), &["another number of records of the primary"]);
-    // With its own it goes on.
+    // With the original keys the run continues.
     let mut last = plain(&sets, folder.path());
     let request = step(&last.0, 0, &[0, 1]);
     assert!(last.1[0].ask(request).is_ok());
 }
 
-/// Two releases whose values are the same bear other noise where what led to them is not the same: here other gradients, of
-/// which the step size lets nothing come.
+/// Two releases with the same values have different noise if their history differs: here the gradients
+/// differ, but the step size removes their effect.
 #[test]
 fn noise_follows_from_what_was_received_and_not_from_whether_it_mattered() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -129,8 +131,10 @@ fn noise_follows_from_what_was_received_and_not_from_whether_it_mattered() {
     assert_ne!(one.1, other.1);
 }
 
-/// The number of parties decides how blocks are clipped, and with it what a gradient does, if a block is clipped: that must not show
-/// in whether a later release repeats an earlier session's.
+/// The number of parties determines the clipping bound of blocks, and therefore the effect of a gradient on a
+/// clipped block.
+///
+/// A later release must not reveal this by whether it repeats a release of an earlier session.
 #[test]
 fn noise_follows_from_how_the_release_was_asked_that_a_gradient_is_for() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -152,7 +156,8 @@ fn noise_follows_from_how_the_release_was_asked_that_a_gradient_is_for() {
     assert_ne!(last(&[0, 1]), last(&[0]), "no block was changed by it, and yet it is another history");
 }
 
-/// Each session of a sum has noise of its own at every party, so that a primary cannot have some repeat theirs and take it off.
+/// Each session of a sum has new noise at every party, so that a primary cannot have some parties repeat
+/// theirs and subtract it.
 #[test]
 fn a_sum_that_is_asked_for_again_counts_again() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -167,7 +172,8 @@ fn a_sum_that_is_asked_for_again_counts_again() {
     refused::<()>(Err(error), &["account refuses", "must be at most that of the planned run"]);
 }
 
-/// `psi` conceals keys by an exponent that is drawn anew: a run that counts nothing goes on, one that counts says that it cannot.
+/// `psi` blinds keys with a newly drawn exponent: a run without an account continues, a run with an account
+/// reports that it cannot.
 #[test]
 fn a_run_whose_keys_are_concealed_anew_goes_on_where_nothing_is_counted() {
     let identity = serde_json::json!({"name": "test"});
@@ -185,7 +191,7 @@ fn a_run_whose_keys_are_concealed_anew_goes_on_where_nothing_is_counted() {
     refused(resumed(&[NOISE]), &["Load", "another run", "encodes keys differently"]);
 }
 
-/// A checksum of what a party saved follows from its records, and would tell them.
+/// A checksum of a party's saved state would depend on its records and reveal them.
 #[test]
 fn the_name_of_a_saved_state_says_nothing_of_it() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -200,7 +206,7 @@ fn the_name_of_a_saved_state_says_nothing_of_it() {
     again.1[0].ask(Request::Load(second)).expect("its own");
 }
 
-/// A guarantee that rests on sampling, of parties that draw from seeds of their own.
+/// Settings with a guarantee by sampling, for parties with their own seeds.
 const SAMPLED: [&str; 9] = [
     NOISE,
     OWN,
@@ -218,8 +224,9 @@ fn three(sets: &[&str], folder: &Path) -> (Trainer, Vec<Watched>) {
     session(sets, many(100, 3), folder, Vec::new(), wrap).expect("a trainer")
 }
 
-/// The reply to the first training step, and the gradient of the party's model for it. The gradient follows from the records
-/// that the step drew, and not from the noise.
+/// Returns the reply to the first training step, and the gradient of the party's model for it.
+///
+/// The gradient depends on the records that the step drew, but not on the noise.
 fn first_step(
     session: &mut (Trainer, Vec<Watched>),
     active: &[u32],
@@ -240,8 +247,11 @@ fn first_step(
     Ok((reply, gradient))
 }
 
-/// The attack on amplification by sampling: a primary repeats the first step in ten sessions without sending what it learned.
-/// If all of them had one sample, ten releases would cost as much as one with a tenth of the noise's variance.
+/// Attacks amplification by sampling: a primary repeats the first step in ten sessions without sending
+/// gradients.
+///
+/// If all sessions had the same sample, ten releases would cost as much as one release with a tenth of the
+/// noise's variance.
 #[test]
 fn a_repeated_sum_draws_its_sample_again_and_is_charged() {
     let event = |noise, steps| Event { noise, rate: 0.01, steps };
@@ -255,19 +265,21 @@ fn a_repeated_sum_draws_its_sample_again_and_is_charged() {
     for number in 0..10 {
         let mut session = three(&sets, folder.path());
         let (_, sample) = first_step(&mut session, &[0, 1, 2], Some(0)).expect("planned");
-        // Two independent samples of 100 records are the same with probability 0.68^100, below 1e-16.
+        // Two independent samples of 100 records are equal with probability 0.68^100, below 1e-16.
         assert!(samples.iter().all(|earlier| *earlier != sample), "session {number} repeats a sample");
         samples.push(sample);
         kill(session);
     }
-    // Each was charged: of the plan of ten nothing is left.
+    // The account charged each session: nothing remains of the plan of ten.
     let mut last = three(&sets, folder.path());
     let error = first_step(&mut last, &[0, 1, 2], Some(0));
     refused(error, &["account refuses", "`privacy.amplification`", "it is number 11 of 10, with 3 parties"]);
 }
 
-/// Where each part is seen, a repeated release is the same bytes of the same sample and costs nothing; any other has a sample
-/// of its own. The same sample with other values, as another device computes them, does not leave.
+/// If the primary sees each part, a repeated release has the same bytes of the same sample and costs nothing.
+/// Any other release has a new sample.
+///
+/// The party does not release the same sample with other values, such as those of another device.
 #[test]
 fn a_release_in_the_clear_repeats_its_sample_and_its_noise_or_neither() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -282,7 +294,8 @@ fn a_release_in_the_clear_repeats_its_sample_and_its_noise_or_neither() {
     assert_eq!(one, again);
     assert!(one.0 != other.0 && one.1 != other.1, "another request draws another sample");
     assert_eq!(first(&[0]), other);
-    // Where hardly any noise is added, the values of a probe show its sample. The same rows in another order are another release.
+    // With almost no noise, the values of a probe show its sample. The same rows in another order are another
+    // release.
     let (seen, tiny) = (["privacy.kind=gaussian"], ["privacy.noise=0.000001", "policy.probes=true"]);
     let seen = [seen.as_slice(), &SAMPLED[1..], &tiny].concat();
     let probe = |rows: Vec<u32>| {
@@ -312,8 +325,8 @@ fn a_release_in_the_clear_repeats_its_sample_and_its_noise_or_neither() {
     );
 }
 
-/// The portions of the only release of frozen parties share a sample. In another session of a sum it is another sample, and so
-/// another pass over the rows, although no portion has left twice.
+/// The micro-batches of the only release of frozen parties share a sample. In another session of a sum the
+/// sample is new, so it is another pass over the rows, although no micro-batch was released twice.
 #[test]
 fn portions_of_different_samples_are_no_pass_together() {
     let sets = [
@@ -342,7 +355,7 @@ fn portions_of_different_samples_are_no_pass_together() {
     }
 }
 
-/// A run of one epoch, saved; its parties keep their state in `folder`.
+/// Returns the checkpoint of a run after one epoch; its parties keep their state in `folder`.
 fn saved(folder: &Path) -> Vec<u8> {
     let mut first = plain(&["train.epochs=3"], folder);
     first.0.epoch(&mut |_| true).expect("an epoch");
@@ -358,7 +371,7 @@ fn continued(data: VerticalData, folder: &Path, bytes: &[u8]) -> Result<(), Stri
     loaded.map(drop).map_err(|error| error.to_string())
 }
 
-/// Otherwise the model would be a mixture of two tables, and nothing would show it.
+/// Otherwise the model would be an undetectable mixture of two tables.
 #[test]
 fn refuses_to_continue_with_another_table() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -387,7 +400,7 @@ fn nudge(features: &mut Features) {
     numbers.values_mut()[99] += 0.25;
 }
 
-/// A party that takes its state back in spite of another table, and says so when it joins.
+/// Party that restores its state in spite of another table, and reports this when it joins.
 #[test]
 fn the_primary_refuses_a_party_that_tells_another_table() {
     struct Otherwise(Watched);

@@ -1,4 +1,4 @@
-//! `fet link --review` and `--decisions`: what a person is asked, what becomes of the answers, and what is refused.
+//! Tests `fet link --review` and `--decisions`: the selected pairs, the effect of decisions, and refusals.
 
 use std::collections::HashSet;
 use std::fs;
@@ -33,14 +33,14 @@ fn write(folder: &Path, name: &str, text: &str) {
     fs::write(folder.join(name), text).expect("writable");
 }
 
-/// Links, and returns what is told.
+/// Links the tables, and returns the summary.
 fn done(folder: &Path, arguments: &[&str]) -> String {
     let output = fet(folder, arguments);
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     text(&output.stdout)
 }
 
-/// Two named columns of a table without quotes.
+/// Returns two named columns of a table without quotes.
 fn columns(table: &str, names: [&str; 2]) -> Vec<[String; 2]> {
     let mut lines = table.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let header = lines.next().expect("a header");
@@ -54,13 +54,13 @@ fn is_right([ours, theirs]: &[String; 2]) -> bool {
     theirs.starts_with('b') && ours[1..] == theirs[1..]
 }
 
-/// F1 of the links that were written; 60 pairs are right.
+/// Returns the F1 of the written links; 60 pairs are right.
 fn f1(folder: &Path) -> f64 {
     let links = columns(&read(folder, "links.csv"), IDS);
     2.0 * links.iter().filter(|pair| is_right(pair)).count() as f64 / (links.len() + 60) as f64
 }
 
-/// Somebody who knows the truth fills the sheet of a review in, as a spreadsheet would write it.
+/// Fills in the sheet of a review with the truth, in the form that a spreadsheet would write.
 fn decide(folder: &Path, sheet: &str, out: &str) -> HashSet<[String; 2]> {
     let asked = columns(&read(folder, sheet), IDS);
     let lines = asked
@@ -127,7 +127,7 @@ fn small() -> tempfile::TempDir {
     folder
 }
 
-/// The first four cells of each link, without the digits of the similarity.
+/// Returns the first four cells of each link, without the digits of the similarity.
 fn links(folder: &Path) -> Vec<String> {
     let table = read(folder, "links.csv");
     let short =
@@ -147,16 +147,16 @@ fn yes_comes_first_and_no_makes_room() {
     let (plain, told) = linked("2,2,\n2,2,unsure\n", &[]);
     assert_eq!(plain, ["0,0,1,0.98", "1,2,1,1"]);
     assert!(
-        told.contains("decisions: 0 yes, 0 no, 1 unsure; 0 changed the links: 0 pairs came, 0 went"),
+        told.contains("decisions: 0 yes, 0 no, 1 unsure; 0 changed the links: 0 pairs added, 0 removed"),
         "{told}"
     );
     let (next, told) = linked("0,0,no\n", &[]);
     assert_eq!(next, ["0,1,1,0.95", "1,2,1,1"], "the next candidate takes the place");
     assert!(
-        told.contains("decisions: 0 yes, 1 no, 0 unsure; 1 changed the links: 1 pairs came, 1 went"),
+        told.contains("decisions: 0 yes, 1 no, 0 unsure; 1 changed the links: 1 pairs added, 1 removed"),
         "{told}"
     );
-    assert_eq!(linked("0,0,no\n0,1,no\n", &[]).0, ["1,2,1,1"], "what is next is below the threshold");
+    assert_eq!(linked("0,0,no\n0,1,no\n", &[]).0, ["1,2,1,1"], "the next pair is below the threshold");
     assert_eq!(linked("0,1,no\n", &[]).0, plain, "it was not linked");
     let (confirmed, told) = linked("2,3,yes\n0,1,yes\n", &[]);
     assert_eq!(
@@ -164,10 +164,10 @@ fn yes_comes_first_and_no_makes_room() {
         ["0,1,1,", "1,2,1,1", "2,3,1,"],
         "whatever the similarity, which only candidates have"
     );
-    assert!(told.contains("2 changed the links: 2 pairs came, 1 went"), "{told}");
+    assert!(told.contains("2 changed the links: 2 pairs added, 1 removed"), "{told}");
     let two = linked("0,3,yes\n0,1,yes\n", &["--set=k=2"]).0;
     assert_eq!(two[..2], ["0,1,1,0.95", "0,3,2,"], "K of a row are confirmed");
-    // Each row in one pair: what a confirmed pair takes is nobody else's.
+    // With one pair per row, no other pair gets the row and the record of a confirmed pair.
     let one = |decisions: &str| linked(decisions, &["--assign=one-to-one"]).0;
     assert_eq!(one("2,0,yes\n"), ["0,1,2,0.95", "1,2,1,1", "2,0,1,0.58"]);
     assert_eq!(one("1,2,no\n0,3,yes\n"), ["0,3,1,0.55"]);
@@ -231,17 +231,17 @@ fn decisions_that_make_no_sense_are_refused() {
             "row 1 (from 0) to primary row 0",
         ],
     );
-    // Without an assignment a row may belong to several.
+    // Without an assignment a row may have several pairs.
     let folder = small();
     write(folder.path(), "d.csv", &format!("{rows}0,0,yes\n0,1,yes\n0,0,yes\n0,0,\n"));
-    // A similarity is known of what was searched: two records of each row, where a threshold is to be estimated.
+    // Only searched records have a known similarity: two records per row if a threshold must be estimated.
     for (threshold, second) in [("--threshold=auto", "0,1,2,0.95"), ("--threshold=0.5", "0,1,2,")] {
         done(folder.path(), &[&SMALL[..], &["--decisions=d.csv", threshold]].concat());
         assert_eq!(links(folder.path())[..2], ["0,0,1,0.98", second], "{threshold}");
     }
 }
 
-/// Ids that several rows have are told apart by the rows' numbers, and ids go ahead of numbers that are no longer true.
+/// Row numbers distinguish rows with the same id; an id takes precedence over an outdated row number.
 #[test]
 fn ids_and_numbers_of_rows_name_the_same_rows() {
     let folder = small();
@@ -259,12 +259,12 @@ fn ids_and_numbers_of_rows_name_the_same_rows() {
     assert_eq!(links(path)[0], "0,1,1,0.95,a,x");
     let moved = run("2,0,b,z,no\n");
     assert!(moved.status.success(), "{moved:?}");
-    assert_eq!(links(path).len(), 1, "the row of the id is meant: {:?}", links(path));
+    assert_eq!(links(path).len(), 1, "the decision applies to the row with this id: {:?}", links(path));
     let output = run("0,3,a,x,no\n");
-    assert!(text(&output.stderr).contains("the id \"x\" stands in rows 0 and 1 (from 0)"), "{output:?}");
+    assert!(text(&output.stderr).contains("the id \"x\" occurs in rows 0 and 1 (from 0)"), "{output:?}");
 }
 
-/// What HTML and spreadsheets would obey is shown as it stands.
+/// Text that HTML or a spreadsheet would interpret is shown verbatim.
 #[test]
 fn hostile_cells_are_only_shown() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -318,7 +318,7 @@ fn hostile_cells_are_only_shown() {
     for text in hostile {
         assert!(shown.contains(&format!("{text} one")), "{text} in {shown}");
     }
-    // The policy allows the page's own script, by its checksum, and nothing else.
+    // The page's policy allows only its own script, by its checksum.
     let script =
         page.split("<script>").nth(1).and_then(|rest| rest.split("</script>").next()).expect("a script");
     use base64::Engine;
@@ -326,7 +326,7 @@ fn hostile_cells_are_only_shown() {
     assert!(page.contains(&format!("default-src 'none'; script-src 'sha256-{hash}'")), "{hash}");
     assert!(!page.contains("http://") && !page.contains("https://"), "nothing is loaded");
 
-    // The lines that the page saves are those of the sheet, and name the rows by ids that hold anything.
+    // The page saves the same lines as the sheet, and names the rows by ids with arbitrary characters.
     let lines: Vec<String> = Regex::new("data-line=\"([^\"]*)\"")
         .expect("a pattern")
         .captures_iter(&page)
@@ -388,7 +388,7 @@ fn a_review_that_cannot_be_written_leaves_nothing() {
     let output = fet(path, &[&random[..], &["--set=k=1", given, "--review=new"]].concat());
     refused(&output, &["--review new", "no similarities"]);
     assert!(!path.join("links.csv").exists() && !path.join("new").exists());
-    // Links that cannot be written come before the review.
+    // An error in writing the links occurs before the review is written.
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink("/dev/full", path.join("full.csv")).expect("a link");
@@ -398,14 +398,14 @@ fn a_review_that_cannot_be_written_leaves_nothing() {
     }
 }
 
-/// The work of whoever filled a sheet in is not overwritten.
+/// The command never overwrites a sheet with decisions.
 #[test]
 fn decisions_are_never_overwritten() {
     let folder = small();
     let path = folder.path();
     let review = [&SMALL[..], &["--threshold=0.8", "--review=r"]].concat();
     let told = done(path, &review);
-    assert!(told.contains("3 pairs to decide, all that are left, written to r/review.html"), "{told}");
+    assert!(told.contains("3 pairs to decide, all that remain, written to r/review.html"), "{told}");
     let sheet = read(path, "r/review.csv");
     assert_eq!(sheet.lines().count(), 4);
     assert!(sheet.starts_with(
@@ -419,7 +419,7 @@ fn decisions_are_never_overwritten() {
     assert_eq!(read(path, "r/review.csv"), sheet, "the same review again");
     let filled = sheet.replacen("miler,\n", "miler,yes\n", 1);
     write(path, "r/review.csv", &filled);
-    refused(&fet(path, &review), &["r/review.csv", "holds decisions", "--decisions"]);
+    refused(&fet(path, &review), &["r/review.csv", "contains decisions", "--decisions"]);
     let taken = [&review[..], &["--decisions=r/review.csv"]].concat();
     refused(&fet(path, &taken), &["--review r/review.csv", "would overwrite an input"]);
     let other = [&SMALL[..], &["--threshold=0.8", "--review=s", "--decisions=r/review.csv"]].concat();
@@ -427,12 +427,12 @@ fn decisions_are_never_overwritten() {
     assert_eq!(read(path, "r/review.csv"), filled);
     write(path, "r/review.csv", "something\nelse\naltogether\n");
     refused(&fet(path, &review), &["r/review.csv", "move it away"]);
-    // All are decided: nothing is left to ask, and that is a review too.
+    // If all pairs have decisions, the review is empty but still written.
     let all: String = (0..3).flat_map(|a| (0..4).map(move |b| format!("{a},{b},unsure\n"))).collect();
     write(path, "d.csv", &format!("primary_row,secondary_row,decision\n{all}"));
     let none = [&SMALL[..], &["--threshold=0.8", "--review=t", "--decisions=d.csv"]].concat();
     for _ in 0..2 {
-        assert!(done(path, &none).contains("0 pairs to decide, all that are left"));
+        assert!(done(path, &none).contains("0 pairs to decide, all that remain"));
     }
     assert!(read(path, "t/review.html").contains("No pair is left to decide."));
     #[cfg(unix)]
@@ -445,7 +445,7 @@ fn decisions_are_never_overwritten() {
     }
 }
 
-/// What was decided about rows is not applied to other rows that have come to their places.
+/// Decisions about rows do not apply to other rows that have taken their positions.
 #[test]
 fn decisions_about_other_cells_are_refused() {
     let folder = small();
@@ -456,16 +456,19 @@ fn decisions_about_other_cells_are_refused() {
     write(path, "d.csv", &decided);
     let with = [&link[..], &["--decisions=d.csv"]].concat();
     let told = done(path, &with);
-    assert!(told.contains("decisions: 3 yes") && !told.contains("numbers alone"), "{told}");
+    assert!(told.contains("decisions: 3 yes") && !told.contains("number alone"), "{told}");
     let links = read(path, "links.csv");
-    // Sorted the other way round, and one cell corrected.
+    // The table in reverse order.
     write(path, "a.csv", "id,name\nc,carla stone\nb,bert jones\na,anna miller\n");
     let error = fet(path, &with);
-    refused(&error, &["d.csv: 2 of 3 decisions are about other cells", "row 0, from 0", "`compared`"]);
+    refused(
+        &error,
+        &["d.csv: 2 of 3 decisions do not match the present cells", "row 0, from 0", "`compared`"],
+    );
     assert_eq!(read(path, "links.csv"), links, "nothing is written");
     write(path, "a.csv", &OURS.replace("anna miller", "anna myller"));
-    refused(&fet(path, &with), &["of 3 decisions are about other cells"]);
-    // Ids find the rows again.
+    refused(&fet(path, &with), &["of 3 decisions do not match the present cells"]);
+    // Ids identify the moved rows.
     write(path, "a.csv", OURS);
     let by_id = [&link[..], &["--id=id"]].concat();
     done(path, &[&by_id[..], &["--review=s"]].concat());
@@ -475,10 +478,10 @@ fn decisions_about_other_cells_are_refused() {
     assert!(told.contains("decisions: 3 yes"), "{told}");
     write(path, "f.csv", "primary_row,secondary_row,decision\n0,0,yes\n");
     let told = done(path, &[&link[..], &["--decisions=f.csv"]].concat());
-    assert!(told.contains("1 name rows by numbers alone"), "{told}");
+    assert!(told.contains("1 name rows by number alone"), "{told}");
 }
 
-/// Numbers are shown as they stand in the tables, and are reviewed too.
+/// Number keys can be reviewed, and are shown as written in the tables.
 #[test]
 fn numbers_are_reviewed_as_they_are_written() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -1,4 +1,4 @@
-//! Every setting of every plug-in: it has help, its range is enforced, and editors know it.
+//! Tests every setting of every plug-in: it has a help text, its range is enforced, and editors know it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,7 +23,7 @@ fn every_setting_has_help() {
         is(!meaning.contains("[`") && !meaning.contains('\n'), &format!("the meaning is {meaning:?}"));
         is(
             !allowed.is_empty() && !allowed.contains("something else"),
-            &format!("what is allowed is {allowed:?}"),
+            &format!("the allowed values are {allowed:?}"),
         );
         is(source.contains("::"), &format!("the source is {source:?}"));
         for (name, meaning) in choices {
@@ -34,14 +34,14 @@ fn every_setting_has_help() {
         let bounds = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "x-rule"];
         let bounded = bounds.iter().any(|word| schema.get(word).is_some());
         is(schema["type"] != "number" || bounded, "there is no range");
-        // Help says of each what is asked above.
+        // The help text of each setting contains the facts that the test requires above.
         let text = help::text(path).unwrap_or_default();
         is(text.starts_with(path.as_str()) && text.contains("  allowed  "), &format!("the help is {text:?}"));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// A table that holds one setting, in the plug-ins that its path names.
+/// Returns a table with one setting, in the plug-ins that its path names.
 fn table_with(path: &str, value: toml::Value) -> toml::Table {
     fn put(table: &mut toml::Table, parts: &[&str], schema: &Value, value: toml::Value) {
         let (&name, rest) = parts.split_first().expect("a name");
@@ -66,7 +66,7 @@ fn table_with(path: &str, value: toml::Value) -> toml::Table {
     table
 }
 
-/// The error of an experiment that holds this setting and nothing else.
+/// Returns the error of an experiment with only this setting.
 fn error_of(path: &str, value: toml::Value) -> String {
     Experiment::from_table(table_with(path, value)).expect_err("there is no name").to_string()
 }
@@ -83,7 +83,7 @@ fn every_range_is_enforced() {
                 (bound + by * 1e-3 * bound.abs().max(1.0)).into()
             }
         };
-        // Just outside of each bound, and just inside.
+        // Values just outside and just inside each bound.
         for (word, out) in
             [("minimum", -1.0), ("maximum", 1.0), ("exclusiveMinimum", -1.0), ("exclusiveMaximum", 1.0)]
         {
@@ -124,7 +124,7 @@ fn defaults_are_allowed() {
         table.insert("kind".into(), entry.kind.into());
         let whole = toml::Table::from_iter([(entry.slot.to_string(), toml::Value::from(table))]);
         let error = check(&whole, schema).expect_err("there is no name").to_string();
-        // A table of data has no default, nor has the name of an experiment.
+        // A data table and the name of an experiment lack defaults.
         assert!(error.starts_with("`name` is missing"), "{}.{}: {error}", entry.slot, entry.kind);
     }
 }
@@ -160,7 +160,7 @@ fn topics_are_found_by_parts_of_their_names() {
     }
 }
 
-/// The TOML language server, with the schema in a file.
+/// TOML language server with the schema in a file.
 struct Editor {
     taplo: PathBuf,
     folder: tempfile::TempDir,
@@ -178,7 +178,7 @@ impl Editor {
         Some(Self { taplo: taplo.into(), folder })
     }
 
-    /// Whether it accepts a file, and what it says.
+    /// Returns true if the editor accepts a file, and its messages.
     fn lint(&self, file: &Path) -> (bool, String) {
         let schema = format!("file://{}", self.folder.path().join("schema.json").display());
         let output = Command::new(&self.taplo)
@@ -214,7 +214,7 @@ fn editors_underline_what_is_wrong() {
     let Some(editor) = Editor::open() else { return };
     let good = "name = \"mine\"\n[data]\nkind = \"split\"\n[data.source]\nkind = \"digits\"\n";
     assert!(editor.lint_text(good).0, "{}", editor.lint_text(good).1);
-    // Each broken line, and what is underlined of it.
+    // Broken lines, with the parts that the editor underlines.
     for (lines, line, part) in [
         ("[train]\ndecay = \"cosin\"", 7, "is not one of"),
         ("[train]\nepoch = 3", 6, "Additional properties are not allowed ('epoch' was unexpected)"),

@@ -1,4 +1,4 @@
-//! Splits and scores that an experiment names, on tables as they are.
+//! Tests splits and scores of an experiment on a user's own tables.
 
 use fet_eval::Metric;
 use fet_tables::Values;
@@ -85,7 +85,7 @@ fn what_no_run_can_be_scored_or_split_by_is_refused() {
     }
 }
 
-/// A run ends after as many epochs without a better validation metric as its settings say.
+/// A run ends after the set number of epochs without a better validation metric.
 #[test]
 fn a_run_stops_early() {
     let (_, report) =
@@ -123,7 +123,7 @@ fn rows_are_split_and_scored_as_the_experiment_says() {
         let expected = ["train", "train", "train", "validation", "test"][*row as usize % 5];
         assert_eq!(names[*code as usize], expected, "row {row}");
     }
-    // The column of parts is dropped: the model does not see it.
+    // The run drops the column of the split, so the model does not use it.
     let (_, time) = finished(&["train.epochs=1", "split.kind=time", "split.column=x"]);
     assert_eq!(time.rows.test, 60);
     let other = finished(&["train.epochs=1", "split.folds=5", "split.fold=1"]).1;
@@ -131,8 +131,8 @@ fn rows_are_split_and_scored_as_the_experiment_says() {
     assert_ne!(other.data.split, random.data.split);
 }
 
-/// In a search over settings nothing follows from the test rows: with other labels and other columns there it finds the same, bit for
-/// bit.
+/// In a search over settings the results do not depend on the test rows: with other labels and other cells in
+/// these rows the results are the same, bit for bit.
 #[test]
 fn a_search_over_settings_does_not_see_the_test_rows() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -168,7 +168,7 @@ fn a_search_over_settings_does_not_see_the_test_rows() {
     let (after, same) = run("after", true);
     assert_eq!(after.best, before.best);
     assert_eq!(after.evaluation, before.evaluation);
-    // The model's file names the run; its numbers are those of the first.
+    // The model's file names the run; its numbers equal those of the first run.
     let tail = |bytes: &[u8]| bytes[bytes.len() - bytes.len() / 2..].to_vec();
     assert_eq!(tail(&same), tail(&model));
     let (other, _) = run("other", false);

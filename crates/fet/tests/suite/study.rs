@@ -1,4 +1,4 @@
-//! A study with the real program: leftovers of a crash or of another version do not stop it.
+//! Tests a study with the real program: files of a crash or of another version do not stop it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use fet_study::{Arguments, Fet, ablate};
 
-/// The command line of `cargo xtask ablate`.
+/// Command line of `cargo xtask ablate`.
 #[derive(Debug, Parser)]
 struct Command {
     #[command(flatten)]
@@ -56,7 +56,7 @@ fn cell(folder: &Path, variant: &str) -> PathBuf {
         .expect("there")
 }
 
-/// The results of a report: everything except the cost.
+/// Returns the results in a report: everything except the cost.
 fn results(report: &Path) -> serde_json::Value {
     let text = fs::read_to_string(report).expect("a report");
     let mut report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
@@ -83,7 +83,7 @@ fn a_cell_whose_report_is_incomplete_is_computed_again() {
             assert_eq!(results(&path), expected, "{variant}: {damaged:.20}");
             assert_eq!(fs::read_to_string(cell.join("report.old.json")).expect("kept"), damaged);
         }
-        // A crash between the results and the report.
+        // Simulate a crash between writing the results and the report.
         fs::remove_file(&path).expect("there");
         fs::remove_file(cell.join("report.old.json")).expect("there");
         assert_eq!(study(folder.path()), "ExitCode(unix_exit_status(0))", "{variant}: no report");

@@ -1,4 +1,4 @@
-//! Small data with a known answer, experiments on it, and the devices of this build.
+//! Small data with a known answer, experiments on this data, and the devices of this build.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use fet_federation::trainer::{RunError, StepReport, Trainer};
 use fet_testing::left_out;
 use rand::RngExt;
 
-/// Every device that this build has and this machine can open.
+/// Returns every device of this build that this machine can open.
 pub(crate) fn devices() -> Vec<Backend> {
     let mut found = Vec::new();
     for name in fet_backends::NAMES {
@@ -36,13 +36,15 @@ pub(crate) fn devices() -> Vec<Backend> {
     found
 }
 
-/// The device of tests that need only one.
+/// Returns the device of tests that need only one device.
 pub(crate) fn flex() -> Backend {
     fet_backends::open("flex").expect("flex is always compiled in")
 }
 
-/// Points in the unit square; each of two secondaries holds a noisy copy of every point with one number of
-/// its own, and the label is a function of all three parties' numbers.
+/// Returns points in the unit square.
+///
+/// Each of two secondaries has a noisy copy of every point with one private number. The label is a function
+/// of all three parties' numbers.
 pub(crate) fn square(rows: usize, task: Task) -> VerticalData {
     let mut rng = stream(5, 0, Purpose::Parties, 0);
     let points: Vec<f64> = (0..2 * rows).map(|_| rng.random()).collect();
@@ -82,7 +84,7 @@ pub(crate) fn square(rows: usize, task: Task) -> VerticalData {
     }
 }
 
-/// The same for a regression with so many secondaries, of which those from the third on hold what the first does.
+/// Returns regression data with `parties` secondaries; from the third on they equal the first.
 pub(crate) fn square_of(rows: usize, parties: usize) -> VerticalData {
     let mut data = square(rows, Task::Regression);
     for number in 3..=parties {
@@ -93,7 +95,7 @@ pub(crate) fn square_of(rows: usize, parties: usize) -> VerticalData {
     data
 }
 
-/// A small, quick experiment; `sets` change it as the command line would.
+/// Returns a small, quick experiment, changed by `sets` in the form of the command line.
 pub(crate) fn experiment(sets: &[&str]) -> Experiment {
     let mut table = toml::Table::new();
     for assignment in [
@@ -115,7 +117,7 @@ pub(crate) fn experiment(sets: &[&str]) -> Experiment {
     Experiment::from_table(table).expect("a sound experiment")
 }
 
-/// A trainer for the experiment on the data.
+/// Returns a trainer for the experiment on the data.
 pub(crate) fn trainer(
     experiment: &Experiment,
     data: VerticalData,
@@ -124,7 +126,7 @@ pub(crate) fn trainer(
     Simulation::new(experiment, &fet::run::machine(backend)).start(data)
 }
 
-/// The same with parties that can be looked into, each as `wrap` has the primary meet it.
+/// Returns a trainer and its observable parties; the primary sees each party through `wrap`.
 pub(crate) fn watched(
     experiment: &Experiment,
     data: VerticalData,
@@ -139,7 +141,7 @@ pub(crate) fn watched(
     Ok((Trainer::new(experiment, primary, parties, Vec::new(), &machine)?, watched))
 }
 
-/// A trainer and its parties, which can be looked into.
+/// Returns a trainer and its observable parties.
 pub(crate) fn open(
     experiment: &Experiment,
     data: VerticalData,
@@ -148,7 +150,7 @@ pub(crate) fn open(
     watched(experiment, data, backend, |_, party| Box::new(party)).expect("a trainer")
 }
 
-/// The parameters of all parties, each name prefixed with its party: `primary`, `party1`, ...
+/// Returns the parameters of all parties, with the party as a prefix of each name: `primary`, `party1`, ...
 pub(crate) fn model(trainer: &Trainer, parties: &[Watched]) -> Parameters {
     let mut all = Parameters::default();
     let mut add = |name: &str, own: &Parameters| {
@@ -164,10 +166,10 @@ pub(crate) fn model(trainer: &Trainer, parties: &[Watched]) -> Parameters {
     all
 }
 
-/// A party that vanishes in the middle of a training step, as a machine might.
+/// Party that drops out in the middle of a training step, like a failing machine.
 pub(crate) struct Vanishing<P> {
     pub(crate) party: P,
-    /// From this step on it no longer answers; never, where it is above all steps.
+    /// First step without answers; a value above all steps means never.
     pub(crate) from: Arc<AtomicU64>,
 }
 
@@ -186,7 +188,7 @@ impl<P: Party> Party for Vanishing<P> {
     }
 }
 
-/// Trains one epoch and gives the running mean loss after each step.
+/// Trains one epoch, and returns the running mean loss after each step.
 pub(crate) fn losses(trainer: &mut Trainer) -> Vec<f64> {
     let mut losses = Vec::new();
     let mut watch = |step: StepReport| {
@@ -197,7 +199,7 @@ pub(crate) fn losses(trainer: &mut Trainer) -> Vec<f64> {
     losses
 }
 
-/// The report of a run, without the only part that may differ between runs of the same seed.
+/// Returns the report of a run, without the only part that may differ between runs of the same seed.
 pub(crate) fn report(folder: &Path) -> Report {
     let text = std::fs::read_to_string(folder.join("report.json")).expect("a report");
     let report: Report = serde_json::from_str(&text).expect("a report");

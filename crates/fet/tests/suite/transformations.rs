@@ -1,4 +1,4 @@
-//! What is computed in a cheaper way, against its definition, on every device: values and gradients.
+//! Compares optimised computations with their definitions on every device: values and gradients.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use fet_components::model::{Attention, Init};
@@ -25,7 +25,7 @@ fn random<const D: usize>(shape: [usize; D], round: u64, device: &Device) -> Ten
     Tensor::from_data(TensorData::new(values, shape), device)
 }
 
-/// Each figure is the other's, but for a few roundings of 32-bit floats.
+/// Checks that the figures are equal, up to a few roundings of 32-bit floats.
 fn same(name: &str, ours: &[Vec<f32>], defined: &[Vec<f32>]) {
     for (index, (a, b)) in ours.iter().zip(defined).enumerate() {
         let size = b.iter().fold(0.0f32, |m, x| m.max(x.abs()));
@@ -35,7 +35,7 @@ fn same(name: &str, ours: &[Vec<f32>], defined: &[Vec<f32>]) {
     }
 }
 
-/// The output, and the gradients with respect to the input, the memory, the projection's weight and its bias.
+/// Output, and the gradients with respect to the input, the memory, the projection's weight and its bias.
 type Figures = [Vec<f32>; 5];
 
 fn figures(device: &Device, mask: bool, dropout: f64, absorbed: bool) -> Figures {
@@ -77,7 +77,7 @@ fn absorbed_attention_is_attention() {
     }
 }
 
-/// What a chain of blocks is tried on.
+/// Test case for a chain of blocks.
 #[derive(Clone, Copy)]
 struct Case {
     blocks: usize,
@@ -86,11 +86,12 @@ struct Case {
     shared_norm: bool,
     dynamic_mask: bool,
     available: usize,
-    /// How many of the seven neighbours the step sees, the last of them.
+    /// Number of neighbours that the step sees: the last of seven.
     shown: usize,
 }
 
-/// The representation and the gradient of all parameters, of a transformer over three rows of seven neighbours.
+/// Returns the representation and the gradient of all parameters, for a transformer over three rows of seven
+/// neighbours.
 fn encoded(device: &Device, case: Case, computation: Computation) -> [Vec<f32>; 2] {
     let shape = ModelShape {
         hidden: 12,
@@ -143,7 +144,8 @@ fn encoded(device: &Device, case: Case, computation: Computation) -> [Vec<f32>; 
     [host(representation), encoder.learner().gradient().values.clone()]
 }
 
-/// Same parameters, same dropout masks: the same representation and gradients, from tensors and from the kernels.
+/// With the same parameters and dropout masks, tensors and kernels give the same representation and
+/// gradients.
 #[test]
 fn fused_blocks_are_blocks() {
     let plain = Case {
@@ -183,8 +185,8 @@ fn fused_blocks_are_blocks() {
     }
 }
 
-/// Output, gradient of all parameters and of the memory, and the output at evaluation, of FeT's primary over nine
-/// rows with seven neighbours.
+/// Returns the output, the gradients of all parameters and of the memory, and the output in evaluation, for
+/// FeT's primary over nine rows with seven neighbours.
 fn decoded(
     device: &Device,
     sets: &[(&str, toml::Value)],
@@ -229,7 +231,7 @@ fn decoded(
     ]
 }
 
-/// Same parameters, same dropout masks: the same predictions and gradients, from tensors and from the kernels.
+/// With the same parameters and dropout masks, tensors and kernels give the same predictions and gradients.
 #[test]
 fn a_fused_decoder_is_a_decoder() {
     let cases = [

@@ -1,4 +1,5 @@
-//! What was once accepted and gave a number that nobody should believe, or lost a file: each is refused, or right, now.
+//! Tests inputs that the program once accepted with a meaningless result or a lost file: now it refuses them
+//! or handles them correctly.
 
 use std::path::Path;
 use std::process::Output;
@@ -21,7 +22,7 @@ fn read(folder: &Path, file: &str) -> String {
     std::fs::read_to_string(folder.join(file)).expect("readable")
 }
 
-/// The table with one cell of a data row (from 0) replaced.
+/// Returns the table with one cell of a data row (from 0) replaced.
 fn with_cell(text: &str, delimiter: char, row: usize, column: &str, cell: &str) -> String {
     let place = text.lines().next().expect("a header").split(delimiter).position(|name| name == column);
     let place = place.expect("a column");
@@ -41,7 +42,7 @@ fn run(folder: &Path, sets: &[&str]) -> Output {
     fet(folder, &[&["run", "shops.toml", "--out", "other"], sets.as_slice()].concat())
 }
 
-/// A label of 1.7e9 seconds has steps of 128 in 32 bits.
+/// A label of 1.7e9 seconds has a resolution of 128 seconds in 32 bits.
 #[test]
 fn labels_keep_their_digits() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -81,7 +82,8 @@ fn labels_that_are_codes_are_classes() {
     refused(&run(folder, &["seed=9"]), &["column `busy`", "2 classes", "-1, 5, 7"]);
 }
 
-/// Times in seconds differ by less than 32 bits hold; every linker that finds the nearest finds the record itself.
+/// Times in seconds differ by less than the resolution of 32 bits; every linker by distance still finds the
+/// record itself.
 #[test]
 fn large_keys_that_differ_little_are_linked() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -98,7 +100,8 @@ fn large_keys_that_differ_little_are_linked() {
     }
 }
 
-/// Numbers that a model cannot take are refused with their place, of the primary and of a party, before and after training.
+/// Numbers that a model cannot take are refused with their position, at the primary and at a party, before
+/// and after training.
 #[test]
 fn numbers_beyond_a_model_are_named() {
     let (folder, _) = finished(&["train.epochs=1"]);
@@ -115,7 +118,7 @@ fn numbers_beyond_a_model_are_named() {
     refused(&run(folder, &[]), &["row 6 (from 0) column `lanes`"]);
     refused(&fet(folder, &["data", "check", "shops.toml"]), &["row 6 (from 0) column `lanes`"]);
     write(folder, "streets.csv", &streets);
-    // Within what 32 bits hold, but not what the model makes of it.
+    // The cell is in the range of 32 bits; the model's output for it is not.
     write(folder, "new.csv", &with_cell(&shops, ';', 2, "size", "9e37"));
     let output = predict();
     if output.status.success() {
@@ -211,7 +214,7 @@ fn a_table_with_an_empty_column_is_shown() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("2 rows, 1 column"), "{output:?}");
 }
 
-/// What a run would refuse, `data check` refuses.
+/// `data check` refuses the same input as a run.
 #[test]
 fn a_check_refuses_what_a_run_does() {
     let folder = tempfile::tempdir().expect("a temporary folder");

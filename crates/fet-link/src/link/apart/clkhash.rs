@@ -1,4 +1,5 @@
-//! Encodings by a schema of clkhash: bit for bit its own, for owners of whom some use clkhash.
+//! Encodings by a clkhash schema, bit for bit equal to clkhash's, for collaboration with owners who use
+//! clkhash.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +13,7 @@ use super::LEAST;
 use super::encodings::{Encodings, Score};
 use fet_io::input::input;
 
-/// Whether a schema's text is of clkhash, whatever its version; also one that is no JSON any more.
+/// Returns true if a text is a clkhash schema of any version, even if the JSON is damaged.
 pub(super) fn is_theirs(text: &str) -> bool {
     let names = ["clkConfig", "features"];
     match serde_json::from_str::<Value>(text) {
@@ -21,7 +22,8 @@ pub(super) fn is_theirs(text: &str) -> bool {
     }
 }
 
-/// The encodings of a table by a schema of clkhash; `keys` are the names of the columns that it encodes, if they differ.
+/// Returns the encodings of a table by a clkhash schema; `keys` contains the names of the encoded columns, if
+/// they differ.
 pub(super) fn encode(
     schema: &Path,
     text: &str,
@@ -35,7 +37,7 @@ pub(super) fn encode(
         schema.identifiers().filter(|own| !own.ignored).map(|own| own.name.to_string()).collect();
     let columns = super::encode::columns(&place.to_string(), &encoded, keys)?;
     let cells = read_verbatim(table, &columns).map_err(input)?;
-    // Ignored features have a place in a row, and nobody looks at it.
+    // Ignored features have a cell in a row, but the encoder does not read it.
     let mut cells = cells.into_iter();
     let mut all = Vec::with_capacity(cells.len() / columns.len().max(1) * schema.identifiers().len());
     while cells.len() > 0 {
@@ -49,15 +51,17 @@ pub(super) fn encode(
     Ok(Encodings { filters, fingerprint: fingerprint(text, secret), score: Score::Dice })
 }
 
-/// What encodings under this schema and secret are known by. It would be a test of guesses of a secret that can be guessed: encodings
-/// under a short one have none, as clkhash's own.
+/// Returns the fingerprint of encodings under this schema and secret.
+///
+/// Encodings under a short secret, which could be guessed, lack a fingerprint (like clkhash's own files):
+/// the fingerprint would let others test their guesses.
 fn fingerprint(schema: &str, secret: &[u8]) -> Option<String> {
     let schema: Value = serde_json::from_str(schema).ok().filter(|_| secret.len() >= LEAST)?;
     let key = for_project(secret, b"clkhash", "fingerprint");
     Some(fet_io::hex(&derive(&key[..], &canonical(&schema).to_string())[..16]))
 }
 
-/// The same JSON with its properties in order, whatever blanks and order the file has.
+/// Returns the same JSON with sorted properties, independent of the order and spaces in the file.
 fn canonical(value: &Value) -> Value {
     match value {
         Value::Object(map) => {

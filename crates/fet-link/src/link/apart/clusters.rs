@@ -1,4 +1,4 @@
-//! Rows of more than two tables that are the same: clusters of candidates of each other.
+//! Clusters of matching rows in more than two tables; all rows of a cluster are candidates of each other.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,10 +11,10 @@ use crate::link::choice::{self, Choice, Threshold};
 use crate::link::pairs;
 use fet_io::input::input;
 
-/// A row of a table.
+/// Row of a table, as (table, row).
 type Member = (usize, u32);
 
-/// Finds the clusters of `tables`, writes them, and returns the summary as text.
+/// Finds and writes the clusters of `tables`, and returns the summary as text.
 pub(super) fn write(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<String> {
     let Arguments { encodings: names, out, all_pairs, .. } = arguments;
     let threshold = arguments.threshold;
@@ -36,7 +36,8 @@ pub(super) fn write(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Resu
             let chosen = choice.of(&links, || Ok(own.clone()))?;
             if chosen.is_open() {
                 return Err(input(format!(
-                    "{}: no threshold can be estimated from {} rows ({FEWEST} are needed); name one: --threshold NUMBER",
+                    "{}: no threshold can be estimated from {} rows (the estimate needs {FEWEST}). Set --threshold \
+                     NUMBER.",
                     names[first].display(),
                     links.rows()
                 )));
@@ -72,8 +73,10 @@ pub(super) fn write(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Resu
     Ok(text + &format!("clusters written to {}\n", out.display()))
 }
 
-/// Joins the most similar candidates first: two clusters become one where no table has a row in both, and where each row of the one
-/// is a candidate of each of the other. Clusters and their members are in the order of tables and rows.
+/// Builds clusters, joining the most similar candidates first.
+///
+/// Two clusters merge if no table has a row in both, and every row of one cluster is a candidate of every row
+/// of the other. Clusters and their members are in the order of tables and rows.
 fn clusters(mut candidates: Vec<(Member, Member, f32)>) -> Vec<Vec<Member>> {
     candidates.sort_by(|a, b| b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));
     let alike: HashSet<(Member, Member)> = candidates.iter().map(|&(a, b, _)| (a, b)).collect();
@@ -114,7 +117,7 @@ mod tests {
     #[test]
     fn rows_that_are_all_alike_are_one_cluster() {
         assert_eq!(clusters(vec![(A, B, 0.9), (A, C, 0.5), (B, C, 0.8)]), [vec![A, B, C]]);
-        assert_eq!(clusters(vec![(A, B, 0.7), (B, C, 0.8)]), [vec![B, C]], "A and C are no candidates");
+        assert_eq!(clusters(vec![(A, B, 0.7), (B, C, 0.8)]), [vec![B, C]], "A and C are not candidates");
         assert!(clusters(Vec::new()).is_empty());
     }
 

@@ -1,4 +1,5 @@
-//! At the linkage unit: encodings of two tables become pairs, those of more become clusters.
+//! Matching at the linkage unit: encodings of two tables become pairs, encodings of more tables become
+//! clusters.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -18,41 +19,44 @@ use crate::link::{SECONDS, check_output, pairs, summary, truth};
 use fet_io::input::input;
 use fet_io::memory::peak_memory;
 
-/// The arguments of `fet link match`.
+/// Arguments of `fet link match`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Arguments {
-    /// Encodings of two tables or more, the primary's first.
+    /// Encodings of two or more tables, the primary's first.
     #[arg(required = true, num_args = 1..)]
     pub(super) encodings: Vec<PathBuf>,
-    /// The output, a CSV file, compressed if its name ends in .gz; `-` is standard output.
+    /// Output file (CSV), compressed if its name ends in .gz. `-` writes to standard output.
     #[arg(long)]
     pub(super) out: PathBuf,
-    /// K, the number of records that each primary row is linked with. Of two tables only.
+    /// K, the number of records to link with each primary row. Only for two tables.
     #[arg(long, value_name = "K", default_value = "1")]
     neighbours: std::num::NonZeroUsize,
-    /// Omits less similar pairs: a number; `auto` for the threshold that is expected to give the best F1 of each row's best link, by how
-    /// similar the primary's own rows are to each other (they are compared too, which takes its time); or `none`.
+    /// Leave out pairs below this similarity: a number, `auto` or `none`. `auto` estimates the threshold with
+    /// the best expected F1 of each row's best link, from the similarity of the primary's own rows, which
+    /// takes extra time.
     #[arg(long, allow_hyphen_values = true, value_name = "NUMBER|auto|none", default_value = "auto")]
     pub(super) threshold: Threshold,
-    /// Which pairs are written: `one-to-one` for each row of either table in one pair at most. Of two tables only.
+    /// Assignment of pairs: `one-to-one` puts each row of either table into at most one pair. Only for two
+    /// tables.
     #[arg(long, value_enum, value_name = "HOW")]
     assign: Option<Assign>,
-    /// Compares all pairs, also where that takes minutes. Otherwise of so many those that agree in samples of bits: rows of Dice similarity
-    /// 0.65 with probability 0.99.
+    /// Compare all pairs, even if that takes minutes. Otherwise large tables are compared only where samples
+    /// of bits agree, which finds rows of Dice similarity 0.65 with probability 0.99.
     #[arg(long)]
     pub(super) all_pairs: bool,
-    /// The true pairs, a CSV file with a header: the first table's row, then the second's, counted from 0. Of two tables only.
+    /// True pairs, a CSV file with a header: the first table's row, then the second's, counted from 0. Only
+    /// for two tables.
     #[arg(long)]
     truth: Option<PathBuf>,
 }
 
-/// Rows of this Dice similarity are compared with this probability, where not all are.
+/// If not all pairs are compared, rows of this Dice similarity are compared with the probability below.
 const SIMILARITY: f64 = 0.65;
 const RECALL: f64 = 0.99;
-/// What the samples of bits are drawn from.
+/// Seed for the samples of bits.
 const SEED: u64 = 0;
 
-/// Compares, writes, and returns the summary as text.
+/// Compares the encodings, writes the result, and returns the summary as text.
 pub(super) fn compare(arguments: &Arguments) -> anyhow::Result<String> {
     check_output(&arguments.out, arguments.encodings.iter().chain(&arguments.truth))?;
     let tables =
@@ -65,7 +69,7 @@ pub(super) fn compare(arguments: &Arguments) -> anyhow::Result<String> {
             ("--neighbours", arguments.neighbours.get() > 1),
         ];
         if let Some((name, _)) = of_two.iter().find(|(_, given)| *given) {
-            return Err(input(format!("{name}: is for two tables; {} are given", tables.len())));
+            return Err(input(format!("{name}: works only with two tables; there are {}", tables.len())));
         }
         return clusters::write(arguments, &tables);
     }
@@ -75,7 +79,7 @@ pub(super) fn compare(arguments: &Arguments) -> anyhow::Result<String> {
 /// Refuses encodings that cannot be compared.
 fn agree(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<()> {
     if tables.len() < 2 {
-        return Err(input("fet link match: must compare the encodings of two tables or more; name them"));
+        return Err(input("fet link match: name the encodings of two or more tables"));
     }
     let places: Vec<_> = arguments.encodings.iter().map(|path| path.canonicalize().ok()).collect();
     for (at, path) in arguments.encodings.iter().enumerate() {
@@ -84,12 +88,12 @@ fn agree(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<()> {
         }
     }
     let (first, path) = (&tables[0], arguments.encodings[0].display());
-    // clkhash's own files, and those under a short secret, do not say by what they were made.
+    // Files from clkhash, and files under a short secret, lack the fingerprint of their schema and secret.
     let mut all = tables.iter().zip(&arguments.encodings);
     let named = all.clone().find(|(table, _)| table.fingerprint.is_some());
     if let Some((_, nameless)) = all.find(|(table, _)| table.fingerprint.is_none()) {
         fet_io::note!(
-            "warning: {} does not say by which schema and secret it was encoded: whether it can be compared is not checked",
+            "warning: {} does not name its schema and secret; the command cannot check that the encodings match",
             nameless.display()
         );
     }
@@ -97,7 +101,7 @@ fn agree(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<()> {
         let other = other.display();
         if (table.filters.bits(), table.score) != (first.filters.bits(), first.score) {
             return Err(input(format!(
-                "{other}: must be encoded as {path}, {} bits; it has {} bits, or is compared otherwise",
+                "{other}: must be encoded like {path}, with {} bits; it has {} bits, or another similarity measure",
                 first.filters.bits(),
                 table.filters.bits()
             )));
@@ -107,8 +111,8 @@ fn agree(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<()> {
             && table.fingerprint != named.fingerprint
         {
             return Err(input(format!(
-                "{other}: was encoded by another schema or under another secret than {}; encode both by the same file under the same \
-                 secret",
+                "{other}: was encoded with another schema or secret than {}. Encode both with the same schema file and \
+                 secret.",
                 path.display()
             )));
         }
@@ -125,7 +129,10 @@ fn two(arguments: &Arguments, primary: &Encodings, secondary: &Encodings) -> any
     let wanted = arguments.neighbours.get();
     let records = secondary.filters.rows();
     if wanted > records {
-        return Err(input(format!("--neighbours {wanted}: there are {records} rows to be linked with")));
+        return Err(input(format!(
+            "--neighbours {wanted}: must be at most {records}, the number of rows of the second \
+         table"
+        )));
     }
     let start = Instant::now();
     let searched =
@@ -160,7 +167,7 @@ fn two(arguments: &Arguments, primary: &Encodings, secondary: &Encodings) -> any
     Ok(text + &format!("{count} pairs written to {}\n", arguments.out.display()))
 }
 
-/// The `take` rows of `records` that are most like each row of `table`.
+/// Returns the `take` rows of `records` most similar to each row of `table`.
 pub(super) fn search(
     table: &Encodings,
     records: &BitTable,
@@ -182,8 +189,8 @@ pub(super) fn search(
     let found = match blocking {
         Some(blocking) => {
             fet_io::note!(
-                "{} by {} rows are not all compared: those of Dice similarity {SIMILARITY} are with probability {RECALL} (--all-pairs \
-                 compares all)",
+                "not all pairs of {} by {} rows are compared: pairs of Dice similarity {SIMILARITY} are compared with \
+                 probability {RECALL} (use --all-pairs to compare all)",
                 queries.rows(),
                 records.rows()
             );

@@ -1,4 +1,4 @@
-//! At an owner: a schema from a table, and encodings of a table by a schema.
+//! Commands for owners: learn a schema from a table, and encode a table by a schema.
 
 use std::path::{Path, PathBuf};
 
@@ -14,45 +14,46 @@ use super::{clkhash, secret};
 use fet_io::input::{input, of_json};
 use fet_io::output;
 
-/// The arguments of `fet link schema`.
+/// Arguments of `fet link schema`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Learn {
-    /// The table that frequencies are learned from: CSV, may end in .gz.
+    /// The table from which to learn frequencies: CSV, may end in .gz.
     table: PathBuf,
-    /// The key columns, separated by commas.
+    /// Key columns, separated by commas.
     #[arg(long, value_delimiter = ',', required = true, value_name = "A,B")]
     keys: Vec<String>,
-    /// A setting of the linker `clk`, as in `--set bits=1024`; can be given many times.
+    /// Setting of the linker `clk`, as in `--set bits=1024`. Can be repeated.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     sets: Vec<String>,
-    /// The environment variable that holds the owners' secret.
+    /// Environment variable with the owners' secret.
     #[arg(long, value_name = "NAME", default_value = "FET_LINK_SECRET")]
     secret_env: String,
-    /// The file of the schema, which only its owner may read.
+    /// Output file for the schema, which only its owner may read.
     #[arg(long)]
     out: PathBuf,
 }
 
-/// The arguments of `fet link encode`.
+/// Arguments of `fet link encode`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Arguments {
-    /// The table that is encoded: CSV, may end in .gz.
+    /// The table to encode: CSV, may end in .gz.
     table: PathBuf,
-    /// The schema, as `fet link schema` makes it, or a linkage schema of clkhash (version 3).
+    /// The schema from `fet link schema`, or a linkage schema of clkhash (version 3).
     #[arg(long)]
     schema: PathBuf,
-    /// The names of the schema's columns in this table, if they differ.
+    /// Names of the schema's columns in this table, if they differ.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     keys: Vec<String>,
-    /// The environment variable that holds the owners' secret.
+    /// Environment variable with the owners' secret.
     #[arg(long, value_name = "NAME", default_value = "FET_LINK_SECRET")]
     secret_env: String,
-    /// The file of the encodings, which only its owner may read; by a schema of clkhash a name in .json has it in clkhash's form.
+    /// Output file for the encodings, which only its owner may read. With a clkhash schema, a name in .json
+    /// selects clkhash's format.
     #[arg(long)]
     out: PathBuf,
 }
 
-/// Learns a schema, writes it, and returns what to say.
+/// Learns and writes a schema, and returns the summary.
 pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
     let Learn { table, keys, out, .. } = arguments;
     output::check_own("--out", out, [table])?;
@@ -66,15 +67,15 @@ pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
     fet_io::write_private(out, &serde_json::to_vec_pretty(&schema)?)
         .with_context(|| format!("cannot write {}", out.display()))?;
     Ok(format!(
-        "learned from {} rows: {} q-grams and words that three rows or more have\nschema written to {}: for owners who have the secret, \
-         not for who compares\n",
+        "learned from {} rows: {} q-grams and words that occur in three or more rows\nschema written to {}: give it to \
+         the owners who have the secret, but not to the linkage unit\n",
         records.rows(),
         schema.told(),
         out.display()
     ))
 }
 
-/// Encodes a table, writes the encodings, and returns what to say.
+/// Encodes a table, writes the encodings, and returns the summary.
 pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
     let Arguments { table, schema: path, keys, out, .. } = arguments;
     output::check_own("--out", out, [table, path])?;
@@ -92,7 +93,8 @@ pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
         let full = (0..filters.rows()).filter(|&row| 2 * filters.ones(row) as usize > filters.bits()).count();
         if !schema.is_hardened() && 20 * full > filters.rows() {
             told = format!(
-                "{full} rows fill more than half of their bits: long texts want more (fet link schema --set bits=N)\n"
+                "{full} rows fill more than half of their bits. Long texts need more bits (fet link schema --set \
+                 bits=N).\n"
             );
         }
         Encodings { filters, fingerprint: Some(schema.fingerprint(&secret)), score: Score::Correlation }
@@ -101,13 +103,13 @@ pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
     let filters = &encodings.filters;
     let empty = (0..filters.rows()).filter(|&row| filters.ones(row) == 0).count();
     if empty > 0 {
-        told += &format!("{empty} rows have empty keys; they are linked with nothing\n");
+        told += &format!("{empty} rows have empty keys and get no links\n");
     }
     let encoded = format!("{} rows encoded, {} bits each\n", filters.rows(), filters.bits());
     Ok(encoded + &told + &format!("encodings written to {}\n", out.display()))
 }
 
-/// The columns of a table for the fields of a schema: `keys`, or those of the fields' names.
+/// Returns the columns of a table for the fields of a schema: `keys`, or else the names of the fields.
 pub(super) fn columns(schema: &str, names: &[String], keys: &[String]) -> anyhow::Result<Vec<String>> {
     if keys.is_empty() {
         return Ok(names.to_vec());
@@ -123,13 +125,13 @@ pub(super) fn columns(schema: &str, names: &[String], keys: &[String]) -> anyhow
     )))
 }
 
-/// The settings of `clk` with these changes.
+/// Returns the settings of `clk` with these changes.
 fn settings(sets: &[String]) -> anyhow::Result<ClkSettings> {
     let mut table = toml::Table::new();
     for assignment in sets {
         fet_core::experiment::set(&mut table, assignment).map_err(|error| input(format!("--set {error}")))?;
     }
-    // What neither says how a record is encoded nor may be in a file.
+    // Settings that do not affect the encoding, or must not be in a file.
     let others = [
         "kind",
         "neighbours",
@@ -142,7 +144,7 @@ fn settings(sets: &[String]) -> anyhow::Result<ClkSettings> {
     ];
     for other in others {
         if table.contains_key(other) {
-            return Err(input(format!("--set {other}: is nothing that a schema says")));
+            return Err(input(format!("--set {other}: is not a setting of a schema")));
         }
     }
     let mut named = table.clone();
@@ -151,17 +153,17 @@ fn settings(sets: &[String]) -> anyhow::Result<ClkSettings> {
     table.try_into().map_err(|error| input(format!("--set: {error}")))
 }
 
-/// The schema in the text of a file.
+/// Parses the schema in the text of a file.
 fn parse(path: &Path, text: &str) -> anyhow::Result<LinkageSchema> {
     let wrong = |problem: String| input(format!("--schema {}: {problem}", path.display()));
     let schema: LinkageSchema = serde_json::from_str(text)
-        .map_err(|error| wrong(format!("must be as `fet link schema` writes it; {}", of_json(&error))))?;
+        .map_err(|error| wrong(format!("must be a file from `fet link schema`; {}", of_json(&error))))?;
     schema.check().map_err(|error| wrong(error.to_string()))?;
     Ok(schema)
 }
 
-/// The key columns of a table, as texts.
+/// Reads the key columns of a table as text.
 fn texts(path: &Path, columns: &[String]) -> anyhow::Result<TextTable> {
     let (keys, _) = read_keys(path, columns, KeyKind::Text).map_err(input)?;
-    keys.text().cloned().ok_or_else(|| input(format!("{}: must have texts as keys", path.display())))
+    keys.text().cloned().ok_or_else(|| input(format!("{}: must have text keys", path.display())))
 }

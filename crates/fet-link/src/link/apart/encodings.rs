@@ -1,4 +1,4 @@
-//! The file of encodings: what a linkage unit gets.
+//! File of encodings for the linkage unit.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,21 +10,21 @@ use serde::{Deserialize, Serialize};
 
 use fet_io::input::{input, of_json};
 
-/// How the file begins.
+/// First bytes of the file.
 const MAGIC: &[u8] = b"fet encodings 1\n";
-/// How one of another version begins.
+/// First bytes of a file of any version.
 const FAMILY: &[u8] = b"fet encodings ";
 
-/// The encodings of a table's rows.
+/// Encodings of a table's rows.
 #[derive(Debug, PartialEq)]
 pub(super) struct Encodings {
     pub filters: BitTable,
-    /// Of schema and secret, where the file says it.
+    /// Fingerprint of schema and secret, if the file contains one.
     pub fingerprint: Option<String>,
     pub score: Score,
 }
 
-/// How two encodings are compared.
+/// Similarity measure for two encodings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Score {
@@ -33,7 +33,7 @@ pub(super) enum Score {
 }
 
 impl Score {
-    /// For vectors of so many bits.
+    /// Returns the measure for vectors of `bits` bits.
     pub(super) fn measure(self, bits: usize) -> Measure {
         match self {
             Self::Correlation => Measure::Correlation(bits as u32),
@@ -42,7 +42,7 @@ impl Score {
     }
 }
 
-/// The line after the magic.
+/// Header line after the magic.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
@@ -53,12 +53,13 @@ struct Header {
 }
 
 impl Encodings {
-    /// Writes the file: magic, a line of JSON, the words of all rows, the SHA-256 of all that. A name in .json has those of clkhash in its
-    /// own form.
+    /// Writes the file: magic, a line of JSON, the words of all rows, and the SHA-256 of everything before.
+    ///
+    /// If the name ends in .json, the file has clkhash's own format.
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
         if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json")) {
             if self.score != Score::Dice {
-                let problem = "is the form of clkhash, whose schema was not used; name a .clks file";
+                let problem = "is the format of clkhash; this schema needs a .clks file";
                 return Err(input(format!("--out {}: {problem}", path.display())));
             }
             fet_io::write_private(path, write_clks(&self.filters).as_bytes())?;
@@ -80,10 +81,10 @@ impl Encodings {
         Ok(())
     }
 
-    /// Reads a file, and refuses one that is damaged or something else.
+    /// Reads a file, and refuses a damaged file or a file of another kind.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let bytes = fet_io::read(path).map_err(|error| input(format!("{}: {error}", path.display())))?;
-        // JSON may begin with a byte-order mark and blanks.
+        // JSON may begin with a byte-order mark and spaces.
         let json = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes).trim_ascii_start();
         let read = match json.first() {
             Some(b'{') => Self::of_clkhash(json),
@@ -103,32 +104,32 @@ impl Encodings {
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let Some(rest) = bytes.strip_prefix(MAGIC) else {
-            let rule = "must be encodings, as `fet link encode` or clkhash write them; ";
+            let rule = "must be encodings from `fet link encode` or clkhash; ";
             let found = match bytes {
-                _ if bytes.starts_with(FAMILY) => "it is of another version of this program",
+                _ if bytes.starts_with(FAMILY) => "it is from another version of this program",
                 [0x1f, 0x8b, ..] => "it is compressed: unpack it first (gunzip)",
                 _ => "it is something else",
             };
             return Err(format!("{rule}{found}"));
         };
-        let damaged = "is damaged: it does not have the checksum that it states; have it sent again";
+        let damaged = "is damaged: its checksum is wrong; ask for the file again";
         let Some((content, sum)) = bytes.split_last_chunk::<32>() else { return Err(damaged.to_string()) };
         if fet_io::sha256(content) != *sum {
             return Err(damaged.to_string());
         }
         let rest = &rest[..rest.len() - 32];
-        let end = rest.iter().position(|&byte| byte == b'\n').ok_or("has no header line")?;
+        let end = rest.iter().position(|&byte| byte == b'\n').ok_or("lacks a header line")?;
         let header: Header = serde_json::from_slice(&rest[..end])
             .map_err(|error| format!("has a wrong header line: {}", of_json(&error)))?;
         let Header { rows, bits, score, fingerprint } = header;
         if score == Score::Correlation && fingerprint.is_none() {
-            return Err("does not say by which schema it was encoded; have it encoded again".to_string());
+            return Err("does not name its schema; ask for a new encoding".to_string());
         }
         let words = &rest[end + 1..];
         let sound = (64..=1 << 20).contains(&bits) && bits.is_multiple_of(64);
         let stated = (rows as u128) * (bits as u128) / 8;
         if !sound || rows == 0 || words.len() as u128 != stated {
-            return Err(format!("says {rows} rows of {bits} bits, but has {} bytes of them", words.len()));
+            return Err(format!("declares {rows} rows of {bits} bits, but has {} bytes", words.len()));
         }
         let words = words.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         Ok(Self { filters: BitTable::from_words(bits, words), fingerprint, score })
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(Encodings::read(&path).expect("readable"), small());
     }
 
-    /// Every byte that is changed or lost is noticed.
+    /// Detects every changed or missing byte.
     #[test]
     fn a_damaged_file_is_refused() {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -177,10 +178,10 @@ mod tests {
         for (rows, bits) in [(1, 128), (0, 256), (3, 256), (u64::MAX, 256), (2, 100), (4, 0)] {
             let told =
                 header(&format!(r#"{{"rows":{rows},"bits":{bits},"score":"dice","fingerprint":null}}"#));
-            assert!(told.contains("says") || told.contains("header"), "{told}");
+            assert!(told.contains("declares") || told.contains("header"), "{told}");
         }
         assert!(header("{}").contains("header"));
         let nameless = r#"{"rows":2,"bits":128,"score":"correlation","fingerprint":null}"#;
-        assert!(header(nameless).contains("by which schema"));
+        assert!(header(nameless).contains("does not name its schema"));
     }
 }

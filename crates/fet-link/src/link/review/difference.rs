@@ -1,19 +1,22 @@
-//! Where two cells differ, for a reader: the letters that are not in their longest common subsequence, whatever their case. How similar
-//! the cells are is the linker's affair.
+//! Marks the differences between two cells for a reader: the letters outside their longest common
+//! subsequence, ignoring case.
+//!
+//! The marks do not affect the similarity, which the linker computes.
 
 use serde::Serialize;
 
-/// A part of a cell.
+/// Part of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Part {
     text: String,
     differs: bool,
 }
 
-/// Letters of a cell above which nothing is marked: it takes their product in time and memory.
+/// Maximum length of a marked cell in letters, because marking takes time and memory proportional to the
+/// product of both lengths.
 const LONGEST: usize = 600;
 
-/// Both cells in parts.
+/// Splits both cells into parts.
 pub(super) fn parts(first: &str, second: &str) -> [Vec<Part>; 2] {
     let letters = [first, second].map(|cell| cell.chars().collect::<Vec<char>>());
     if letters.iter().any(|letters| letters.is_empty() || letters.len() > LONGEST) {
@@ -23,11 +26,11 @@ pub(super) fn parts(first: &str, second: &str) -> [Vec<Part>; 2] {
     [0, 1].map(|side| joined(&letters[side], &common[side]))
 }
 
-/// Which letters of either are in the longest common subsequence.
+/// Returns true for each letter of either cell that is in the longest common subsequence.
 fn common(first: &[char], second: &[char]) -> [Vec<bool>; 2] {
     let same = |a: usize, b: usize| first[a].to_lowercase().eq(second[b].to_lowercase());
     let width = second.len() + 1;
-    // The length for what is left of both from (a, b) on.
+    // Length of the longest common subsequence of the rests from (a, b) on.
     let mut lengths = vec![0u16; (first.len() + 1) * width];
     for a in (0..first.len()).rev() {
         for b in (0..second.len()).rev() {
@@ -53,7 +56,7 @@ fn common(first: &[char], second: &[char]) -> [Vec<bool>; 2] {
     marks
 }
 
-/// Letters in parts of one kind each.
+/// Joins adjacent letters of the same kind into parts.
 fn joined(letters: &[char], common: &[bool]) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for (letter, common) in letters.iter().zip(common) {
@@ -69,7 +72,7 @@ fn joined(letters: &[char], common: &[bool]) -> Vec<Part> {
 mod tests {
     use super::*;
 
-    /// Marked letters stand in brackets.
+    /// Puts marked letters in brackets.
     fn shown(first: &str, second: &str) -> [String; 2] {
         parts(first, second).map(|parts| {
             let show =

@@ -1,6 +1,7 @@
-//! The review as a page that needs nothing else: read in a browser, without a server and without the network.
+//! Review as a self-contained page for a browser, without a server or network access.
 //!
-//! Cells may hold anything: the template escapes them, and the page's policy runs no script but its own and loads nothing.
+//! Cells may contain anything: the template escapes them, and the page's policy runs only its own script and
+//! loads nothing.
 
 use anyhow::Context;
 use base64::Engine;
@@ -17,28 +18,28 @@ use crate::link::decisions::DECISION;
 const TEMPLATE: &str = include_str!("page.html.jinja");
 const SCRIPT: &str = include_str!("page.js");
 
-/// A pair as the page shows it.
+/// Pair as the page shows it.
 #[derive(Debug, Serialize)]
 struct Shown {
-    /// The first cells of its line in the file of decisions.
+    /// First cells of the pair's line in the file of decisions.
     line: String,
     similarity: f32,
     rank: usize,
     linked: bool,
     beaten: bool,
-    /// What names either row: its id, or its number.
+    /// Name of each row: its id, or else its number.
     names: [String; 2],
     keys: Vec<Key>,
 }
 
-/// A key of both rows.
+/// Key column of both rows.
 #[derive(Debug, Serialize)]
 struct Key {
     name: String,
     cells: [Vec<Part>; 2],
 }
 
-/// The page.
+/// Returns the page as text.
 pub(super) fn text(review: &Review<'_>) -> anyhow::Result<String> {
     let mut environment = Environment::new();
     environment.add_template("review.html", TEMPLATE).context("the template of the review")?;
@@ -82,7 +83,7 @@ fn shown(review: &Review<'_>, pair: &Asked) -> Shown {
 
 #[cfg(test)]
 mod tests {
-    /// A page's script ends where its text has such a mark, whatever stands around it.
+    /// A browser ends a script at the first such mark in its text, in any context.
     #[test]
     fn the_script_does_not_end_itself() {
         assert!(!super::SCRIPT.contains("</") && !super::SCRIPT.contains("<!--"));

@@ -1,4 +1,4 @@
-//! The review as CSV, for a spreadsheet: cells of the tables cannot become formulas there.
+//! Review as CSV for a spreadsheet; cells of the tables cannot become formulas.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::{Asked, Review};
 use crate::link::decisions::{COMPARED, DECISION, IDS, ROWS};
 use crate::link::pairs::quoted;
 
-/// The file: a line for each pair, whose last cell is to be filled in.
+/// Returns the file: one line per pair, with an empty last cell for the decision.
 pub(super) fn text(review: &Review<'_>) -> String {
     let mut columns: Vec<String> = vec![header(review)];
     columns.extend(["similarity", "rank", "linked"].map(String::from));
@@ -26,7 +26,7 @@ pub(super) fn text(review: &Review<'_>) -> String {
     text
 }
 
-/// The columns that name a pair.
+/// Returns the names of the columns that identify a pair.
 pub(super) fn header(review: &Review<'_>) -> String {
     ROWS.into_iter()
         .chain(review.ids.is_some().then_some(IDS).into_iter().flatten())
@@ -35,7 +35,7 @@ pub(super) fn header(review: &Review<'_>) -> String {
         .join(",")
 }
 
-/// The cells that name a pair.
+/// Returns the cells that identify a pair.
 pub(super) fn line(review: &Review<'_>, pair: &Asked) -> String {
     let mut line = format!("{},{}", pair.row, pair.record);
     if let Some([primary, secondary]) = review.ids {
@@ -49,20 +49,20 @@ fn cell(text: &str) -> String {
     quoted(&for_spreadsheet(text))
 }
 
-/// A text that no spreadsheet takes for a formula: an apostrophe before what could begin one. Numbers stay.
-/// (OWASP, "CSV injection".)
+/// Escapes a text that a spreadsheet could read as a formula, with a leading apostrophe. Numbers stay
+/// unchanged. (OWASP, "CSV injection".)
 fn for_spreadsheet(text: &str) -> String {
     if is_formula(text) { format!("'{text}") } else { text.to_string() }
 }
 
-/// The text of a cell that [`for_spreadsheet`] wrote.
+/// Returns the text of a cell that [`for_spreadsheet`] wrote.
 pub(in crate::link) fn from_spreadsheet(cell: &str) -> &str {
     cell.strip_prefix('\'').filter(|text| is_formula(text)).unwrap_or(cell)
 }
 
 fn is_formula(text: &str) -> bool {
     let signs = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
-    // What begins with the apostrophe already gets another, so that each text comes back as it was.
+    // A text that already begins with the apostrophe gets another one, so that every text can be recovered.
     text.trim_start_matches('\'').starts_with(signs) && !text.parse::<f64>().is_ok_and(f64::is_finite)
 }
 

@@ -1,4 +1,4 @@
-//! What every aggregator keeps to.
+//! Tests the laws of every aggregator.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use fet_core::aggregator::{Aggregation, Aggregator, Role, SecureSum};
@@ -14,7 +14,7 @@ use fet_privacy::secure_sum::{
 use super::{all, random, rng};
 use crate::support::{devices, flex};
 
-/// Representations and similarities of the parties named, drawn anew for each name.
+/// Returns representations and similarities of the named parties, which depend only on the names.
 fn round(names: &[u64], parties: usize, device: &Device) -> (Vec<Tensor<3>>, Aggregation) {
     let parts: Vec<Tensor<3>> = names.iter().map(|&name| random([3, 4, 5], name, device)).collect();
     let round = Aggregation {
@@ -26,7 +26,7 @@ fn round(names: &[u64], parties: usize, device: &Device) -> (Vec<Tensor<3>>, Agg
     (parts, round)
 }
 
-/// What an aggregator makes of the parts, in the role that it has.
+/// Returns an aggregator's memory of the parts, in the aggregator's role.
 fn memory(aggregator: &dyn Aggregator, parts: Vec<Tensor<3>>, round: &Aggregation) -> Tensor<3> {
     match aggregator.role() {
         Role::Combine(open) => open.combine(parts, round),
@@ -34,7 +34,7 @@ fn memory(aggregator: &dyn Aggregator, parts: Vec<Tensor<3>>, round: &Aggregatio
     }
 }
 
-/// Plays the parties: what reaches the sum has been quantised, masked, summed and unmasked.
+/// Plays the parties: quantises, masks, sums and unmasks the parts.
 fn hidden_sum(form: SecureSum, parts: Vec<Tensor<3>>) -> Tensor<3> {
     let (shape, device) = (parts[0].dims(), parts[0].device());
     let active: Vec<usize> = (0..parts.len()).collect();
@@ -60,13 +60,13 @@ fn id(round: u64, active: &[usize], bits: u32, degree: usize) -> SumId<'_> {
     SumId { round, name: 0, attempt: 0, active, over: [0; 32], bits, degree }
 }
 
-/// The parties of a secret sum, of which some do not answer.
+/// Parties of a secure aggregation, some without answers.
 struct Room<'a> {
     members: &'a [Member],
     vanished: &'a [usize],
     bits: u32,
     degree: usize,
-    /// The words of a party among so many.
+    /// Returns the words of a party among these parties.
     words: &'a dyn Fn(usize, &[usize]) -> Vec<u32>,
 }
 
@@ -138,8 +138,10 @@ fn aggregators_have_their_width_spread_by_the_adjoint_and_do_not_mind_the_order(
     }
 }
 
-/// Whoever hides parts in a sum comes to the plain mean of those that are left, whoever was not asked and whoever
-/// vanished on the way. It may be off by half a unit for each party of the sum, and by a rounding of the mean itself.
+/// An aggregator that hides parts in a sum returns the plain mean of the active parties, for any unasked or
+/// dropped parties.
+///
+/// The tolerance is half a unit for each party of the sum, plus the rounding of the mean.
 #[test]
 fn a_secret_sum_gives_the_mean_of_the_parties_that_answered() {
     const PARTIES: usize = 6;
@@ -151,7 +153,7 @@ fn a_secret_sum_gives_the_mean_of_the_parties_that_answered() {
     members.iter_mut().for_each(|member| member.agree(&keys, &[]).expect("keys that were just made"));
     let clipped = Form { bound: 4.0, noise: 2.0, scale: None };
     let forms = [None, Some(clipped), Some(Form { scale: Some(4096.0), ..clipped })];
-    // Who is asked, and who of them does not answer.
+    // Asked parties, and those of them that do not answer.
     let cases: [(&[usize], &[usize]); 5] = [
         (&[0, 1, 2, 3, 4, 5], &[]),
         (&[1, 4], &[]),
@@ -166,8 +168,9 @@ fn a_secret_sum_gives_the_mean_of_the_parties_that_answered() {
         let secure = hidden.form();
         for (form, (asked, vanished)) in forms.iter().flat_map(|form| cases.map(|case| (form, case))) {
             let name = format!("{slot:?}, {form:?}, {asked:?} without {vanished:?}");
-            let units =
-                |active: &[usize]| secret_sum::units(secure, *form, active.len()).expect("room for so many");
+            let units = |active: &[usize]| {
+                secret_sum::units(secure, *form, active.len()).expect("the sum has room for these parties")
+            };
             let bits = units(asked).bits;
             let words = |party: usize, active: &[usize]| {
                 let own = units(active);
@@ -215,8 +218,8 @@ fn what_is_called_a_mean_gives_equals_themselves() {
     }
 }
 
-/// What methods that ask for it count on: side by side, in the parties' order, a part of one position repeated, zeros for
-/// a party that is left out.
+/// Tests the layout that some methods require: parts side by side in the parties' order, a part of one
+/// position repeated, and zeros for a missing party.
 #[test]
 fn what_keeps_parts_apart_shows_each_where_it_belongs() {
     let device = flex().device;

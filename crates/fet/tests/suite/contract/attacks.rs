@@ -1,4 +1,5 @@
-//! The laws of attacks: the same arena gives the same finite figures, and what only looks on changes nothing.
+//! Tests the laws of attacks: the same attack environment gives the same finite figures, and a passive attack
+//! changes nothing.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,7 +14,7 @@ use crate::support::{experiment, flex, square, trainer};
 const ROWS: usize = 160;
 const SETS: [&str; 2] = ["train.epochs=2", "linker.neighbours=2"];
 
-/// An arena that keeps the results of runs on the experiment's own tables.
+/// Attack environment that records the results of runs on the experiment's own tables.
 struct Recording<'a> {
     stage: Stage<'a>,
     metrics: Vec<f64>,
@@ -36,7 +37,8 @@ impl Arena for Recording<'_> {
     }
 }
 
-/// What an attack finds and what its runs on the experiment's own tables gave; nothing if it is for another task.
+/// Returns the measures of an attack and the results of its runs on the experiment's own tables; `None` if
+/// the attack is for another task.
 fn attacked(slot: &Slot<dyn Attack>, task: Task) -> Option<(Vec<Measure>, Vec<f64>)> {
     let (experiment, machine, stop) = (experiment(&SETS), fet::run::machine(&flex()), AtomicBool::new(false));
     let stage = Stage::new(&experiment, square(ROWS, task), &machine, &stop).expect("a stage");

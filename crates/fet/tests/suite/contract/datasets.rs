@@ -1,11 +1,11 @@
-//! What every kind of data keeps to: a party on a machine of its own has the table that a simulation gives it.
+//! Tests the laws of every dataset: a party on a separate machine has the same table as in a simulation.
 
 use std::path::Path;
 
 use fet_core::data::{Dataset, DatasetContext, Features, Folders, PartyTable};
 use fet_core::registry::{Slot, plugins};
 
-/// Settings that a kind can be built with, by the files in a folder; each kind has some.
+/// Returns valid settings for a kind, with the files in a folder.
 fn settings(kind: &str, folder: &Path) -> Vec<String> {
     let csv = |name: &str, header: &str, rows: i32| {
         let line = |row: i32| {

@@ -1,4 +1,4 @@
-//! What every encoder keeps to, in every way it may be computed.
+//! Tests the laws of every encoder, for every form of computation.
 
 use burn::tensor::{Device, Int, Tensor};
 use fet_core::encoder::{Computation, Encoder, EncoderContext, NeighbourBatch};
@@ -18,7 +18,7 @@ struct EncoderCase {
     computation: Computation,
 }
 
-/// Every way in which an encoder may be computed.
+/// All forms of computation of an encoder.
 const COMPUTATIONS: [Computation; 4] = [
     Computation { fused: false, recompute: false },
     Computation { fused: false, recompute: true },
@@ -53,7 +53,7 @@ impl EncoderCase {
         slot.build(&context).expect("sound defaults")
     }
 
-    /// Three rows with four neighbours among five records.
+    /// Returns three rows with four neighbours among five records.
     fn batch(&self, tracked: bool) -> NeighbourBatch {
         let device = if tracked { self.device.clone() } else { self.device.clone().without_autodiff() };
         NeighbourBatch {
@@ -69,8 +69,10 @@ impl EncoderCase {
     }
 }
 
-/// Derivatives of <R(θ), g> by central differences, along the gradient that backward leaves and along directions of
-/// chance, against that gradient; dropout is on, with the same masks each time.
+/// Compares the backward pass with central differences of <R(θ), g>, along the gradient and along random
+/// directions.
+///
+/// Dropout is on, with the same masks each time.
 #[test]
 fn encoders_differentiate_what_they_compute() {
     for backend in devices() {
@@ -125,7 +127,7 @@ fn encoders_evaluate_without_dropout_and_see_each_record_once() {
         };
         let output = evaluate(&mut encoder, &batch);
         assert_eq!(output, evaluate(&mut encoder, &batch), "{slot:?}: evaluation repeats");
-        // A record told apart for each slot gives what a record shared between slots gives.
+        // Separate copies of a record for each slot give the same result as a record shared between slots.
         let slots = batch.slots.clone();
         let apart = NeighbourBatch {
             keys: batch.keys.clone().select(0, slots.clone()),

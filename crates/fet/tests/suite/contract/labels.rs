@@ -1,4 +1,5 @@
-//! The laws of label protections: repeatable, bounded where they say so, and a privacy map that knows all exposure.
+//! Tests the laws of label protections: they repeat, keep their declared bounds, and account for all
+//! exposure.
 
 use fet_core::data::Task;
 use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
@@ -9,7 +10,7 @@ use super::{all, rng};
 const EXPOSED: Exposure =
     Exposure { task: Task::Multiclass, classes: 5, rows: 3_000, times: 3, steps_follow_metric: true };
 
-/// Every plug-in with its default settings, prepared for the first task that it takes.
+/// Returns every plug-in with its default settings, prepared for the first task that it takes.
 fn prepared() -> Vec<(String, Exposure, Box<dyn LabelProtection>)> {
     let build = |slot: fet_core::registry::Slot<dyn LabelProtection>| {
         let ready = [Task::Multiclass, Task::Regression].into_iter().find_map(|task| {
@@ -23,7 +24,7 @@ fn prepared() -> Vec<(String, Exposure, Box<dyn LabelProtection>)> {
     all::<dyn LabelProtection>().into_iter().map(build).collect()
 }
 
-/// An ε without a bound counts as infinite.
+/// Returns ε, with a missing bound as infinity.
 fn epsilon(spent: &LabelPrivacy) -> f64 {
     spent.epsilon.unwrap_or(f64::INFINITY)
 }

@@ -1,4 +1,4 @@
-//! What every linker keeps to, and what each of its two sides does.
+//! Tests the laws of every linker and of its two sides, querier and data holder.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,13 +19,14 @@ fn link(linker: &dyn Linker, queries: &Keys, records: &Keys) -> Result<Links, Li
     fet_core::linker::link(linker, queries, records, SEED, &|_| ())
 }
 
-/// Keys of each kind that a linker takes, drawn by `round`.
+/// Returns keys of each kind that a linker takes, drawn by `round`.
 fn keys_for(linker: &dyn Linker, rows: usize, columns: usize, round: u64) -> Vec<Keys> {
     let kinds: [Keys; 2] = [keys(rows, columns, round).into(), names(rows, columns, round)];
     kinds.into_iter().filter(|keys| linker.about().takes.fits(keys)).collect()
 }
 
-/// A number of records that the linker accepts for 30 queries: exactly K for each where records belong to rows by their place.
+/// Returns a number of records that the linker accepts for 30 queries: exactly K per query if records belong
+/// to rows by position.
 fn records_for(linker: &dyn Linker) -> usize {
     let About { by_position, neighbours, .. } = linker.about();
     if by_position { 30 * neighbours } else { 100 }
@@ -65,7 +66,8 @@ fn linkers_sort_stay_in_range_honour_k_and_repeat() {
     }
 }
 
-/// The sides are built apart, as in two processes, and meet at messages alone: the same links, and progress that adds up.
+/// Both sides are built separately, as in two processes, and exchange only messages: the links are the same,
+/// and the progress adds up.
 #[test]
 fn sides_built_apart_link_as_one() {
     for slot in all::<dyn Linker>() {
@@ -108,8 +110,9 @@ fn sides_built_apart_link_as_one() {
     }
 }
 
-/// Whether a message holds a key byte by byte: a whole row of numbers, or a text. (A single number may be there where a linker
-/// says so: the ranges of columns are keys.)
+/// Returns true if a message contains a key verbatim: a whole row of numbers, or a text.
+///
+/// A linker may declare that single numbers occur, because the ranges of columns are keys.
 fn shows(message: &[u8], keys: &Keys) -> bool {
     let cells: Vec<Vec<u8>> = match keys {
         Keys::Numbers(keys) => {
@@ -122,7 +125,7 @@ fn shows(message: &[u8], keys: &Keys) -> bool {
     cells.iter().any(|cell| message.windows(cell.len()).any(|part| part == cell.as_slice()))
 }
 
-/// What comes at the wrong time, or not at all, is an error.
+/// A message at the wrong time, or a missing message, is an error.
 #[test]
 fn wrong_and_missing_messages_are_refused() {
     for slot in all::<dyn Linker>() {
@@ -140,19 +143,19 @@ fn wrong_and_missing_messages_are_refused() {
             assert!(owner.link(&task).is_err(), "{slot:?}: without an answer");
             let wrong = owner.link(&LinkTask { answer: Some(&nonsense), ..task });
             assert!(matches!(wrong, Err(LinkError::Message(_))), "{slot:?}: {wrong:?}");
-            // The challenge still stands.
+            // The challenge is still valid.
             let answer = asker.answer(&challenge).expect("the owner's challenge");
             let task = LinkTask { answer: Some(&answer), ..task };
             assert!(owner.link(&task).is_ok(), "{slot:?}");
             assert!(owner.link(&task).is_err(), "{slot:?}: an answer serves once");
         }
-        // What another linker would send.
+        // Message of another linker.
         let other = if linker.about().in_the_clear { Keys::Sealed(nonsense) } else { queries };
         assert!(linker.owner(SEED).link(&LinkTask::new(&other, &records)).is_err(), "{slot:?}");
     }
 }
 
-/// What the limit on how many rows a record serves counts on.
+/// Tests the property behind the limit on the number of rows that a record serves.
 #[test]
 fn what_is_called_independent_links_each_query_by_itself() {
     let mut tested = 0;
@@ -199,7 +202,7 @@ fn linkers_refuse_keys_of_the_wrong_kind_and_say_what_they_reveal() {
     }
 }
 
-/// A text key without content resembles nothing: neither another such nor anyone else.
+/// An empty text key is similar to no key, not even to another empty key.
 #[test]
 fn empty_keys_match_nothing() {
     for slot in all::<dyn Linker>() {
@@ -221,7 +224,7 @@ fn keys(rows: usize, columns: usize, round: u64) -> Matrix<f64> {
     Matrix::new(columns, (0..rows * columns).map(|_| rng.random()).collect())
 }
 
-/// Names of two words; a few records are like another's but for a letter.
+/// Returns names of two words; a few records differ from another record by one letter.
 fn names(rows: usize, columns: usize, round: u64) -> Keys {
     let mut rng = rng(round);
     let mut word = || (0..6).map(|_| char::from(b'a' + rng.random_range(0..26u8))).collect::<String>();

@@ -1,4 +1,4 @@
-//! What every privacy mechanism keeps to.
+//! Tests the laws of every privacy mechanism.
 
 use burn::tensor::{Tensor, TensorData};
 use fet_core::parameters::host;
@@ -12,7 +12,7 @@ use super::{all, random, rng};
 use crate::probe::probe;
 use crate::support::devices;
 
-/// A run of ten epochs with three parties that are summed in secret.
+/// Returns the schedule of ten epochs with three parties in secure aggregation.
 fn schedule() -> Releases {
     Releases {
         epochs: 10,
@@ -28,7 +28,8 @@ fn schedule() -> Releases {
     }
 }
 
-/// What the first epochs of a run release that loses no party: frozen secondaries release every row in the first alone.
+/// Returns the releases of the first epochs of a run without dropped parties; frozen secondaries release all
+/// rows in the first epoch.
 fn tallies(schedule: &Releases, frozen: bool, epochs: usize) -> Vec<Tally> {
     let mut epoch = Tally::default();
     epoch.add(schedule.train_active, schedule.train_steps as u64);
@@ -75,7 +76,7 @@ fn mechanisms_bound_what_leaves_on_every_device() {
                 let norm = block.iter().map(|x| f64::from(x * x)).sum::<f64>().sqrt();
                 assert!((norm * 3.0 / form.bound - 1.0).abs() < 1e-5, "{slot:?}: a third of C, not {norm}");
             }
-            // Zeros have no direction, and still a gradient.
+            // Zeros lack a direction, but they have a gradient.
             let zeros = Tensor::<3>::zeros([3, 4, 5], &backend.device.clone().autodiff()).require_grad();
             let mut gradients = mechanism.bound(zeros.clone(), 3).sum().backward();
             let gradient = host(zeros.grad_remove(&mut gradients).expect("a gradient"));
@@ -84,8 +85,8 @@ fn mechanisms_bound_what_leaves_on_every_device() {
     }
 }
 
-/// A block that holds NaN or infinity, or whose norm overflows, has no bound: it leaves as zeros under the same noise, its
-/// neighbours leave as ever, and it has no gradient.
+/// A block with NaN, infinity or an overflowing norm has no bound: the mechanism releases zeros with the same
+/// noise, does not change other blocks, and gives the block no gradient.
 #[test]
 fn blocks_without_a_norm_become_zeros_on_every_device() {
     let mut mechanisms = 0;
@@ -137,7 +138,8 @@ fn blocks_without_a_norm_become_zeros_on_every_device() {
     assert!(mechanisms >= 2, "both mechanisms of the program are bounded");
 }
 
-/// Derivatives of <clip(x), g> by central differences, along the gradient and along directions of chance.
+/// Compares derivatives of <clip(x), g> with central differences, along the gradient and along random
+/// directions.
 #[test]
 fn clipping_is_differentiated_through_the_norm() {
     for backend in devices() {
@@ -166,7 +168,7 @@ fn clipping_is_differentiated_through_the_norm() {
     }
 }
 
-/// The sample variance of n values is within 5.3·√(2/n) of the truth with probability 1 − 1e-7 (α).
+/// The sample variance of n values is within 5.3·√(2/n) of the true variance with probability 1 − 1e-7 (α).
 #[test]
 fn mechanisms_add_the_noise_they_state() {
     for slot in all::<dyn PrivacyMechanism>() {
@@ -184,7 +186,7 @@ fn mechanisms_add_the_noise_they_state() {
             let mean = values.iter().sum::<f64>() / count as f64;
             assert!(mean.abs() <= 5.3 * (expected / count as f64).sqrt(), "{slot:?}: {mean}");
         }
-        // The values themselves are in it, up to rounding towards zero.
+        // The output contains the values themselves, up to rounding towards zero.
         let value = 0.9 * form.bound / 3.0 / 20f64.sqrt();
         let mut noise = rng(54);
         let mut release = Release { active: 3, summed: true, block: 20, noise: &mut noise };
@@ -195,7 +197,7 @@ fn mechanisms_add_the_noise_they_state() {
     }
 }
 
-/// Settings under which every mechanism that knows them must account soundly.
+/// Settings under which every mechanism that knows them must account correctly.
 const SETTINGS: [&str; 11] = [
     "",
     "noise = 20.0",
@@ -210,9 +212,11 @@ const SETTINGS: [&str; 11] = [
     "noise = 20.0\ncolluding = 2",
 ];
 
-/// What a mechanism says of a run, held against the Gaussian of which it says that it is one: so many releases of so
-/// many rows, each moved by the sensitivity of its own neighbouring data sets, against its own noise. That the noise is
-/// there is held by [`mechanisms_add_the_noise_they_state`].
+/// Compares a mechanism's statement about a run with the equivalent Gaussian mechanism.
+///
+/// The Gaussian has the same number of releases and rows; each row is moved by the sensitivity of the
+/// mechanism's neighbouring data sets, under its noise. [`mechanisms_add_the_noise_they_state`] tests the
+/// noise itself.
 #[test]
 fn mechanisms_account_monotonically_and_never_below_the_truth() {
     let schedule = Releases { epochs: 4, train_steps: 2, rows: 2, ..schedule() };
@@ -223,16 +227,20 @@ fn mechanisms_account_monotonically_and_never_below_the_truth() {
         let Some(mut mechanism) = with(slot.kind(), text) else { continue };
         mechanism.prepare(&schedule).expect("a run that can be protected");
         let name = format!("{slot:?} {text:?}");
-        // No release, no loss; and no number for a loss that is not bounded.
+        // Without a release the loss is 0; an unbounded loss lacks an ε.
         let spent =
             |epochs| mechanism.spent(&schedule, &tallies(&schedule, mechanism.freezes_secondaries(), epochs));
         let epsilon = |epochs| spent(epochs).epsilon.unwrap_or(f64::INFINITY);
         assert_eq!(epsilon(0), 0.0, "{name}");
         assert!(epsilon(1) > 0.0 && epsilon(1) <= epsilon(4), "{name}");
-        assert!(!spent(1).statement.is_empty(), "{name} says what it assumes");
+        assert!(!spent(1).statement.is_empty(), "{name} states its assumptions");
         let form = mechanism.form(schedule.active, schedule.block);
         let guarantee = spent(4).guarantee;
-        assert_eq!(form.is_some(), guarantee.is_some(), "{name}: who bounds says what that gives");
+        assert_eq!(
+            form.is_some(),
+            guarantee.is_some(),
+            "{name}: a mechanism with a bound states its guarantee"
+        );
         let (Some(form), Some(guarantee)) = (form, guarantee) else { continue };
         guarantees += 1;
         assert_eq!(guarantee.epsilon_by_epoch.len(), 4, "{name}");
@@ -242,11 +250,11 @@ fn mechanisms_account_monotonically_and_never_below_the_truth() {
             Learning::Counted | Learning::Assumed => (4 * 3, schedule.rows),
         };
         let limit = mechanism.selection().occurrences;
-        // A replaced record leaves as many rows as it may serve and joins as many others.
+        // A replaced record leaves as many rows as it may serve and joins the same number of other rows.
         let ways = if guarantee.neighbouring == Neighbouring::AddRemove { 1 } else { 2 };
         let rows = if limit == 0 { rows } else { (ways * limit).min(rows) };
         assert_eq!((guarantee.releases, guarantee.occurrences), (releases, rows), "{name}");
-        // The noise on the sum is what it says, colluders' shares of it aside.
+        // The noise on the sum matches the statement, without the colluding parties' shares.
         let noise = guarantee.noise * guarantee.clip;
         let honest = (schedule.active - guarantee.colluding) as f64 / schedule.active as f64;
         let left = form.noise * honest.sqrt();
@@ -288,8 +296,10 @@ fn mechanisms_account_monotonically_and_never_below_the_truth() {
     assert!(guarantees >= 2, "some mechanisms guarantee something");
 }
 
-/// Largest distance between the sums of neighbouring data sets for one row: 2C if all parties' blocks turn around, 2C/|A| if one
-/// party's does (`fet-privacy`'s statement).
+/// Returns the largest distance between the sums of neighbouring data sets for one row.
+///
+/// The distance is 2C if all parties' blocks flip their sign, and 2C/|A| if one party's block does
+/// (`fet-privacy`'s statement).
 fn sensitivity(guarantee: &Guarantee, active: usize) -> f64 {
     let one = 2.0 * guarantee.clip / active as f64;
     match guarantee.neighbouring {
@@ -298,7 +308,7 @@ fn sensitivity(guarantee: &Guarantee, active: usize) -> f64 {
     }
 }
 
-/// A mechanism with these settings; nothing where it does not know them.
+/// Returns a mechanism with these settings; `None` if the mechanism does not know them.
 fn with(kind: &str, settings: &str) -> Option<Box<dyn PrivacyMechanism>> {
     let mut table: toml::Table = settings.parse().expect("TOML");
     let defaults = Slot::<dyn PrivacyMechanism>::of(kind).expect("sound defaults").settings();
@@ -310,16 +320,19 @@ fn with(kind: &str, settings: &str) -> Option<Box<dyn PrivacyMechanism>> {
     Some(slot.build(&()).expect("sound settings"))
 }
 
-/// Whoever sees the sums of a run of two epochs guesses on which of two neighbouring data sets it ran: of one row, every
-/// party's block lies at one end of its bound or at the other. What the guesses betray is an ε below that of the mechanism
-/// in all but α = 1e-7 of such tests ([`epsilon_lower_bound`]), and is close to the claim: were it a fifth smaller, or
-/// the noise, the test would fail.
+/// An attacker who sees the sums of a run of two epochs guesses which of two neighbouring data sets the run
+/// used.
+///
+/// For one row, every party's block lies at one end of its bound or at the other. The lower bound on ε from
+/// the guesses is below the mechanism's ε, except with probability α = 1e-7 per test
+/// ([`epsilon_lower_bound`]). The bound is close to the claim: the test would fail if the claim or the noise
+/// were a fifth smaller.
 #[test]
 fn guesses_betray_no_more_than_the_map_allows() {
     const DRAWS: usize = 200_000;
     let schedule = Releases { epochs: 2, ..schedule() };
     for slot in all::<dyn PrivacyMechanism>() {
-        // A guess tells most where δ is large; a mechanism without that setting has a δ of its own.
+        // A guess has the most power at a large δ; a mechanism without this setting has a fixed δ.
         let Some(mut mechanism) = with(slot.kind(), "delta = 0.05").or_else(|| with(slot.kind(), "")) else {
             panic!("{slot:?} has sound defaults")
         };
@@ -327,9 +340,9 @@ fn guesses_betray_no_more_than_the_map_allows() {
         let Some(form) = mechanism.form(3, 1) else { continue };
         let Spent { epsilon, delta, guarantee, .. } =
             mechanism.spent(&schedule, &tallies(&schedule, false, 2));
-        let (claimed, guarantee) = epsilon.zip(guarantee).expect("who bounds claims an ε");
+        let (claimed, guarantee) = epsilon.zip(guarantee).expect("a mechanism with a bound claims an ε");
         let moved = if guarantee.neighbouring == Neighbouring::Replace { 3 } else { 1 };
-        // The sum over the run's releases, of three parties' shares in each.
+        // Sum over the run's releases, with three parties' shares in each.
         let world = |value: f64, world: u64| {
             let mut sums = vec![0.0; DRAWS];
             for (release, party) in (0..guarantee.releases).flat_map(|r| (0..3).map(move |party| (r, party)))
@@ -343,7 +356,8 @@ fn guesses_betray_no_more_than_the_map_allows() {
             sums
         };
         let end = form.bound / 3.0;
-        // Where the likelihoods of two Gaussians differ by e^ε: there a guess is worth most.
+        // Threshold at which the likelihoods of two Gaussians differ by e^ε, where a guess has the most
+        // power.
         let releases = guarantee.releases as f64;
         let threshold = claimed * form.noise.powi(2) / (2.0 * end * moved as f64);
         let betrayed = epsilon_lower_bound(&world(end, 0), &world(-end, 1), threshold, delta, 1e-7);
@@ -353,8 +367,10 @@ fn guesses_betray_no_more_than_the_map_allows() {
     }
 }
 
-/// ε of a broken sum is that of one party's part under that party's own noise: the accountant's figure for it, above that of
-/// the sum, and there is none where no sum hides anything.
+/// The ε of a broken sum is that of one party's part under its own noise.
+///
+/// This is the accountant's figure for that noise, above the ε of the sum. Without a sum that hides the parts
+/// there is no such ε.
 #[test]
 fn epsilon_if_the_sum_fails_is_that_of_the_local_noise() {
     let mut found = 0;
@@ -370,7 +386,7 @@ fn epsilon_if_the_sum_fails_is_that_of_the_local_noise() {
             mechanism.prepare(&schedule()).expect("a run that can be protected");
             let (epsilon, fails, delta, statement) = spent(mechanism.as_ref(), &schedule());
             let fails = fails.expect("a sum hides the parts");
-            // Eight releases of one row, moved by 2C/3 at most against the noise σC/√(3−t) of one party.
+            // Eight releases of one row move by at most 2C/3 under the noise σC/√(3−t) of one party.
             let local = 9.0 / f64::from(3 - colluding).sqrt();
             let truth = fet_privacy::accountant::gaussian::epsilon(8f64.sqrt() * 2.0 / 3.0 / local, delta);
             assert!(fails >= truth * (1.0 - 1e-12) && fails < truth * 1.001, "{text}: {fails} and {truth}");
@@ -395,8 +411,10 @@ fn epsilon_if_the_sum_fails_is_that_of_the_local_noise() {
     assert!(found >= 2, "some mechanisms hide parts in sums");
 }
 
-/// Colluding parties take their own noise off a sum: ε with t of them is the accountant's figure for the noise of the other 3 − t,
-/// and one party stays honest.
+/// Colluding parties can subtract their own noise from a sum.
+///
+/// The ε with t colluding parties is the accountant's figure for the noise of the other 3 − t, and at least
+/// one party is honest.
 #[test]
 fn epsilon_by_colluding_is_that_of_the_honest_parties_noise() {
     let mut found = 0;
@@ -409,7 +427,7 @@ fn epsilon_by_colluding_is_that_of_the_honest_parties_noise() {
             let by = spent.guarantee.expect("private").epsilon_by_colluding;
             assert_eq!((by.len(), Some(by[colluding])), (counts, spent.epsilon), "{text}");
             for (t, &epsilon) in by.iter().enumerate() {
-                // Eight releases of one row, moved by 2C/3 at most.
+                // Eight releases of one row move by at most 2C/3.
                 let noise = 9.0 * ((3 - t) as f64 / (3 - colluding) as f64).sqrt();
                 let mu = 8f64.sqrt() * 2.0 / 3.0 / noise;
                 let truth = fet_privacy::accountant::gaussian::epsilon(mu, spent.delta);
@@ -423,7 +441,7 @@ fn epsilon_by_colluding_is_that_of_the_honest_parties_noise() {
             assert!(spent.guarantee.expect("private").epsilon_by_colluding.is_empty(), "no sum hides parts");
             found += 1;
         }
-        // The last party is honest: it bears its own share of the noise.
+        // The last party is honest and adds its own share of the noise.
         let Some(mut mechanism) = with(slot.kind(), "noise = 9.0\nneighbouring = \"record\"") else {
             continue;
         };
@@ -436,8 +454,8 @@ fn epsilon_by_colluding_is_that_of_the_honest_parties_noise() {
     assert!(found >= 2, "some mechanisms hide parts in sums");
 }
 
-/// Where parties are lost, those that are left each need more noise, and integers hold only so much: such a release is
-/// refused, since less noise than is accounted for would be the alternative.
+/// If parties drop out, each remaining party needs more noise, but the range of integers is limited. The
+/// mechanism refuses such a release, because otherwise the noise would be below the accounted noise.
 #[test]
 fn noise_that_integers_do_not_hold_is_refused() {
     let run = Releases { train_active: 15, active: 15, block: 16, ..schedule() };
@@ -448,7 +466,7 @@ fn noise_that_integers_do_not_hold_is_refused() {
     }
     let error = mechanism.check_parties(&run, 10).expect_err("refused").to_string();
     assert!(error.contains("each of 10 parties") && error.contains("1e8 units"), "{error}");
-    // Too little noise to draw is more noise than is accounted for.
+    // If the noise is too small to draw, the mechanism adds more noise than accounted for.
     let mut mechanism = with("discrete-gaussian", "noise = 0.05").expect("its settings");
     mechanism.prepare(&schedule()).expect("three parties");
     mechanism.check_parties(&schedule(), 2).expect("the least that can be drawn is drawn");

@@ -1,4 +1,4 @@
-//! What does not fit is told in one message, and nothing is lost.
+//! Tests refusals: one message for each invalid input, and nothing is lost.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use fet_linkage::psi::labelled;
 
 use super::{ANSWER, ASK, body, done, exchange, refused, tables, text};
 
-/// Everything that does not fit is told in one message and nothing is written, not even a secret used up.
+/// Every invalid input gets one message and writes nothing; not even a secret is erased.
 #[test]
 fn what_cannot_be_right_is_refused_and_nothing_written() {
     let folder = tables();
@@ -21,7 +21,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     done(path, &["ask", "letters.csv", "--keys=id", "--out=letters.psi", "--secret=letters.secret"]);
     let bytes = |name: &str| fs::read(path.join(name)).expect("readable");
     let put = |name: &str, bytes: &[u8]| fs::write(path.join(name), bytes).expect("writable");
-    // With its checksum again, as somebody has who changes a file with intent.
+    // Recompute the checksum, as an attacker would after changing a file.
     let signed = |mut bytes: Vec<u8>| {
         bytes.truncate(bytes.len() - 32);
         bytes.extend(fet_io::sha256(&bytes));
@@ -41,7 +41,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     let mut altered = request.clone();
     altered[body(&request)] ^= 1;
     put("altered.psi", &signed(altered));
-    // An element that is none, in a request whose id is that of its elements, and in an answer.
+    // An invalid element, in a request whose id matches its elements, and in an answer.
     let mut none = request.clone();
     none[body(&request) + 32..][..32].fill(0);
     let id = fet_io::hex(&labelled::identity(&none[body(&none)..none.len() - 32]));
@@ -63,7 +63,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     let payload = bytes("payload.answer");
     let columns = text(&payload[..body(&payload)]).replace("[\"note\"]", "[\"note\",\"note\"]");
     put("double.answer", &signed([columns.as_bytes(), &payload[body(&payload)..]].concat()));
-    // Whatever a tag leads to cannot be opened.
+    // No record with a matching tag can be opened.
     let mut sealed = answer.clone();
     let records = body(&answer) + 60 * 32;
     for record in sealed[records..answer.len() - 32].chunks_mut(40) {
@@ -73,7 +73,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
 
     let gives = text(&answer[..body(&answer)]).replace("\"gives\":\"links\"", "\"gives\":\"payload\"");
     put("payload.links.answer", &signed([gives.as_bytes(), &answer[body(&answer)..]].concat()));
-    // An owner whose only row says that it is its hundredth.
+    // A data holder whose only row claims to be its hundredth.
     let elements = &request[body(&request)..request.len() - 32];
     let id = fet_io::hex(&labelled::identity(elements));
     let header = format!(r#"{{"request":"{id}","gives":"links","rows":1,"columns":[],"padded":8}}"#);
@@ -98,26 +98,26 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     };
     let open = |answer: &'static str, secret: &'static str| vec!["open", answer, secret, "--out=x.csv"];
     let cases = [
-        (ask(&["--out=x", "--secret=links.secret"]), "--secret links.secret: is there already"),
-        (ask(&["--out=x", "--secret=./x"]), "is the file of the request, too"),
+        (ask(&["--out=x", "--secret=links.secret"]), "--secret links.secret: exists already"),
+        (ask(&["--out=x", "--secret=./x"]), "is also the file of the request"),
         (ask(&["--out=-", "--secret=y"]), "--out -: is standard output"),
-        (ask(&["--out=x", "--secret=y.gz"]), "--secret y.gz: is not written compressed"),
+        (ask(&["--out=x", "--secret=y.gz"]), "--secret y.gz: cannot be compressed"),
         (ask(&["--out=a.csv", "--secret=y"]), "--out a.csv: this would overwrite an input"),
         (ask(&["--out=none/x", "--secret=y"]), "the folder none does not exist"),
         (vec!["ask", "a.csv", "--keys=name,street", "--out=x", "--secret=y"], "street"),
         (
             ask(&["--out=other.secret", "--secret=y"]),
-            "--out other.secret: holds the secret of a request that waits",
+            "--out other.secret: contains the secret of a request without an answer",
         ),
         (ask(&["--out=leads-to-y", "--secret=y"]), "--out leads-to-y: leads to the file of the secret"),
         (vec!["ask", "gone.csv", "--keys=name", "--out=x", "--secret=y"], "gone.csv"),
         (
             vec!["answer", "numbers.psi", "codes.csv", "--keys=id", give, "--out=x"],
-            "codes.csv, column `id`: the request compares it as numbers, and no cell is a number",
+            "codes.csv, column `id`: the request compares this column as numbers, but no cell is a number",
         ),
         (
             vec!["answer", "letters.psi", "codes.csv", "--keys=id", give, "--out=x"],
-            "codes.csv, column `id`: the request ignores case, accents and punctuation, and the cells look like identifiers",
+            "codes.csv, column `id`: the request ignores case, accents and punctuation, but the cells look like identifiers",
         ),
         (
             answer("links.psi", &[give, "--at-most=59"]),
@@ -125,29 +125,29 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         ),
         (answer("flipped.links.psi", &[give]), "flipped.links.psi: is damaged"),
         (answer("cut.links.psi", &[give]), "cut.links.psi: is damaged"),
-        (answer("short.links.psi", &[give]), "short.links.psi: says 60 rows, but has 1912 bytes"),
+        (answer("short.links.psi", &[give]), "short.links.psi: declares 60 rows, but has 1912 bytes"),
         (
             answer("old.psi", &[give]),
-            "old.psi: must be a request, as `fet psi ask` writes it; it is of another version",
+            "old.psi: must be a request from `fet psi ask`; it is from another version",
         ),
         (answer("links.answer", &[give]), "it is an answer"),
         (answer("links.secret", &[give]), "it is a secret"),
         (answer("a.csv", &[give]), "it is something else"),
-        (answer("altered.psi", &[give]), "altered.psi: does not have the id of its elements"),
+        (answer("altered.psi", &[give]), "altered.psi: has a wrong id for its elements"),
         (answer("none.psi", &[give]), "none.psi: element 1 of a message is not a valid element"),
-        (answer("links.psi", &["--give=cardinality"]), "wants links, and --give says cardinality"),
-        (answer("links.psi", &["--give=payload", "--payload=note"]), "wants links, and --give says payload"),
-        (answer("payload.psi", &["--give=payload"]), "--payload: names no column"),
-        (answer("links.psi", &[give, "--payload=note"]), "--payload: is for --give payload alone"),
+        (answer("links.psi", &["--give=cardinality"]), "wants links, but --give is cardinality"),
+        (answer("links.psi", &["--give=payload", "--payload=note"]), "wants links, but --give is payload"),
+        (answer("payload.psi", &["--give=payload"]), "--payload: must name the columns"),
+        (answer("links.psi", &[give, "--payload=note"]), "--payload: is only for --give payload"),
         (answer("payload.psi", &["--give=payload", "--payload=debts"]), "debts"),
         (answer("payload.psi", &["--give=payload", "--payload=note,note"]), "--payload note: is named twice"),
         (
             answer("payload.psi", &["--give=payload", "--payload=rank"]),
-            "--payload rank: is a column of links",
+            "--payload rank: is also a column of the links",
         ),
         (
             answer("links.psi", &[give, "--keys=place"]),
-            "--keys: must name as many columns as links.psi has keys of (2)",
+            "--keys: must name as many columns as links.psi has key columns (2)",
         ),
         (
             answer("links.psi", &[give, "--at-least=61"]),
@@ -155,33 +155,36 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         ),
         (
             [&["answer", "links.psi"], &ANSWER[2..], &[give, "--out=other.secret"]].concat(),
-            "--out other.secret: holds the secret of a request that waits",
+            "--out other.secret: contains the secret of a request without an answer",
         ),
         (
             vec!["open", "links.answer", "--secret=links.secret", "--out=other.secret"],
-            "--out other.secret: holds the secret of a request that waits",
+            "--out other.secret: contains the secret of a request without an answer",
         ),
         (open("twice.answer", "--secret=links.secret"), "twice.answer: element 1 of a message is repeated"),
-        (open("double.answer", "--secret=payload.secret"), "gives payload, and names other columns"),
-        (open("columns.answer", "--secret=links.secret"), "gives links, and names other columns"),
+        (
+            open("double.answer", "--secret=payload.secret"),
+            "gives payload, but names columns that do not fit",
+        ),
+        (open("columns.answer", "--secret=links.secret"), "gives links, but names columns that do not fit"),
         (open("flipped.links.answer", "--secret=links.secret"), "flipped.links.answer: is damaged"),
-        (open("short.links.answer", "--secret=links.secret"), "says 45 records for 60 rows, but has"),
+        (open("short.links.answer", "--secret=links.secret"), "declares 45 records for 60 rows, but has"),
         (
             open("links.psi", "--secret=links.secret"),
-            "links.psi: must be an answer, as `fet psi answer` writes it; it is a request",
+            "links.psi: must be an answer from `fet psi answer`; it is a request",
         ),
         (open("links.answer", "--secret=cut.links.secret"), "--secret cut.links.secret: is damaged"),
         (
             open("links.answer", "--secret=short.links.secret"),
-            "short.links.secret: does not hold what its header says",
+            "short.links.secret: has other content than its header declares",
         ),
         (
             open("links.answer", "--secret=links.answer"),
-            "must be a secret, as `fet psi ask` writes it; it is an answer",
+            "must be a secret from `fet psi ask`; it is an answer",
         ),
         (
             open("links.answer", "--secret=other.secret"),
-            "links.answer: answers another request than that of other.secret",
+            "links.answer: answers another request than the one of other.secret",
         ),
         (
             open("none.answer", "--secret=links.secret"),
@@ -193,13 +196,13 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         ),
         (
             open("payload.links.answer", "--secret=links.secret"),
-            "payload.links.answer: gives payload, and the request wants links",
+            "payload.links.answer: gives payload; the request wants links",
         ),
         (
             open("hundredth.answer", "--secret=links.secret"),
-            "belongs to row 0 (from 0) holds no row of the other table",
+            "a record for row 0 (from 0) contains no row of the other table",
         ),
-        (open("cardinality.answer", "--secret=cardinality.secret"), "--out: is for links and payload"),
+        (open("cardinality.answer", "--secret=cardinality.secret"), "--out: is only for links and payload"),
         (vec!["open", "links.answer", "--secret=links.secret"], "--out: must name the file for the links"),
         (vec!["open", "links.answer", "--secret=links.secret", "--out=x.json"], "links are written as CSV"),
         (
@@ -210,10 +213,10 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     for (arguments, told) in cases {
         refused(path, &arguments, told);
     }
-    // After all that the secret is as good as new; and then it is used up.
+    // After all these refusals the secret still opens its answer, and is then erased.
     let used = open("links.answer", "--secret=links.secret");
     done(path, &used);
-    refused(path, &used, "--secret links.secret: has opened an answer already");
+    refused(path, &used, "--secret links.secret: has already opened an answer");
     let left = bytes("links.secret");
     assert!(text(&left).contains("\"used\":true") && left.len() < 250, "no exponent and no key is left");
 }
