@@ -112,7 +112,17 @@ pub(crate) struct VariantTable {
     pub(crate) attacked: bool,
     /// Name of the control variant: the same method without any data from other parties. The difference
     /// between the two is the contribution of the other parties.
-    pub(crate) twin: Option<String>,
+    #[serde(alias = "twin")]
+    pub(crate) control: Option<String>,
+}
+
+/// Returns true if a variant names its control variant by the setting's former name.
+fn has_old_name(text: &str) -> bool {
+    let table: toml::Table = toml::from_str(text).unwrap_or_default();
+    let variants = table.get("ablation").and_then(|ablation| ablation.get("variants"));
+    variants
+        .and_then(toml::Value::as_array)
+        .is_some_and(|all| all.iter().any(|one| one.get("twin").is_some()))
 }
 
 fn yes() -> bool {
@@ -127,6 +137,9 @@ impl File {
             format!("cannot read {}{hint}", path.display())
         })?;
         let name = path.display().to_string();
+        if has_old_name(&text) {
+            fet_io::note!("warning: {name}: `twin` of a variant is now called `control`; rename it");
+        }
         Self::parse(&text).map_err(|error| {
             // A message begins with the name of the setting.
             let message = error.to_string();
@@ -271,6 +284,19 @@ pub(crate) fn check_seeds(field: &str, seeds: &[u64]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reads_the_former_name_of_a_control_variant() {
+        let text = |name: &str| {
+            format!("[ablation]\nseeds = [0]\nvariants = [{{ name = 'A', {name} = 'B' }}, {{ name = 'B' }}]")
+        };
+        for (name, is_old) in [("control", false), ("twin", true)] {
+            let file = File::parse(&text(name)).expect("sound");
+            let variants = file.ablation.expect("an ablation").variants;
+            assert_eq!(variants[0].control.as_deref(), Some("B"));
+            assert_eq!(has_old_name(&text(name)), is_old);
+        }
+    }
 
     #[test]
     fn good_files_are_read() {
