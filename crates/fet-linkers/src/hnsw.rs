@@ -1,7 +1,7 @@
 //! `hnsw`: finds approximately the K nearest keys in many dimensions, with a hierarchical navigable small
 //! world graph.
 //!
-//! Its recall depends on the data and on `search`; RESULTS.md has measured figures. Below a dozen dimensions,
+//! Its recall depends on the data and on `search`; docs/results/linkage.md has figures. Below a dozen dimensions,
 //! `nearest` is exact and faster.
 
 use fet_linkage::hnsw::{Graph, HnswSettings as Care};

@@ -132,7 +132,7 @@ mod tests {
             assert_eq!(target(Path::new(page), &link), expected.map(PathBuf::from), "{page} {to}");
         };
         check("docs/a.md", "b.md#x", Some("docs/b.md"));
-        check("docs/a.md", "../RESULTS.md", Some("RESULTS.md"));
+        check("docs/a.md", "../ARCHITECTURE.md", Some("ARCHITECTURE.md"));
         check("README.md", "docs/a.md", Some("docs/a.md"));
         check("README.md", "#here", None);
         check("README.md", "https://example.org/a.md", None);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::PORTIONS;
 
 /// Growth of gradient-boosted trees: from histograms, leaf by leaf, the best leaf first. The defaults work well on tables of some ten
-/// thousand rows (RESULTS.md, "Trees").
+/// thousand rows (docs/results/accuracy.md, "Boosted trees and LightGBM").
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Growth {
