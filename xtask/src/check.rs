@@ -11,6 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::libtorch;
+use crate::prose;
 use crate::workspace::{Workspace, exit_code};
 
 /// Arguments after `--` for cargo.
@@ -37,6 +38,11 @@ pub(crate) fn test(passed: &Passed) -> Result<ExitCode> {
 /// `cargo xtask check`.
 pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
     let workspace = Workspace::find()?;
+    let found = prose::problems(&workspace.root)?;
+    if !found.is_empty() {
+        eprintln!("check: FAILED: comments, messages and names\n{}", found.join("\n"));
+        return Ok(ExitCode::FAILURE);
+    }
     let has_libtorch = announce(&workspace)?;
     for step in steps(has_libtorch, arguments.fast) {
         let line = step.join(" ");

@@ -9,6 +9,7 @@ mod check;
 mod gpu;
 mod libtorch;
 mod output;
+mod prose;
 mod site;
 mod workspace;
 

@@ -99,14 +99,14 @@ inventory::submit! {
 inventory::submit! {
     Plugin::<dyn Method>::new::<GbdtTop1Settings>(
         "gbdt-top1",
-        "gradient-boosted trees on columns pooled by nearest record: a yardstick, not federated",
+        "gradient-boosted trees on columns pooled by nearest record: a baseline, not federated",
     )
 }
 
 inventory::submit! {
     Plugin::<dyn Method>::new::<GbdtPooledSettings>(
         "gbdt-pooled",
-        "gradient-boosted trees on columns pooled over the K records: a yardstick, not federated",
+        "gradient-boosted trees on columns pooled over the K records: a baseline, not federated",
     )
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 pub enum Notes {
     /// As they are.
     Plain,
-    /// Each with the time (UTC), but for the last words of a program (`fet: ...`).
+    /// Each with the time (UTC), except the last message of a program (`fet: ...`).
     Timed,
     /// Each as a JSON object: `time` in seconds since 1970, `event` (`error`, `warning` or `note`) and `message`.
     Json,
@@ -24,7 +24,7 @@ pub fn choose_notes(form: Notes) {
     NOTES.store(form as u8, Ordering::Relaxed);
 }
 
-/// What begins the last words of a program.
+/// Start of the last message of a program.
 const LAST_WORDS: [&str; 2] = ["fet: ", "error: "];
 
 /// Writes `text` to standard output. A closed pipe is not an error; a full disk is.
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn a_reader_that_has_gone_is_no_error_and_a_full_disk_is_one() {
         without_reader(Ok(())).expect("written");
-        without_reader(Err(ErrorKind::BrokenPipe.into())).expect("nobody reads");
+        without_reader(Err(ErrorKind::BrokenPipe.into())).expect("no process reads");
         without_reader(Err(ErrorKind::StorageFull.into())).expect_err("the disk is full");
     }
 }

@@ -164,7 +164,7 @@ impl Account {
         }
         if self.lifetime.total().is_sampled() {
             notes.push(
-                "the total relies on sampling; it is valid only if nobody chose the settings of a run after seeing the \
+                "the total relies on sampling; it is valid only if no settings of a run were chosen after seeing the \
                  results of an earlier run"
                     .to_string(),
             );

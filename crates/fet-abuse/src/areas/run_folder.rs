@@ -166,7 +166,7 @@ const OTHERS: &[(&str, &str, &str, Expect, &str)] = &[
         "not finished",
     ),
     (
-        "a lock of nobody",
+        "a lock without a process",
         "echo 1 > result/lock; echo 1 > result/.lock",
         "run shops.toml --out result --set train.epochs=2",
         Accepted,

@@ -234,7 +234,7 @@ fn a_frozen_release_counts_twice_unless_its_bytes_are_the_same() {
         let (mut resumed, _parties) =
             session(&sets, many(200, 4), folder.path(), gone.clone(), silent).expect("sound");
         checkpoint::load(&mut resumed, &identity, &bytes).expect("its own");
-        assert!(resumed.epoch(&mut |_| true).expect("nobody is asked").is_some());
+        assert!(resumed.epoch(&mut |_| true).expect("no party is asked").is_some());
         let (mut second, _parties) = session(&sets, many(200, 4), folder.path(), gone, wrap).expect("sound");
         let error = second.epoch(&mut |_| true).err().map(|error| error.to_string());
         (resumed.spent().and_then(|spent| spent.epsilon).expect("bounded"), error)

@@ -253,7 +253,7 @@ fn a_libtorch_with_cuda_is_loaded_with_it() {
     };
     let there = Path::new(&folder).join("lib/libtorch_cuda.so").exists();
     assert_eq!(fet_backends::has_cuda(), there);
-    let error = fet_backends::open("libtorch-cuda:99").expect_err("no machine has so many").to_string();
+    let error = fet_backends::open("libtorch-cuda:99").expect_err("no machine has 100 GPUs").to_string();
     let expected = if there { "CUDA devices" } else { "cargo xtask libtorch --cuda" };
     assert!(error.contains(expected), "{error}");
 }

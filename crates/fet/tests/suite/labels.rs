@@ -212,7 +212,7 @@ fn the_account_counts_gradients() {
     assert!(open.contains("not exposed through gradients"), "{open}");
     let solo = experiment(&["method.kind=solo", "method.hidden=[4]"]);
     let solo = trainer(&solo, square(200, Task::Multiclass), &flex()).expect("a trainer");
-    assert_eq!(solo.label_privacy(), None, "nobody receives anything");
+    assert_eq!(solo.label_privacy(), None, "no party receives anything");
 }
 
 /// Numeric labels get noise within declared bounds, and the objective uses these bounds instead of the

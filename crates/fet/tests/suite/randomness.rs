@@ -245,7 +245,7 @@ fn a_seed_that_was_not_wholly_written_is_drawn_anew() {
     let place = folder.path().join("primary");
     std::fs::create_dir_all(&place).expect("writable");
     std::fs::write(place.join("seed.77-0.part"), b"half of").expect("writable");
-    let seed = store.own_seed(false).expect("drawn anew");
+    let seed = store.own_seed(false).expect("drawn again");
     store.keep_seed(&seed).expect("written");
     assert_eq!(store.own_seed(true).expect("kept").to_file(), seed.to_file());
     std::fs::remove_file(place.join("seed")).expect("there");

@@ -164,8 +164,8 @@ fn every_weighting_hardening_and_group_finds_matches() {
     let tables = (tables.0, swapped);
     let with =
         |groups: &[u32]| found(&linked(&clk(|settings| settings.groups = groups.to_vec()), 5, &tables), 300);
-    let (alike, apart) = (with(&[0, 0, 1, 2, 3]), with(&[]));
-    assert!(alike > 150 && alike > apart + 20, "{alike} {apart}");
+    let (grouped, single) = (with(&[0, 0, 1, 2, 3]), with(&[]));
+    assert!(grouped > 150 && grouped > single + 20, "{grouped} {single}");
 }
 
 #[test]
