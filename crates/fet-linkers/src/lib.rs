@@ -43,7 +43,7 @@ pub use equal::{Compare, comparisons, contents};
 pub use exact::ExactSettings;
 pub use federal::FederalSettings;
 pub use hnsw::HnswSettings;
-pub use nearest::{Metric, NearestSettings};
+pub use nearest::{Metric, NearestSettings, latitude_first};
 pub use noisy::NoisySettings;
 pub use posterior::PosteriorSettings;
 pub use psi::PsiSettings;
