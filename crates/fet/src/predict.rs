@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use fet_backends::Backend;
 use fet_core::data::{Column, Columns, DatasetContext, Features, Folders, PartyTable};
 use fet_core::experiment::Experiment;
-use fet_core::linker::Links;
+use fet_core::linker::{About, Links};
 use fet_core::party::Party;
 use fet_tables::{Format, Kind, Options, Table};
 use fet_train::prepare::{NEW_ROWS, warnings};
@@ -129,13 +129,18 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
         let missing = served.missing.join(" | ");
         columns.push(text("missing", (0..rows).map(|_| missing.clone())));
     }
+    let mut drawn = false;
     for party in &served.parties {
         let party = party.look();
         let Some(links) = party.served() else { continue };
+        let is_none =
+            |floor: f32| links.all_similarities().is_some_and(|all| all.iter().any(|of| *of <= floor));
+        drawn |= served.floor.is_some_and(is_none);
         let Some(best) = best_similarities(links) else { continue };
         warnings.extend(unlinked(party.name(), &best, served.floor));
         columns.push(number(&format!("similarity to {}", party.name()), best));
     }
+    warnings.extend(served.where_drawn.take().filter(|_| drawn));
     let predictions = table(columns).map_err(|error| match &arguments.id {
         Some(id) => input(format!(
             "--id {id}: {error} (of the predictions); rename the column in {}",
@@ -155,7 +160,10 @@ pub(crate) struct Served {
     /// The parties elsewhere that did not join.
     missing: Vec<String>,
     dataset: Box<dyn fet_core::data::Dataset>,
+    /// The similarity at or below which there is no link.
     floor: Option<f32>,
+    /// A warning for predictions whose rows have fewer links than K.
+    where_drawn: Option<String>,
 }
 
 impl Served {
@@ -187,8 +195,12 @@ impl Served {
         backend.share(parties.len());
         let boxed = parties.iter().map(|party| simulation.wired(party.clone())).collect();
         let trainer = Trainer::serving(experiment, model, boxed, gone, &machine).map_err(input)?;
-        let floor = linked_apart(experiment, !parties.is_empty(), &mut warnings)?;
-        Ok(Self { trainer, parties, warnings, missing: Vec::new(), dataset, floor })
+        let about = experiment.linker.build(&()).map_err(input)?.about();
+        let apart = linked_apart(experiment, &about).filter(|_| !parties.is_empty());
+        let (where_drawn, apart) = if draws(&about) { (apart, None) } else { (None, apart) };
+        warnings.extend(apart);
+        let floor = about.floor;
+        Ok(Self { trainer, parties, warnings, missing: Vec::new(), dataset, floor, where_drawn })
     }
 
     /// The parties of a run on machines of their own, each of which has its finished model.
@@ -218,8 +230,10 @@ impl Served {
         let machine = Machine { party_threads: names.len(), ..machine(&backend) };
         let parties = network.parties(names);
         let trainer = Trainer::serving(experiment, model, parties, gone, &machine).map_err(parties::error)?;
-        linked_apart(experiment, true, &mut warnings)?;
-        Ok(Self { trainer, parties: Vec::new(), warnings, missing: missing_names, dataset, floor: None })
+        warnings.extend(linked_apart(experiment, &experiment.linker.build(&()).map_err(input)?.about()));
+        let missing = missing_names;
+        let parties = Vec::new();
+        Ok(Self { trainer, parties, warnings, missing, dataset, floor: None, where_drawn: None })
     }
 
     /// The secondaries' tables.
@@ -338,20 +352,22 @@ fn lost(party: &str) -> String {
     format!("the run lost \"{party}\": predictions know nothing of it")
 }
 
-/// The similarity below which there is no link; warns where rows are linked by what rows are beside them.
-fn linked_apart(
-    experiment: &Experiment,
-    any: bool,
-    warnings: &mut Vec<String>,
-) -> anyhow::Result<Option<f32>> {
-    let about = experiment.linker.build(&()).map_err(input)?.about();
-    if !about.independent && any {
-        warnings.push(format!(
-            "the linker \"{}\" links rows by what rows are beside them: predictions of the same rows in another file differ",
-            experiment.linker.kind()
-        ));
+/// Whether records with an equal key are the same in any file, and only those without one are drawn.
+fn draws(about: &About) -> bool {
+    about.equality && about.floor.is_some()
+}
+
+/// A warning where rows are linked by what rows are beside them.
+fn linked_apart(experiment: &Experiment, about: &About) -> Option<String> {
+    let kind = experiment.linker.kind();
+    if about.independent {
+        return None;
     }
-    Ok(about.floor)
+    let which =
+        if draws(about) { "draws records for rows with fewer equal keys than K" } else { "links rows" };
+    Some(format!(
+        "the linker \"{kind}\" {which} by what rows are beside them: predictions of the same rows in another file differ"
+    ))
 }
 
 /// The similarity of each row's best link; nothing where the linker gives none.
