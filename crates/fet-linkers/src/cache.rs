@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 pub const CACHE_VARIABLE: &str = "FET_LINK_CACHE";
 
 /// The format of the files; it is part of the hash.
-const FORMAT: &str = concat!("fet links 4 ", env!("CARGO_PKG_VERSION"));
+const FORMAT: &str = concat!("fet links 5 ", env!("CARGO_PKG_VERSION"));
 
 /// A linker whose owner checks a folder before it links.
 pub struct Cached {
@@ -155,6 +155,9 @@ fn digest(keys: &Keys, hash: &mut Sha256) {
             for cell in keys.cells() {
                 hash.update((cell.len() as u64).to_le_bytes());
                 hash.update(cell);
+            }
+            for form in keys.given_forms() {
+                hash.update(format!("{form:?}"));
             }
         }
         Keys::Sealed(keys) => {
