@@ -36,6 +36,11 @@ pub trait Linker: Send + Sync {
     /// Its properties, known before it links.
     fn about(&self) -> About;
 
+    /// Notes for the primary's user on how its keys are compared, where that is not obvious.
+    fn notes(&self, _queries: &Keys) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The primary's side, with its own secrets. Both sides know `seed`.
     fn asker(&self, _seed: u64) -> Box<dyn Asker> {
         Box::new(InTheClear)

@@ -62,6 +62,10 @@ impl Linker for Cached {
         self.inner.about()
     }
 
+    fn notes(&self, queries: &Keys) -> Vec<String> {
+        self.inner.notes(queries)
+    }
+
     fn asker(&self, seed: u64) -> Box<dyn Asker> {
         self.inner.asker(seed)
     }
@@ -152,12 +156,12 @@ fn digest(keys: &Keys, hash: &mut Sha256) {
         }
         Keys::Text(keys) => {
             hash.update(b"text");
+            for form in keys.given_forms() {
+                hash.update(format!("{form:?}"));
+            }
             for cell in keys.cells() {
                 hash.update((cell.len() as u64).to_le_bytes());
                 hash.update(cell);
-            }
-            for form in keys.given_forms() {
-                hash.update(format!("{form:?}"));
             }
         }
         Keys::Sealed(keys) => {

@@ -1,7 +1,7 @@
 //! `exact`: links records with equal keys, in the clear.
 //!
 //! Numbers are equal as numbers, texts as [`Compare`] says: identifiers as they stand, names in their normal form. A key
-//! without content equals nothing. A linked record has similarity 1. A primary record with fewer than K equal keys gets
+//! with an empty cell equals nothing. A linked record has similarity 1. A primary record with fewer than K equal keys gets
 //! random others, by seed, with similarity 0: models need K neighbours, and a random record represents "no link"; it is
 //! not a match.
 
@@ -13,10 +13,10 @@ use rand::seq::index;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::equal::{Compare, contents};
+use crate::equal::{Compare, contents, repeated};
 use crate::nearest::CLEAR;
 use crate::{links, wire};
-use fet_core::data::KeyKind;
+use fet_core::data::{KeyKind, Keys};
 use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, check_apart, check_either};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
@@ -59,6 +59,10 @@ impl Linker for Exact {
         About { floor: Some(0.0), equality: true, ..About::new(self.0.neighbours, KeyKind::Either, CLEAR) }
     }
 
+    fn notes(&self, queries: &Keys) -> Vec<String> {
+        self.0.compare.notes(queries)
+    }
+
     fn owner(&self, seed: u64) -> Box<dyn Owner> {
         Box::new(Equal { settings: self.0.clone(), seed, warnings: Vec::new() })
     }
@@ -79,9 +83,11 @@ impl Owner for Equal {
         check_apart(queries)?;
         check_apart(records).map_err(LinkError::of_own_table)?;
         let compared = queries.text().map(|keys| compare.columns(keys)).unwrap_or_default();
-        self.warnings.extend(compare.warnings(&compared, records));
+        self.warnings.extend(compare.warnings(&compared, records, missing));
+        let keys = contents(records, missing, &compared);
+        self.warnings.extend(repeated(&keys, records, neighbours));
         let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
-        for (record, key) in contents(records, missing, &compared).into_iter().enumerate() {
+        for (record, key) in keys.into_iter().enumerate() {
             if let Some(key) = key {
                 known.entry(key).or_default().push(record as u32);
             }
@@ -134,7 +140,7 @@ pub(super) fn filled<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fet_core::data::{Keys, Matrix, TextTable};
+    use fet_core::data::{Matrix, TextTable};
 
     #[test]
     fn equal_keys_are_found_and_empty_ones_equal_nothing() {
@@ -166,6 +172,82 @@ mod tests {
         let same = (0..500).filter(|&row| run.row(row)[0] == new.row(row)[0]).count();
         // Binomial(500, 1/500): more than 12 with probability below 1e-9 (α).
         assert!(same <= 12, "{same} rows");
+    }
+
+    /// Links by `exact` and `psi`, which must warn of the records alike.
+    fn warned(settings: &str, queries: &Keys, records: &Keys) -> String {
+        let mut all = ["exact", "psi"].map(|kind| {
+            let settings = format!("kind = '{kind}'\n{settings}");
+            let table = toml::from_str(&settings).expect("TOML");
+            let slot = fet_core::registry::Slot::<dyn Linker>::from_table(table).expect("settings");
+            let linker = slot.build(&()).expect("a linker");
+            let (mut asker, mut owner) = (linker.asker(5), linker.owner(5));
+            fet_core::linker::link_between(asker.as_mut(), owner.as_mut(), queries, records, &|_| ())
+                .expect("linkable");
+            owner.warnings().join("\n")
+        });
+        assert_eq!(all[0], all[1]);
+        std::mem::take(&mut all[0])
+    }
+
+    fn cells(cells: &[&str]) -> Keys {
+        Keys::Text(TextTable::from_cells(1, cells))
+    }
+
+    #[test]
+    fn warns_of_equal_records_that_k_leaves_out() {
+        let records = cells(&["a1", "b2", "a1", "c3", "", "", "b2", "a1"]);
+        let said = warned("neighbours = 1", &cells(&["a1"]), &records);
+        assert!(said.contains("5 of 8 records have a key that more than 1 record has"), "{said}");
+        assert!(said.contains("`linker.neighbours`"), "{said}");
+        let said = warned("neighbours = 2", &cells(&["a1"]), &records);
+        assert!(said.contains("3 of 8 records have a key that more than 2 records have"), "{said}");
+        assert_eq!(warned("neighbours = 3", &cells(&["a1"]), &records), "");
+        let numbers = |values: &[f64]| Keys::from(Matrix::new(1, values.to_vec()));
+        let said = warned("neighbours = 1", &numbers(&[1.0]), &numbers(&[2.0, 1.0, 2.0]));
+        assert!(said.contains("2 of 3 records"), "{said}");
+    }
+
+    #[test]
+    fn warns_of_different_cells_that_a_comparison_makes_equal() {
+        let (names, codes) = (cells(&["Ann", "Bob"]), cells(&["aBc", "AbC", "O'b", "ob", "ob", "only"]));
+        let said = warned("neighbours = 3", &names, &codes);
+        assert!(said.contains("key column 1: 4 different cells equal another one"), "{said}");
+        assert!(said.contains("\"AbC\" and \"aBc\""), "{said}");
+        assert_eq!(warned("neighbours = 3\ncompare = 'verbatim'", &names, &codes), "");
+        // People write names in several ways.
+        assert_eq!(warned("neighbours = 3", &names, &cells(&["Ann Lee", "ann lee", "Bob"])), "");
+        let said = warned("neighbours = 3", &cells(&["77", "78"]), &cells(&["77", "77.0", "1E2", "100"]));
+        assert!(said.contains("key column 1: 2 different cells equal another one"), "{said}");
+        assert!(said.contains("as numbers") && said.contains("\"77\" and \"77.0\""), "{said}");
+    }
+
+    #[test]
+    fn warns_of_one_key_that_many_records_share() {
+        let mut records: Vec<String> = (0..300).map(|row| format!("a{row}")).collect();
+        records.extend(vec!["NA1".to_string(); 12]);
+        let keys = |records: &[String]| Keys::Text(TextTable::from_cells(1, records));
+        let said = warned("neighbours = 20", &keys(&records[..3]), &keys(&records));
+        assert!(
+            said.contains("12 of 312 records have the key \"NA1\"") && said.contains("`linker.missing`"),
+            "{said}"
+        );
+        // Where every key is frequent, none stands for a missing one.
+        let shared: Vec<String> = (0..300).map(|row| format!("a{}", row % 20)).collect();
+        assert_eq!(warned("neighbours = 20", &keys(&records[..3]), &keys(&shared)), "");
+    }
+
+    #[test]
+    fn notes_text_keys_that_are_compared_as_numbers() {
+        for linker in [
+            ExactSettings::default().build(&()).expect("a linker"),
+            crate::PsiSettings::default().build(&()).expect("a linker"),
+        ] {
+            let notes = linker.notes(&cells(&["77", "78"])).join("\n");
+            assert!(notes.contains("key column 1 holds texts and is compared as numbers"), "{notes}");
+            assert!(linker.notes(&cells(&["a1", "b2"])).is_empty());
+            assert!(linker.notes(&Keys::from(Matrix::new(1, vec![77.0]))).is_empty());
+        }
     }
 
     /// By `exact` and `psi`, on either side.

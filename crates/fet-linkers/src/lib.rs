@@ -39,7 +39,7 @@ pub use aligned::AlignedSettings;
 pub use cache::{CACHE_VARIABLE, Cached};
 pub use clk::{ClkSettings, Harden, LinkageSchema, Order, Scoring, Sign, Weighting};
 pub use edit::EditSettings;
-pub use equal::{Compare, comparisons, contents};
+pub use equal::{Compare, Merged, comparisons, contents, merged, missing};
 pub use exact::ExactSettings;
 pub use federal::FederalSettings;
 pub use hnsw::HnswSettings;

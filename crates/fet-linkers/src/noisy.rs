@@ -71,6 +71,10 @@ impl Linker for Noisy {
         About { floor: None, independent: false, probabilities: false, ..about }
     }
 
+    fn notes(&self, queries: &Keys) -> Vec<String> {
+        self.inner.notes(queries)
+    }
+
     fn asker(&self, seed: u64) -> Box<dyn Asker> {
         self.inner.asker(seed)
     }

@@ -77,6 +77,10 @@ impl Linker for Posterior {
         About { floor: None, independent, ..about }
     }
 
+    fn notes(&self, queries: &Keys) -> Vec<String> {
+        self.inner.notes(queries)
+    }
+
     fn asker(&self, seed: u64) -> Box<dyn Asker> {
         self.inner.asker(seed)
     }

@@ -2,7 +2,7 @@
 //!
 //! The primary asks and the secondary owns ([`fet_linkage::psi`]): three messages, each with one byte for the kind of
 //! keys and 32 bytes per key; the first names the comparison of each column of texts, in one byte each. Equality, and the rule for records without an equal key, are those of `exact`; a key
-//! without content is replaced by random bytes. The challenge has one element for each record, all different, however
+//! with an empty cell is replaced by random bytes. The challenge has one element for each record, all different, however
 //! often a key occurs ([`fet_linkage::psi`]). Each side draws a new secret exponent for each link from the operating
 //! system, never from the seed: the links do not depend on them, and two owners cannot tell by what they received which
 //! of the primary's keys are equal.
@@ -12,7 +12,7 @@ use rand::{CryptoRng, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::equal::{Compare, contents};
+use crate::equal::{Compare, contents, repeated};
 use crate::exact::{filled, filling};
 use crate::{links, wire};
 use fet_core::data::{Comparison, KeyKind, Keys, Sealed};
@@ -67,6 +67,10 @@ impl Linker for Psi {
         About { floor: Some(0.0), equality: true, in_the_clear: false, challenges: true, ..about }
     }
 
+    fn notes(&self, queries: &Keys) -> Vec<String> {
+        self.0.compare.notes(queries)
+    }
+
     fn asker(&self, _seed: u64) -> Box<dyn Asker> {
         Box::new(Primary { asker: None, settings: self.0.clone() })
     }
@@ -88,7 +92,7 @@ impl Asker for Primary {
         check_apart(queries)?;
         let PsiSettings { missing, compare, .. } = &self.settings;
         let compared = queries.text().map(|keys| compare.columns(keys)).unwrap_or_default();
-        let (asker, message) = psi::Asker::ask(&blindable(queries, missing, &compared), &mut rng());
+        let (asker, message) = psi::Asker::ask(&blindable(contents(queries, missing, &compared)), &mut rng());
         self.asker = Some(asker);
         let message = write(kind, &compared, message);
         Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), message)))
@@ -115,15 +119,17 @@ impl Owner for Secondary {
     fn challenge(&mut self, queries: &Keys, records: &Keys) -> Result<Option<Sealed>, LinkError> {
         let kind = kind(records)?;
         check_apart(records).map_err(LinkError::of_own_table)?;
-        let PsiSettings { missing, compare, .. } = &self.settings;
+        let PsiSettings { missing, compare, neighbours, .. } = &self.settings;
         let (asked, compared, _) = read_queries(wire::sealed(queries)?)?;
         check_kinds(asked, records)?;
         compare.check(&compared)?;
         if asked == TEXT && compared.len() != records.columns() {
             return Err(LinkError::KeyMismatch { queries: compared.len(), records: records.columns() });
         }
-        self.warnings = compare.warnings(&compared, records);
-        let (owner, message) = psi::Owner::offer(&blindable(records, missing, &compared), &mut rng());
+        self.warnings = compare.warnings(&compared, records, missing);
+        let keys = contents(records, missing, &compared);
+        self.warnings.extend(repeated(&keys, records, *neighbours));
+        let (owner, message) = psi::Owner::offer(&blindable(keys), &mut rng());
         self.waiting = Some((owner, records.rows()));
         Ok(Some(Sealed::new(records.rows(), records.columns(), write(kind, &[], message))))
     }
@@ -159,8 +165,9 @@ impl Owner for Secondary {
     }
 }
 
-/// The first byte of a message about texts, and of one about numbers: texts and numbers are never equal.
-const TEXT: u8 = b't';
+/// The first byte of a message about texts, and of one about numbers: texts and numbers are never equal. The byte for texts changes with the
+/// forms in which they are compared ('t' until cells with signs of identifiers became no numbers).
+const TEXT: u8 = b'u';
 const NUMBERS: u8 = b'n';
 
 fn kind(keys: &Keys) -> Result<u8, LinkError> {
@@ -223,15 +230,15 @@ fn rng() -> impl CryptoRng {
     rand::rng()
 }
 
-/// The bytes to blind for each key; a key without content gets random bytes, which equal nothing.
-fn blindable(keys: &Keys, missing: &[String], compared: &[Comparison]) -> Vec<Vec<u8>> {
+/// The bytes to blind for each key; a key with an empty cell gets random bytes, which equal nothing.
+fn blindable(keys: Vec<Option<Vec<u8>>>) -> Vec<Vec<u8>> {
     let mut rng = rng();
     let mut fresh = || {
         let mut bytes = vec![0u8; ELEMENT];
         rng.fill_bytes(&mut bytes);
         bytes
     };
-    contents(keys, missing, compared).into_iter().map(|key| key.unwrap_or_else(&mut fresh)).collect()
+    keys.into_iter().map(|key| key.unwrap_or_else(&mut fresh)).collect()
 }
 
 #[cfg(test)]

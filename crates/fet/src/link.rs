@@ -24,7 +24,7 @@ use fet_core::data::Keys;
 use fet_core::linker::{About, Linker, Links, link_between};
 use fet_core::memory;
 use fet_core::registry::Slot;
-use fet_linkers::{CACHE_VARIABLE, Cached, comparisons};
+use fet_linkers::{CACHE_VARIABLE, Cached, comparisons, missing};
 
 use self::choice::{Assign, Choice, Threshold};
 use self::decisions::{Cells, Decisions};
@@ -67,7 +67,7 @@ pub struct Arguments {
     /// The names of these columns in the secondary table, if they differ.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     pub secondary_keys: Vec<String>,
-    /// Reads keys as texts, also where all are numbers.
+    /// Reads keys as texts, also where all are numbers. `exact` and `psi` then compare no column as numbers: 77 and 77.0 are two keys.
     #[arg(long, conflicts_with = "numbers")]
     pub text: bool,
     /// Reads keys as numbers, also where some begin with a zero: 0123 and 123 are then one key.
@@ -167,8 +167,10 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
         primary.rows() as f64 / seconds.max(1e-9),
         peak_memory() as f64 / 1e6,
     );
-    let compared = if linker.about().equality { comparisons(&slot.settings(), &primary) } else { Vec::new() };
-    text += &summary::keys(&primary, &secondary, tables::names(arguments)[0], &compared);
+    let equality = linker.about().equality;
+    let compared = equality.then(|| comparisons(&slot.settings(), &primary));
+    let missing = missing(&slot.settings());
+    text += &summary::keys(&primary, &secondary, tables::names(arguments)[0], compared.as_deref(), &missing);
     text += &summary::text(&chosen.written(&links), secondary.rows());
     text += &chosen.told(&links);
     if !arguments.decisions.is_empty() {
@@ -220,7 +222,7 @@ fn search(linker: &dyn Linker, primary: &Keys, secondary: &Keys, seed: u64) -> a
     })?;
     let seconds = start.elapsed().as_secs_f64();
     for warning in owner.warnings() {
-        fet_files::note!("warning: {warning}");
+        fet_files::note!("warning: {}", warning.replace("`linker.", "`--set "));
     }
     Ok((links, seconds))
 }

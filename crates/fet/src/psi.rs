@@ -59,8 +59,8 @@ Who learns what, if both use this program as it is:
     links         which of its rows are equal to which rows of the owner's
     payload       the same, and the cells of the columns that the owner names, of those rows alone; of all rows about how long the longest is
 Repeated keys show in neither file, nor do missing ones. The asker's cells decide for each column how it is compared, and the request says so: as
-numbers where all are numbers without a leading zero, as they stand where they look like identifiers, else as names (without case, accents and
-punctuation). --compare verbatim or --compare normal decides instead.
+numbers where all are plainly numbers (not 077, 1.10, 1e2 or +7), as they stand where they look like identifiers, else as names (without case,
+accents and punctuation). A row with an empty key cell is equal to nothing. --compare verbatim or --compare normal decides instead.
 
 The secret opens the answer: keep the file to yourself. It opens one answer and is then gone; ask again for another.
 

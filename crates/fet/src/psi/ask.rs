@@ -20,8 +20,8 @@ pub struct Arguments {
     /// What you want; the owner decides whether you get it.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "links")]
     want: Form,
-    /// How all keys are compared [default: each column as its cells suggest: as numbers where all are numbers without a leading zero, verbatim
-    /// where they look like identifiers, else normal].
+    /// How all keys are compared [default: each column as its cells suggest: as numbers where all are plainly numbers, verbatim where they
+    /// look like identifiers (077, 1.10, 1e2), else normal].
     #[arg(long, value_enum, value_name = "HOW")]
     compare: Option<Compare>,
     /// Compares no column as numbers: 77 and 77.0 are then two keys.

@@ -14,7 +14,7 @@ use crate::input::{input, of_json};
 
 /// How files of all kinds begin.
 const FAMILY: &str = "fet psi ";
-const VERSION: &str = " 2\n";
+const VERSION: &str = " 3\n";
 
 /// Bytes of a checksum.
 const SUM: usize = 32;
@@ -180,8 +180,8 @@ mod tests {
     fn another_file_is_told_by_what_it_is() {
         let of = |bytes: &[u8]| parse::<Request>(bytes.to_vec()).expect_err("no request");
         assert!(of(&written()).contains("must be a request, as `fet psi ask` writes it; it is a secret"));
-        assert!(of(b"fet psi answer 2\n").ends_with("it is an answer"));
-        assert!(of(b"fet psi request 1\n").contains("another version"));
+        assert!(of(b"fet psi answer 3\n").ends_with("it is an answer"));
+        assert!(of(b"fet psi request 2\n").contains("another version"));
         assert!(of(b"first,last\n").contains("something else"));
     }
 }

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use fet_core::data::{Comparison, Keys, TextTable, number};
 use fet_data::Stored;
 use fet_linkage::psi::labelled::{Key, key};
-use fet_linkers::contents;
+use fet_linkers::{Merged, contents, merged};
 
 use crate::input::input;
 
@@ -65,7 +65,7 @@ impl Own {
         match self.keys.iter().filter(|key| key.is_none()).count() {
             0 => {}
             empty => {
-                let _ = writeln!(text, "{empty} rows have empty keys; they are equal to nothing");
+                let _ = writeln!(text, "{empty} rows have an empty key cell; they are equal to nothing");
             }
         }
         text
@@ -88,8 +88,9 @@ impl Named {
             comparison => comparison,
         };
         let of = |column| compare.map_or_else(|| suggested(column), Compare::comparison);
-        let compared = (0..self.keys.len()).map(of).collect();
-        Ok(self.own(stored, table, compared, String::new()))
+        let compared: Vec<Comparison> = (0..self.keys.len()).map(of).collect();
+        let notes = if compare.is_none() { self.merged(&table, &compared) } else { String::new() };
+        Ok(self.own(stored, table, compared, notes))
     }
 
     /// The owner's keys, compared as a request says. `accepted` is what the owner agrees to although its cells suggest otherwise.
@@ -111,14 +112,14 @@ impl Named {
                         (present().count(), present().filter(|cell| number(cell.trim()).is_none()).count());
                     if all > 0 && others == all {
                         return Err(input(format!(
-                            "{place}: the request compares it as numbers, and no cell is a number without a leading zero. Name the column of \
+                            "{place}: the request compares it as numbers, and no cell is a number (077, 1.10 and 1e2 are codes). Name the column of \
                              numbers, or have it asked again with --text."
                         )));
                     }
                     if others > 0 {
                         let _ = writeln!(
                             notes,
-                            "{place}: {others} of {all} cells are no numbers; they are compared as they stand"
+                            "{place}: {others} of {all} cells are no plain numbers; they are compared as they stand"
                         );
                     }
                 }
@@ -134,7 +135,22 @@ impl Named {
                 _ => {}
             }
         }
+        if accepted.is_none() {
+            notes += &self.merged(&table, compared);
+        }
         Ok(self.own(stored, table, compared.to_vec(), notes))
+    }
+
+    /// Lines on different cells that a comparison makes equal.
+    fn merged(&self, table: &TextTable, compared: &[Comparison]) -> String {
+        let line = |merged: Merged| {
+            format!(
+                "{}, column `{}`: {merged}; --compare verbatim of `fet psi ask` compares cells as they stand\n",
+                self.table.display(),
+                self.keys[merged.column]
+            )
+        };
+        merged(table, compared).into_iter().map(line).collect()
     }
 
     fn own(&self, stored: Stored, table: TextTable, compared: Vec<Comparison>, notes: String) -> Own {
