@@ -42,7 +42,12 @@ pub trait Linker: Send + Sync {
     /// Returns the linker's properties, which are known before it links.
     fn about(&self) -> About;
 
-    /// Creates the querier: the primary's side, with its own secrets. Both sides know `seed`.
+    /// Notes for the primary's user on how its keys are compared, where that is not obvious.
+    fn notes(&self, _queries: &Keys) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The primary's side, with its own secrets. Both sides know `seed`.
     fn querier(&self, _seed: u64) -> Box<dyn Querier> {
         Box::new(InTheClear)
     }

@@ -14,4 +14,4 @@ pub mod source;
 
 pub use dataset::linked::{LinkedSettings, TableSettings};
 pub use dataset::split::SplitSettings;
-pub use read::table::{Stored, read_keys, read_names, read_texts, read_verbatim};
+pub use read::table::{Stored, read_equal_keys, read_keys, read_names, read_texts, read_verbatim};

@@ -26,7 +26,7 @@ use fet_core::linker::{About, Linker, Links, link_between};
 use fet_core::linker::{CACHE_VARIABLE, Cached};
 use fet_core::registry::Slot;
 use fet_io::memory;
-use fet_linkers::comparisons;
+use fet_linkers::{comparisons, missing};
 
 use self::choice::{Assign, Choice, Threshold};
 use self::decisions::{Cells, Decisions};
@@ -175,8 +175,10 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
         primary.rows() as f64 / seconds.max(1e-9),
         peak_memory() as f64 / 1e6,
     );
-    let compared = if linker.about().equality { comparisons(&slot.settings(), &primary) } else { Vec::new() };
-    text += &summary::keys(&primary, &secondary, tables::names(arguments)[0], &compared);
+    let equality = linker.about().equality;
+    let compared = equality.then(|| comparisons(&slot.settings(), &primary));
+    let missing = missing(&slot.settings());
+    text += &summary::keys(&primary, &secondary, tables::names(arguments)[0], compared.as_deref(), &missing);
     text += &summary::text(&chosen.written(&links), secondary.rows());
     text += &chosen.told(&links);
     if !arguments.decisions.is_empty() {
@@ -226,7 +228,7 @@ fn search(linker: &dyn Linker, primary: &Keys, secondary: &Keys, seed: u64) -> a
     })?;
     let seconds = start.elapsed().as_secs_f64();
     for warning in data_holder.warnings() {
-        fet_io::note!("warning: {warning}");
+        fet_io::note!("warning: {}", warning.replace("`linker.", "`--set "));
     }
     Ok((links, seconds))
 }

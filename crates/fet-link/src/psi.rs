@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// Commands of `fet psi`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
-    /// Create a request for the other table's data_holder, and a secret that you keep.
+    /// Create a request for the other table's data holder, and a secret that you keep.
     #[command(after_help = ASK)]
     Ask(ask::Arguments),
     /// Answer a request with your own table.
@@ -61,12 +61,12 @@ Information that each side learns, if both use this program unchanged:
     payload       the pairs of rows, and the cells of these rows in the columns that the data holder names; also the approximate length of
                   the longest payload of all rows
 Neither file shows repeated or missing keys. The querier's cells decide the comparison of each column, and the request states it: as
-numbers if all cells are numbers without a leading zero, verbatim if they look like identifiers, else as names (without case, accents
-and punctuation). --compare verbatim or --compare normal overrides this choice.
+numbers if all cells are plain numbers (not 077, 1.10, 1e2 or +7), verbatim if they look like identifiers, else as names (without case, accents
+and punctuation). A row with an empty key cell matches no row. --compare verbatim or --compare normal overrides this choice.
 
 The secret opens the answer, so keep the file to yourself. It opens one answer and is then erased; create a new request for another.
 
-  fet psi ask a.csv --keys name,town --out request.psi --secret a.secret          # querier; send request.psi to the data_holder of b.csv
+  fet psi ask a.csv --keys name,town --out request.psi --secret a.secret          # querier; send request.psi to the data holder of b.csv
   fet psi answer request.psi b.csv --keys name,town --give links --out answer.psi # data holder; send answer.psi to the querier
   fet psi open answer.psi --secret a.secret --out links.csv                       # querier";
 

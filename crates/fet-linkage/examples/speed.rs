@@ -115,7 +115,7 @@ fn psi(rows: usize) {
     let start = Instant::now();
     let (querier, first) = Querier::ask(&asked, &mut rng);
     let (data_holder, offer) = DataHolder::offer(&owned, &mut rng);
-    let third = querier.answer(&offer).expect("a message of the data_holder's");
+    let third = querier.answer(&offer).expect("a message of the data holder's");
     let found = data_holder.intersect(&first, &third).expect("messages of the querier's");
     let seconds = start.elapsed().as_secs_f64();
     let common = found.iter().filter(|equal| !equal.is_empty()).count();

@@ -5,14 +5,14 @@
 //! 1999):
 //!
 //! ```text
-//! querier (querier)                                 data_holder (data holder)
+//! querier (querier)                                 data holder (data holder)
 //!   H(x)^a for each of its keys, in order   --->
 //!                                           <---    H(y)^b for each of its distinct keys, padded, shuffled
 //!   (H(y)^b)^a, in the order received       --->
 //!                                                   (H(x)^a)^b = (H(y)^b)^a: the intersection
 //! ```
 //!
-//! The data holder (*data_holder*) learns which of the querier's keys equal its own keys, and how many keys the
+//! The data holder (*data holder*) learns which of the querier's keys equal its own keys, and how many keys the
 //! querier has. Equal keys within the querier's table are visible as equal. The querier (*querier*) learns only
 //! the data holder's number of rows. The data holder offers a key that several rows share once, and random
 //! elements fill the message up to the number of rows. The message therefore hides how often a key occurs and
@@ -78,9 +78,9 @@ pub enum PsiError {
         /// Number of bytes received.
         found: usize,
     },
-    /// A record of a common key is not the record that its data_holder sealed.
+    /// A record of a common key is not the record that its data holder sealed.
     #[error(
-        "the record for row {0} (from 0) cannot be opened: it differs from the record that its data_holder sealed"
+        "the record for row {0} (from 0) cannot be opened: it differs from the record that its data holder sealed"
     )]
     Sealed(usize),
 }
@@ -179,7 +179,7 @@ mod tests {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let (querier, first) = Querier::ask(asked, &mut rng);
         let (data_holder, offer) = DataHolder::offer(owned, &mut rng);
-        let third = querier.answer(&offer).expect("a message of the data_holder's");
+        let third = querier.answer(&offer).expect("a message of the data holder's");
         let found = data_holder.intersect(&first, &third).expect("messages of the querier's");
         (found, [first, offer, third])
     }

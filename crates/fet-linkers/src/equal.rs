@@ -1,5 +1,7 @@
 //! Equality of keys for the linkers that link equal keys: the setting, and the compared form of each key.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
 use fet_core::data::{Comparison, Keys, TextTable, number};
 use fet_core::linker::LinkError;
 use fet_linkage::text::{normalise, verbatim};
@@ -46,8 +48,24 @@ impl Compare {
         Err(LinkError::Message("it compares keys in another form than `linker.compare` requires".into()))
     }
 
-    /// Returns the data holder's warnings about columns of identifiers that the primary compares as names.
-    pub(crate) fn warnings(self, said: &[Comparison], records: &Keys) -> Vec<String> {
+    /// Notes for the primary's user: columns of texts that are compared as numbers.
+    pub(crate) fn notes(self, keys: &Keys) -> Vec<String> {
+        let compared = keys.text().map(|keys| self.columns(keys)).unwrap_or_default();
+        let numbers = compared.iter().enumerate().filter(|(_, how)| **how == Comparison::Numbers);
+        let note = |(column, how): (usize, &Comparison)| {
+            format!(
+                "key column {} holds texts and is compared {}, as all of its cells are plain numbers; set `linker.compare = \"verbatim\"` if they \
+                 are codes",
+                column + 1,
+                how.told()
+            )
+        };
+        numbers.map(note).collect()
+    }
+
+    /// Warnings of the records' data holder: columns of identifiers that the primary has compared as names, and different cells that the
+    /// comparison makes equal.
+    pub(crate) fn warnings(self, said: &[Comparison], records: &Keys, missing: &[String]) -> Vec<String> {
         let (Self::Auto, Some(records)) = (self, records.text()) else { return Vec::new() };
         let looks = records.forms().into_iter().map(|form| form.comparison);
         let unlike = |(said, own): (&Comparison, Comparison)| {
@@ -61,20 +79,133 @@ impl Compare {
                 column + 1
             )
         };
-        columns.map(warning).collect()
+        let merged = merged(&known(records, missing), said).into_iter().map(|merged| {
+            format!(
+                "key column {}: {merged}: it is compared {}; `linker.compare = \"verbatim\"` compares it as it stands",
+                merged.column + 1,
+                said[merged.column].told()
+            )
+        });
+        columns.map(warning).chain(merged).collect()
     }
 }
 
-/// Returns the comparison of each column of text keys by a linker with these settings, or by its inner
-/// linker. Returns an empty list for keys that are not texts.
-pub fn comparisons(settings: &toml::Table, keys: &Keys) -> Vec<Comparison> {
-    fn setting(settings: &toml::Table) -> Option<Compare> {
-        match settings.get("compare") {
-            Some(value) => value.clone().try_into().ok(),
-            None => settings.values().filter_map(toml::Value::as_table).find_map(setting),
+/// Different cells of a column that its comparison makes equal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Merged {
+    /// The column, from 0.
+    pub column: usize,
+    /// The number of different cells that are equal to another one.
+    pub cells: usize,
+    /// Two of them.
+    pub example: [String; 2],
+}
+
+impl std::fmt::Display for Merged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { cells, example: [one, other], .. } = self;
+        write!(f, "{cells} different cells equal another one, for example {one:?} and {other:?}")
+    }
+}
+
+/// Different cells that a comparison makes equal, by column. Names are written in several ways on purpose; so of the columns in normal form
+/// only those of single words without digits are looked at, which may be codes.
+pub fn merged(keys: &TextTable, compared: &[Comparison]) -> Vec<Merged> {
+    let of = |(column, how): (usize, &Comparison)| {
+        let is_code =
+            |cell: &str| !cell.trim().contains(|sign: char| sign.is_whitespace() || sign.is_numeric());
+        let may_merge = match how {
+            Comparison::Verbatim => false,
+            Comparison::Numbers => true,
+            Comparison::Normal => keys.column(column).all(is_code),
+        };
+        let mut forms: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for cell in keys.column(column).filter(|_| may_merge) {
+            let form = form(cell, *how);
+            if !form.is_empty() {
+                forms.entry(form).or_default().insert(verbatim(cell));
+            }
+        }
+        let several = || forms.values().filter(|cells| cells.len() > 1);
+        let mut first = several().next()?.iter().cloned();
+        let example = [first.next()?, first.next()?];
+        Some(Merged { column, cells: several().map(BTreeSet::len).sum(), example })
+    };
+    compared.iter().enumerate().filter_map(of).collect()
+}
+
+/// Records that share one key: their share, and how often the key must occur for each time that a usual one does.
+const SHARE: usize = 50;
+const OFTEN: usize = 10;
+
+/// Warnings of the records' data holder: records that K leaves out, and a key that stands for a missing one. `forms` are those of [`contents`].
+pub(crate) fn repeated(forms: &[Option<Vec<u8>>], records: &Keys, neighbours: usize) -> Vec<String> {
+    let mut found: HashMap<&[u8], (usize, usize)> = HashMap::new();
+    for (row, form) in forms.iter().enumerate() {
+        if let Some(form) = form {
+            found.entry(form).or_insert((0, row)).0 += 1;
         }
     }
-    keys.text().map(|keys| setting(settings).unwrap_or_default().columns(keys)).unwrap_or_default()
+    let mut warnings = Vec::new();
+    let left_out: usize = found.values().map(|(count, _)| *count).filter(|count| *count > neighbours).sum();
+    if left_out > 0 {
+        let (have, first) = match neighbours {
+            1 => ("record has", "the first".to_string()),
+            several => ("records have", format!("the first {several}")),
+        };
+        warnings.push(format!(
+            "{left_out} of {} records have a key that more than {neighbours} {have}: a row of the primary with that key is linked with \
+             {first} of them and with none of the others (raise `linker.neighbours`, or keep one record for each key)",
+            forms.len()
+        ));
+    }
+    let mut counts: Vec<usize> = found.values().map(|(count, _)| *count).collect();
+    counts.sort_unstable();
+    let usual = counts.get(counts.len() / 2).copied().unwrap_or(0);
+    // The first record decides between keys of one count.
+    let most = found.values().max_by_key(|(count, row)| (*count, std::cmp::Reverse(*row)));
+    if let Some(&(count, row)) = most
+        && count >= OFTEN * usual.max(1)
+        && count * SHARE >= forms.len()
+    {
+        warnings.push(format!(
+            "{count} of {} records have the key {}: if it stands for a missing key, name it in `linker.missing` or leave the cell empty",
+            forms.len(),
+            shown(records, row)
+        ));
+    }
+    warnings
+}
+
+/// A key, for a message.
+fn shown(keys: &Keys, row: usize) -> String {
+    let cells: Vec<String> = match keys {
+        Keys::Numbers(keys) => keys.row(row).iter().map(f64::to_string).collect(),
+        Keys::Text(keys) => {
+            keys.row(row).map(|cell| format!("{:?}", cell.chars().take(40).collect::<String>())).collect()
+        }
+        Keys::Sealed(_) => Vec::new(),
+    };
+    cells.join(", ")
+}
+
+/// The comparison of each column of text keys by a linker with these settings, or by one inside it; nothing for keys that are no texts.
+pub fn comparisons(settings: &toml::Table, keys: &Keys) -> Vec<Comparison> {
+    keys.text().map(|keys| setting::<Compare>(settings, "compare").columns(keys)).unwrap_or_default()
+}
+
+/// The cells that count as missing by a linker with these settings, or by one inside it.
+pub fn missing(settings: &toml::Table) -> Vec<String> {
+    setting(settings, "missing")
+}
+
+/// A setting of a linker, or of one inside it.
+fn setting<T: serde::de::DeserializeOwned + Default>(settings: &toml::Table, name: &str) -> T {
+    fn of<'a>(settings: &'a toml::Table, name: &str) -> Option<&'a toml::Value> {
+        let inner = || settings.values().filter_map(toml::Value::as_table).find_map(|inner| of(inner, name));
+        settings.get(name).or_else(inner)
+    }
+    of(settings, name).and_then(|value| value.clone().try_into().ok()).unwrap_or_default()
 }
 
 /// Returns the compared form of each key in order, or `None` for a key without content. Cells whose normal
@@ -96,8 +227,8 @@ fn of_texts(keys: &TextTable, compared: &[Comparison]) -> Vec<Option<Vec<u8>>> {
         .map(|row| {
             let cells: Vec<String> =
                 keys.row(row).zip(compared).map(|(cell, how)| form(cell, *how)).collect();
-            let known = cells.iter().any(|cell| !cell.is_empty());
-            // A form contains no line feed, so rows with different cells never give the same bytes.
+            let known = cells.iter().all(|cell| !cell.is_empty());
+            // No form has a line feed, so that two rows of different cells never become the same bytes.
             known.then(|| cells.join("\n").into_bytes())
         })
         .collect()
@@ -153,6 +284,19 @@ mod tests {
             "names are compared in normal form"
         );
         assert!(!equal(&["a1", "-"], "-", "-"), "punctuation alone equals no key");
+    }
+
+    #[test]
+    fn a_key_with_an_empty_cell_equals_nothing() {
+        let keys = Keys::Text(TextTable::from_cells(
+            2,
+            ["Ann", "", "Ann", "1990", "Bob", "-", "", "1990", "x", "n/a"],
+        ));
+        for how in [Comparison::Normal, Comparison::Verbatim, Comparison::Numbers] {
+            let all = contents(&keys, &["N/A".to_string()], &[how; 2]);
+            let present: Vec<bool> = all.iter().map(Option::is_some).collect();
+            assert_eq!(present, [false, true, false, false, false], "{how:?}");
+        }
     }
 
     #[test]

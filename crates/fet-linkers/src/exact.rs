@@ -13,10 +13,10 @@ use rand::seq::index;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::equal::{Compare, contents};
+use crate::equal::{Compare, contents, repeated};
 use crate::nearest::CLEAR;
 use crate::{links, wire};
-use fet_core::data::KeyKind;
+use fet_core::data::{KeyKind, Keys};
 use fet_core::linker::{About, DataHolder, LinkError, LinkTask, Linker, Links, check_apart, check_either};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
@@ -62,6 +62,10 @@ impl Linker for Exact {
         About { floor: Some(0.0), equality: true, ..About::new(self.0.neighbours, KeyKind::Either, CLEAR) }
     }
 
+    fn notes(&self, queries: &Keys) -> Vec<String> {
+        self.0.compare.notes(queries)
+    }
+
     fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
         Box::new(Equal { settings: self.0.clone(), seed, warnings: Vec::new() })
     }
@@ -82,9 +86,11 @@ impl DataHolder for Equal {
         check_apart(queries)?;
         check_apart(records).map_err(LinkError::of_own_table)?;
         let compared = queries.text().map(|keys| compare.columns(keys)).unwrap_or_default();
-        self.warnings.extend(compare.warnings(&compared, records));
+        self.warnings.extend(compare.warnings(&compared, records, missing));
+        let keys = contents(records, missing, &compared);
+        self.warnings.extend(repeated(&keys, records, neighbours));
         let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
-        for (record, key) in contents(records, missing, &compared).into_iter().enumerate() {
+        for (record, key) in keys.into_iter().enumerate() {
             if let Some(key) = key {
                 known.entry(key).or_default().push(record as u32);
             }
@@ -137,7 +143,7 @@ pub(super) fn filled<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fet_core::data::{Keys, Matrix, TextTable};
+    use fet_core::data::{Matrix, TextTable};
 
     #[test]
     fn equal_keys_are_found_and_empty_ones_equal_nothing() {
@@ -176,7 +182,83 @@ mod tests {
         assert!(same <= 12, "{same} rows");
     }
 
-    /// Both `exact` and `psi` refuse such numbers, on either side.
+    /// Links by `exact` and `psi`, which must warn of the records alike.
+    fn warned(settings: &str, queries: &Keys, records: &Keys) -> String {
+        let mut all = ["exact", "psi"].map(|kind| {
+            let settings = format!("kind = '{kind}'\n{settings}");
+            let table = toml::from_str(&settings).expect("TOML");
+            let slot = fet_core::registry::Slot::<dyn Linker>::from_table(table).expect("settings");
+            let linker = slot.build(&()).expect("a linker");
+            let (mut querier, mut data_holder) = (linker.querier(5), linker.data_holder(5));
+            fet_core::linker::link_between(querier.as_mut(), data_holder.as_mut(), queries, records, &|_| ())
+                .expect("linkable");
+            data_holder.warnings().join("\n")
+        });
+        assert_eq!(all[0], all[1]);
+        std::mem::take(&mut all[0])
+    }
+
+    fn cells(cells: &[&str]) -> Keys {
+        Keys::Text(TextTable::from_cells(1, cells))
+    }
+
+    #[test]
+    fn warns_of_equal_records_that_k_leaves_out() {
+        let records = cells(&["a1", "b2", "a1", "c3", "", "", "b2", "a1"]);
+        let said = warned("neighbours = 1", &cells(&["a1"]), &records);
+        assert!(said.contains("5 of 8 records have a key that more than 1 record has"), "{said}");
+        assert!(said.contains("`linker.neighbours`"), "{said}");
+        let said = warned("neighbours = 2", &cells(&["a1"]), &records);
+        assert!(said.contains("3 of 8 records have a key that more than 2 records have"), "{said}");
+        assert_eq!(warned("neighbours = 3", &cells(&["a1"]), &records), "");
+        let numbers = |values: &[f64]| Keys::from(Matrix::new(1, values.to_vec()));
+        let said = warned("neighbours = 1", &numbers(&[1.0]), &numbers(&[2.0, 1.0, 2.0]));
+        assert!(said.contains("2 of 3 records"), "{said}");
+    }
+
+    #[test]
+    fn warns_of_different_cells_that_a_comparison_makes_equal() {
+        let (names, codes) = (cells(&["Ann", "Bob"]), cells(&["aBc", "AbC", "O'b", "ob", "ob", "only"]));
+        let said = warned("neighbours = 3", &names, &codes);
+        assert!(said.contains("key column 1: 4 different cells equal another one"), "{said}");
+        assert!(said.contains("\"AbC\" and \"aBc\""), "{said}");
+        assert_eq!(warned("neighbours = 3\ncompare = 'verbatim'", &names, &codes), "");
+        // People write names in several ways.
+        assert_eq!(warned("neighbours = 3", &names, &cells(&["Ann Lee", "ann lee", "Bob"])), "");
+        let said = warned("neighbours = 3", &cells(&["77", "78"]), &cells(&["77", "77.0", "1E2", "100"]));
+        assert!(said.contains("key column 1: 2 different cells equal another one"), "{said}");
+        assert!(said.contains("as numbers") && said.contains("\"77\" and \"77.0\""), "{said}");
+    }
+
+    #[test]
+    fn warns_of_one_key_that_many_records_share() {
+        let mut records: Vec<String> = (0..300).map(|row| format!("a{row}")).collect();
+        records.extend(vec!["NA1".to_string(); 12]);
+        let keys = |records: &[String]| Keys::Text(TextTable::from_cells(1, records));
+        let said = warned("neighbours = 20", &keys(&records[..3]), &keys(&records));
+        assert!(
+            said.contains("12 of 312 records have the key \"NA1\"") && said.contains("`linker.missing`"),
+            "{said}"
+        );
+        // Where every key is frequent, none stands for a missing one.
+        let shared: Vec<String> = (0..300).map(|row| format!("a{}", row % 20)).collect();
+        assert_eq!(warned("neighbours = 20", &keys(&records[..3]), &keys(&shared)), "");
+    }
+
+    #[test]
+    fn notes_text_keys_that_are_compared_as_numbers() {
+        for linker in [
+            ExactSettings::default().build(&()).expect("a linker"),
+            crate::PsiSettings::default().build(&()).expect("a linker"),
+        ] {
+            let notes = linker.notes(&cells(&["77", "78"])).join("\n");
+            assert!(notes.contains("key column 1 holds texts and is compared as numbers"), "{notes}");
+            assert!(linker.notes(&cells(&["a1", "b2"])).is_empty());
+            assert!(linker.notes(&Keys::from(Matrix::new(1, vec![77.0]))).is_empty());
+        }
+    }
+
+    /// By `exact` and `psi`, on either side.
     #[test]
     fn numbers_that_are_not_told_apart_are_refused() {
         let plugins = [

@@ -110,6 +110,29 @@ pub(super) fn nearest(
     Ok(Neighbours { take, indices: found.indices, scores })
 }
 
+/// The problem of keys that name the latitude before the longitude, for a linker whose settings say `metric = "haversine"`.
+pub fn latitude_first(settings: &toml::Table, keys: &[String]) -> Option<String> {
+    fn on_sphere(settings: &toml::Table) -> bool {
+        settings.get("metric").and_then(toml::Value::as_str) == Some("haversine")
+            || settings.values().filter_map(toml::Value::as_table).any(on_sphere)
+    }
+    let begins = |name: &str, with: &[&str]| {
+        let name = name.to_lowercase();
+        let mut words = name.split(|sign: char| !sign.is_alphanumeric());
+        words.any(|word| with.iter().any(|start| word.starts_with(start)))
+            || with.iter().any(|start| start.len() > 3 && name.contains(start))
+    };
+    let [first, second] = keys else { return None };
+    let is_swapped = begins(first, &["lat", "latitude"])
+        && begins(second, &["lon", "lng", "longitude"])
+        && on_sphere(settings);
+    is_swapped.then(|| {
+        format!(
+            "{first:?}, {second:?}: the longitude comes first for `metric = \"haversine\"`; name {second:?}, {first:?}, at every party"
+        )
+    })
+}
+
 fn check_degrees(keys: &Matrix<f64>) -> Result<(), LinkError> {
     if keys.columns() != 2 {
         let problem = format!(

@@ -72,6 +72,10 @@ impl Linker for Noisy {
         About { floor: None, independent: false, probabilities: false, has_threshold: false, ..about }
     }
 
+    fn notes(&self, queries: &Keys) -> Vec<String> {
+        self.inner.notes(queries)
+    }
+
     fn querier(&self, seed: u64) -> Box<dyn Querier> {
         self.inner.querier(seed)
     }

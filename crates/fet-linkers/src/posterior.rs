@@ -84,6 +84,10 @@ impl Linker for Posterior {
         About { floor: None, independent, has_threshold: false, ..about }
     }
 
+    fn notes(&self, queries: &Keys) -> Vec<String> {
+        self.inner.notes(queries)
+    }
+
     fn querier(&self, seed: u64) -> Box<dyn Querier> {
         self.inner.querier(seed)
     }

@@ -13,7 +13,7 @@ use rand::{CryptoRng, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::equal::{Compare, contents};
+use crate::equal::{Compare, contents, repeated};
 use crate::exact::{filled, filling};
 use crate::{links, wire};
 use fet_core::data::{Comparison, KeyKind, Keys, Sealed};
@@ -70,6 +70,10 @@ impl Linker for Psi {
         About { floor: Some(0.0), equality: true, in_the_clear: false, challenges: true, ..about }
     }
 
+    fn notes(&self, queries: &Keys) -> Vec<String> {
+        self.0.compare.notes(queries)
+    }
+
     fn querier(&self, _seed: u64) -> Box<dyn Querier> {
         Box::new(Primary { querier: None, settings: self.0.clone() })
     }
@@ -91,7 +95,8 @@ impl Querier for Primary {
         check_apart(queries)?;
         let PsiSettings { missing, compare, .. } = &self.settings;
         let compared = queries.text().map(|keys| compare.columns(keys)).unwrap_or_default();
-        let (querier, message) = psi::Querier::ask(&blindable(queries, missing, &compared), &mut rng());
+        let (querier, message) =
+            psi::Querier::ask(&blindable(contents(queries, missing, &compared)), &mut rng());
         self.querier = Some(querier);
         let message = write(kind, &compared, message);
         Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), message)))
@@ -120,16 +125,17 @@ impl DataHolder for Secondary {
     fn challenge(&mut self, queries: &Keys, records: &Keys) -> Result<Option<Sealed>, LinkError> {
         let kind = kind(records)?;
         check_apart(records).map_err(LinkError::of_own_table)?;
-        let PsiSettings { missing, compare, .. } = &self.settings;
+        let PsiSettings { missing, compare, neighbours, .. } = &self.settings;
         let (asked, compared, _) = read_queries(wire::sealed(queries)?)?;
         check_kinds(asked, records)?;
         compare.check(&compared)?;
         if asked == TEXT && compared.len() != records.columns() {
             return Err(LinkError::KeyMismatch { queries: compared.len(), records: records.columns() });
         }
-        self.warnings = compare.warnings(&compared, records);
-        let (data_holder, message) =
-            psi::DataHolder::offer(&blindable(records, missing, &compared), &mut rng());
+        self.warnings = compare.warnings(&compared, records, missing);
+        let keys = contents(records, missing, &compared);
+        self.warnings.extend(repeated(&keys, records, *neighbours));
+        let (data_holder, message) = psi::DataHolder::offer(&blindable(keys), &mut rng());
         self.waiting = Some((data_holder, records.rows()));
         Ok(Some(Sealed::new(records.rows(), records.columns(), write(kind, &[], message))))
     }
@@ -167,8 +173,9 @@ impl DataHolder for Secondary {
     }
 }
 
-/// First byte of a message about texts, and of a message about numbers. Texts and numbers are never equal.
-const TEXT: u8 = b't';
+/// The first byte of a message about texts, and of one about numbers: texts and numbers are never equal. The byte for texts changes with the
+/// forms in which they are compared ('t' until cells with signs of identifiers became no numbers).
+const TEXT: u8 = b'u';
 const NUMBERS: u8 = b'n';
 
 fn kind(keys: &Keys) -> Result<u8, LinkError> {
@@ -233,15 +240,15 @@ fn rng() -> impl CryptoRng {
     rand::rng()
 }
 
-/// Returns the bytes to blind for each key. A key without content gets random bytes, which equal no key.
-fn blindable(keys: &Keys, missing: &[String], compared: &[Comparison]) -> Vec<Vec<u8>> {
+/// The bytes to blind for each key; a key with an empty cell gets random bytes, which equal nothing.
+fn blindable(keys: Vec<Option<Vec<u8>>>) -> Vec<Vec<u8>> {
     let mut rng = rng();
     let mut fresh = || {
         let mut bytes = vec![0u8; ELEMENT];
         rng.fill_bytes(&mut bytes);
         bytes
     };
-    contents(keys, missing, compared).into_iter().map(|key| key.unwrap_or_else(&mut fresh)).collect()
+    keys.into_iter().map(|key| key.unwrap_or_else(&mut fresh)).collect()
 }
 
 #[cfg(test)]
@@ -318,8 +325,8 @@ mod tests {
             assert!(asked(&message).into_iter().all(|element| seen.insert(element)), "the querier's");
             let message = Keys::Sealed(message);
             let challenge = data_holder.challenge(&message, &keys).expect("keys").expect("psi asks back");
-            assert!(sent(&challenge).into_iter().all(|element| seen.insert(element)), "the data_holder's");
-            let answer = querier.answer(&challenge).expect("the data_holder's challenge");
+            assert!(sent(&challenge).into_iter().all(|element| seen.insert(element)), "the data holder's");
+            let answer = querier.answer(&challenge).expect("the data holder's challenge");
             let task = LinkTask { answer: Some(&answer), ..LinkTask::new(&message, &keys) };
             let links = data_holder.link(&task).expect("linkable");
             assert_eq!([links.row(0)[0], links.row(1)[0], links.row(2)[0]], [0, 1, 2]);

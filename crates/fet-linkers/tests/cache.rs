@@ -73,7 +73,7 @@ fn a_linker_that_poses_a_challenge_is_not_cached() {
 }
 
 /// Two secrets, as from an environment variable: here each is derived from a different seed of the querier, while the
-/// data_holder's seed, settings and keys stay the same.
+/// data holder's seed, settings and keys stay the same.
 #[test]
 fn another_secret_is_another_file() {
     let numbers = Keys::from(Matrix::new(1, (0..40).map(f64::from).collect()));

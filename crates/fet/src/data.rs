@@ -153,6 +153,7 @@ fn numbers(count: usize) -> String {
 pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
     let folders = data_folders(experiment);
     let mut text = String::new();
+    run::check_keys(experiment)?;
     for (name, path) in check_files(experiment, &folders)? {
         let _ = writeln!(text, "found    {name}: {}", path.display());
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use fet_backends::Backend;
 use fet_core::data::{Column, Columns, DatasetContext, Features, Folders, PartyTable};
 use fet_core::experiment::Experiment;
-use fet_core::linker::Links;
+use fet_core::linker::{About, Links};
 use fet_core::party::Party;
 use fet_federation::prepare::{NEW_ROWS, warnings};
 use fet_federation::simulation::{Simulation, Watched};
@@ -132,13 +132,18 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
         let missing = served.missing.join(" | ");
         columns.push(text("missing", (0..rows).map(|_| missing.clone())));
     }
+    let mut drawn = false;
     for party in &served.parties {
         let party = party.look();
         let Some(links) = party.served() else { continue };
+        let is_none =
+            |floor: f32| links.all_similarities().is_some_and(|all| all.iter().any(|of| *of <= floor));
+        drawn |= served.floor.is_some_and(is_none);
         let Some(best) = best_similarities(links) else { continue };
         warnings.extend(unlinked(party.name(), &best, served.floor));
         columns.push(number(&format!("similarity to {}", party.name()), best));
     }
+    warnings.extend(served.where_drawn.take().filter(|_| drawn));
     let predictions = table(columns).map_err(|error| match &arguments.id {
         Some(id) => input(format!(
             "--id {id}: {error} (of the predictions); rename the column in {}",
@@ -158,7 +163,10 @@ pub(crate) struct Served {
     /// Parties elsewhere that did not join.
     missing: Vec<String>,
     dataset: Box<dyn fet_core::data::Dataset>,
+    /// The similarity at or below which there is no link.
     floor: Option<f32>,
+    /// A warning for predictions whose rows have fewer links than K.
+    where_drawn: Option<String>,
 }
 
 impl Served {
@@ -189,8 +197,12 @@ impl Served {
         backend.share(parties.len());
         let boxed = parties.iter().map(|party| simulation.wired(party.clone())).collect();
         let trainer = Trainer::serving(experiment, model, boxed, gone, &machine).map_err(input)?;
-        let floor = linked_apart(experiment, !parties.is_empty(), &mut warnings)?;
-        Ok(Self { trainer, parties, warnings, missing: Vec::new(), dataset, floor })
+        let about = experiment.linker.build(&()).map_err(input)?.about();
+        let apart = linked_apart(experiment, &about).filter(|_| !parties.is_empty());
+        let (where_drawn, apart) = if draws(&about) { (apart, None) } else { (None, apart) };
+        warnings.extend(apart);
+        let floor = about.floor;
+        Ok(Self { trainer, parties, warnings, missing: Vec::new(), dataset, floor, where_drawn })
     }
 
     /// Reaches the parties of a run on separate machines, each with its finished model.
@@ -222,8 +234,10 @@ impl Served {
         let machine = Machine { party_threads: names.len(), ..machine(&backend) };
         let parties = network.parties(names);
         let trainer = Trainer::serving(experiment, model, parties, gone, &machine).map_err(parties::error)?;
-        linked_apart(experiment, true, &mut warnings)?;
-        Ok(Self { trainer, parties: Vec::new(), warnings, missing: missing_names, dataset, floor: None })
+        warnings.extend(linked_apart(experiment, &experiment.linker.build(&()).map_err(input)?.about()));
+        let missing = missing_names;
+        let parties = Vec::new();
+        Ok(Self { trainer, parties, warnings, missing, dataset, floor: None, where_drawn: None })
     }
 
     /// Returns the secondaries' tables.
@@ -342,22 +356,24 @@ fn lost(party: &str) -> String {
     format!("\"{party}\" dropped out of the run; the predictions do not use it")
 }
 
-/// Returns the similarity at or below which a pair is not a link. Warns if the links of a row depend on other
-/// rows.
-fn linked_apart(
-    experiment: &Experiment,
-    any: bool,
-    warnings: &mut Vec<String>,
-) -> anyhow::Result<Option<f32>> {
-    let about = experiment.linker.build(&()).map_err(input)?.about();
-    if !about.independent && any {
-        warnings.push(format!(
-            "the linker \"{}\" links each row depending on the other rows of the file; the same rows in another file \
-             get other predictions",
-            experiment.linker.kind()
-        ));
+/// Returns true if rows with an equal key get the same records in any file, and only rows without one get drawn records.
+fn draws(about: &About) -> bool {
+    about.equality && about.floor.is_some()
+}
+
+/// Returns a warning if the links of a row depend on other rows.
+fn linked_apart(experiment: &Experiment, about: &About) -> Option<String> {
+    let kind = experiment.linker.kind();
+    if about.independent {
+        return None;
     }
-    Ok(about.floor)
+    let links = match draws(about) {
+        true => "draws records for rows with fewer equal keys than K, depending on",
+        false => "links each row depending on",
+    };
+    Some(format!(
+        "the linker \"{kind}\" {links} the other rows of the file; the same rows in another file get other predictions"
+    ))
 }
 
 /// Returns the similarity of each row's best link; `None` if the linker gives no similarities.

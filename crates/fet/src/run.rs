@@ -107,6 +107,7 @@ pub fn run_among(
         }
         _ => None,
     };
+    check_keys(experiment)?;
     let made_from = Provenance::of(experiment, &data_folders(experiment)).map_err(input)?;
     let experiment = own.as_ref().unwrap_or(experiment);
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
@@ -233,7 +234,23 @@ pub fn run_among(
     Ok(Outcome::Done(path))
 }
 
-/// Shows the trainer's warnings after the first `shown`, and returns the total number of warnings.
+/// Refuses keys in an order that the linker does not take them in.
+pub(crate) fn check_keys(experiment: &Experiment) -> anyhow::Result<()> {
+    let (data, linker) = (experiment.data.settings(), experiment.linker.settings());
+    let secondaries = data.get("secondaries").and_then(toml::Value::as_array).into_iter().flatten();
+    let secondaries = secondaries.enumerate().map(|(at, table)| (format!("secondaries[{at}]"), table));
+    let primary = data.get("primary").map(|table| ("primary".to_string(), table));
+    for (table, settings) in primary.into_iter().chain(secondaries) {
+        let keys = settings.get("keys").and_then(toml::Value::as_array).into_iter().flatten();
+        let keys: Vec<String> = keys.filter_map(|key| key.as_str().map(String::from)).collect();
+        if let Some(problem) = fet_linkers::latitude_first(&linker, &keys) {
+            return Err(input(format!("`data.{table}.keys`: {problem}")));
+        }
+    }
+    Ok(())
+}
+
+/// Shows the trainer's warnings but for the first `shown`; returns how many there are.
 fn warn(trainer: &Trainer, shown: usize) -> usize {
     for warning in &trainer.warnings()[shown..] {
         fet_io::note!("warning: {warning}");

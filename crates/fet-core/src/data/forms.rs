@@ -22,7 +22,9 @@ pub enum Comparison {
 const IDENTIFIERS: f64 = 0.2;
 /// Minimum number of letters in a word that counts as part of a name or an address.
 const WORD: usize = 3;
-/// 2^53: a 64-bit float cannot represent every integer from here on.
+/// Decimal digits that 64 bits hold exactly, whatever the number.
+const DIGITS: usize = 15;
+/// From here on 64 bits do not hold every whole number (2^53).
 const APART: f64 = 9_007_199_254_740_992.0;
 
 impl Comparison {
@@ -33,19 +35,23 @@ impl Comparison {
     ///   e-mail addresses);
     /// - otherwise in their normal form.
     pub fn of<'a>(cells: impl IntoIterator<Item = &'a str>) -> Self {
-        let (mut present, mut numbers, mut identifiers) = (0usize, 0usize, 0usize);
+        let (mut present, mut shortest, mut whole, mut identifiers) = (0usize, 0usize, 0usize, 0usize);
         for cell in cells {
             let cell = cell.trim();
             if cell.is_empty() {
                 continue;
             }
             present += 1;
-            numbers += usize::from(number(cell).is_some());
+            if let Some(number) = number(cell).map(|number| number + 0.0) {
+                shortest += usize::from(number.to_string() == cell);
+                whole +=
+                    usize::from(cell.strip_suffix(".0").is_some_and(|whole| number.to_string() == whole));
+            }
             identifiers += usize::from(is_identifier(cell));
         }
         match present {
             0 => Self::Normal,
-            _ if numbers == present => Self::Numbers,
+            _ if shortest == present || whole == present => Self::Numbers,
             _ if identifiers as f64 >= IDENTIFIERS * present as f64 => Self::Verbatim,
             _ => Self::Normal,
         }
@@ -55,7 +61,7 @@ impl Comparison {
     pub fn told(self) -> &'static str {
         match self {
             Self::Verbatim => "as written (case, accents, punctuation and leading zeros count)",
-            Self::Numbers => "as numbers (77 equals 77.0; 077 is not a number)",
+            Self::Numbers => "as numbers (77 equals 77.0; 077, 1.10 and 1e2 are not numbers)",
             Self::Normal => "as names (case, accents and punctuation do not count)",
         }
     }
@@ -64,13 +70,15 @@ impl Comparison {
 /// Returns the number in a cell. Integers with a leading zero do not count as numbers, nor do numbers of 2^53
 /// and more, which a 64-bit float cannot distinguish.
 pub fn number(cell: &str) -> Option<f64> {
-    let unsigned = cell.strip_prefix(['-', '+']).unwrap_or(cell);
-    if !unsigned.starts_with(|sign: char| sign.is_ascii_digit() || sign == '.') {
+    let unsigned = cell.strip_prefix('-').unwrap_or(cell);
+    let (whole, decimals) = unsigned.split_once('.').unwrap_or((unsigned, "0"));
+    let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !are_digits(whole) || !are_digits(decimals) || (whole.len() > 1 && whole.starts_with('0')) {
         return None;
     }
-    let is_code =
-        unsigned.len() > 1 && unsigned.starts_with('0') && unsigned.bytes().all(|byte| byte.is_ascii_digit());
-    if is_code {
+    let is_whole = decimals.bytes().all(|byte| byte == b'0');
+    let digits = [whole, decimals].concat().trim_start_matches('0').len();
+    if !is_whole && (decimals.ends_with('0') || digits > DIGITS) {
         return None;
     }
     cell.parse::<f64>().ok().filter(|number| number.abs() < APART)
@@ -127,8 +135,10 @@ mod tests {
         let check = |cells: &[&str], expected: Comparison| {
             assert_eq!(Comparison::of(cells.iter().copied()), expected, "{cells:?}");
         };
-        check(&["77", "78.0", "-3", "", "1e3"], Comparison::Numbers);
-        check(&["0.5", "0", "-0", "01.6"], Comparison::Numbers);
+        check(&["77", "78.5", "-3", ""], Comparison::Numbers);
+        check(&["0.5", "0", "-0.25"], Comparison::Numbers);
+        // Other programs write whole numbers so.
+        check(&["77.0", "-78.0", "0.0"], Comparison::Numbers);
         check(&["0123", "123"], Comparison::Verbatim);
         check(&["9007199254740993", "1"], Comparison::Verbatim);
         check(&["123456789X", "1234567890"], Comparison::Verbatim);
@@ -142,5 +152,39 @@ mod tests {
         check(&["Person 7", "person 8"], Comparison::Normal);
         check(&["inf", "nan"], Comparison::Normal);
         check(&["", " "], Comparison::Normal);
+    }
+
+    #[test]
+    fn compares_numbers_with_signs_of_identifiers_as_they_stand() {
+        for cells in [
+            &["1.1", "1.10"][..],
+            &["77", "78.0"],
+            &["1E2", "100"],
+            &["1e3", "7"],
+            &["+491", "491"],
+            &["01.6", "2"],
+            &["0", "-0"],
+            &[".5", "0.5"],
+            &["7.", "7"],
+            &["0.12345678901234567890", "0.5"],
+            &["0.12345678901234567891", "0.5"],
+        ] {
+            assert_eq!(Comparison::of(cells.iter().copied()), Comparison::Verbatim, "{cells:?}");
+        }
+        for (cell, expected) in [
+            ("77.00", Some(77.0)),
+            ("-0.5", Some(-0.5)),
+            ("0.123456789012345", Some(0.123_456_789_012_345)),
+            ("9007199254740991", Some(9_007_199_254_740_991.0)),
+            ("1.10", None),
+            ("1e2", None),
+            ("+7", None),
+            ("0.1234567890123456", None),
+            ("9007199254740993", None),
+            ("077.5", None),
+            ("-", None),
+        ] {
+            assert_eq!(number(cell), expected, "{cell}");
+        }
     }
 }

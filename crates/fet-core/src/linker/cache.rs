@@ -22,7 +22,7 @@ use crate::linker::{About, DataHolder, LinkError, LinkTask, Linker, Links, Queri
 pub const CACHE_VARIABLE: &str = "FET_LINK_CACHE";
 
 /// Format of the files, which is part of the hash.
-const FORMAT: &str = concat!("fet links 5 ", env!("CARGO_PKG_VERSION"));
+const FORMAT: &str = concat!("fet links 6 ", env!("CARGO_PKG_VERSION"));
 
 /// A linker whose data holder searches a folder before it links.
 pub struct Cached {
@@ -61,13 +61,17 @@ impl Linker for Cached {
         self.inner.about()
     }
 
+    fn notes(&self, queries: &Keys) -> Vec<String> {
+        self.inner.notes(queries)
+    }
+
     fn querier(&self, seed: u64) -> Box<dyn Querier> {
         self.inner.querier(seed)
     }
 
     fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
         let inner = self.inner.data_holder(seed);
-        // An data_holder that asks back links by messages of this run, which no file of another run can stand for.
+        // A data holder that asks back links by messages of this run, which no file of another run can stand for.
         if self.inner.about().challenges {
             return inner;
         }
@@ -163,6 +167,9 @@ fn digest(keys: &Keys, hash: &mut Sha256) {
         }
         Keys::Text(keys) => {
             hash.update(b"text");
+            for form in keys.given_forms() {
+                hash.update(format!("{form:?}"));
+            }
             for cell in keys.cells() {
                 hash.update((cell.len() as u64).to_le_bytes());
                 hash.update(cell);

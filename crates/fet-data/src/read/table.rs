@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fet_core::data::{DataError, Folders, KeyKind, Keys, Matrix, TextTable};
+use fet_core::data::{Comparison, DataError, Folders, KeyKind, Keys, Matrix, TextTable};
 use fet_core::linker::APART;
 use fet_tables::{Column, Kind, Options, Table, TableError, Values};
 
@@ -207,8 +207,16 @@ impl Stored {
                 matches!(&column.values, Values::Number(values) if values.iter().any(|value| value.abs() >= APART))
             })
         };
-        let again: Vec<bool> =
-            columns.iter().zip(as_text).map(|(name, as_text)| *as_text || is_long(name)).collect();
+        let is_number =
+            |name: &String| table.column(name).is_ok_and(|column| matches!(column.values, Values::Number(_)));
+        let codes = if columns.iter().any(is_number) {
+            with_signs_of_codes(&read(&vec![true; columns.len()])?.take_cells(columns)?)
+        } else {
+            vec![false; columns.len()]
+        };
+        let again: Vec<bool> = (columns.iter().zip(as_text).zip(codes))
+            .map(|((name, as_text), codes)| *as_text || is_long(name) || (is_number(name) && codes))
+            .collect();
         let mut table = if again == as_text { table } else { read(&again)? };
         table.take_cells(columns)
     }
@@ -229,7 +237,30 @@ pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<(Keys
     keys(&|options| FileTable::read(&Folders::default(), &file, "file", options), columns, kind)
 }
 
-/// Returns the notes on columns, prefixed with the file.
+/// As [`read_keys`] for a linker of equal keys, which takes either: texts also where a number has a sign of an identifier.
+pub fn read_equal_keys(path: &Path, columns: &[String]) -> Result<(Keys, Vec<String>), DataError> {
+    let (keys, notes) = read_keys(path, columns, KeyKind::Either)?;
+    if keys.numbers().is_some() {
+        let (texts, notes) = read_keys(path, columns, KeyKind::Text)?;
+        if texts.text().is_some_and(|texts| with_signs_of_codes(texts).contains(&true)) {
+            return Ok((texts, notes));
+        }
+    }
+    Ok((keys, notes))
+}
+
+/// Which columns of numbers have signs of identifiers, as 1.10 and 1e2 do: different cells may be one number.
+fn with_signs_of_codes(table: &TextTable) -> Vec<bool> {
+    // A comma may stand before decimals.
+    let point = |cell: &str| if cell.contains('.') { cell.to_string() } else { cell.replacen(',', ".", 1) };
+    let of = |column| {
+        let cells: Vec<String> = table.column(column).map(point).collect();
+        Comparison::of(cells.iter().map(String::as_str)) == Comparison::Verbatim
+    };
+    (0..table.columns()).map(of).collect()
+}
+
+/// The notes on columns, with the file.
 fn notes(table: &FileTable) -> Vec<String> {
     let notes = table.table.notes.iter().filter(|note| note.starts_with("column `"));
     notes.map(|note| format!("{} {note}", table.file)).collect()

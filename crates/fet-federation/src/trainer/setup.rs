@@ -114,6 +114,9 @@ impl Trainer {
         let departures = warnings(&departures, nouns, |row| trainer.file_row(row));
         trainer.warnings.extend(departures);
         trainer.warnings.extend(notes);
+        if plan.secondaries {
+            trainer.warnings.extend(trainer.linker.notes(&trainer.records.raw_keys));
+        }
         trainer.join(&experiment.common().to_toml(), &parts, standardise)?;
         trainer.link()?;
         let secure = secret_sum(trainer.aggregator.as_ref()).filter(|_| plan.secondaries);

@@ -1,4 +1,4 @@
-//! Linking in several places: each data_holder encodes its own table, and a linkage unit, which has neither the
+//! Linking in several places: each data holder encodes its own table, and a linkage unit, which has neither the
 //! keys nor the secret, compares the encodings.
 
 mod clkhash;

@@ -5,21 +5,29 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use fet_core::data::{Comparison, Keys};
+use fet_linkage::text::normalise;
 use fet_linkers::contents;
 
 use super::pairs::Pairs;
 
-/// Returns lines for people about the keys. `compared` contains the comparison of each column if texts are
-/// compared for equality.
-pub(super) fn keys(primary: &Keys, secondary: &Keys, names: &[String], compared: &[Comparison]) -> String {
+/// Lines for people about the keys. `compared` names the comparison of each column of texts where equal keys are linked; there `missing` are
+/// the cells that count as empty.
+pub(super) fn keys(
+    primary: &Keys,
+    secondary: &Keys,
+    names: &[String],
+    compared: Option<&[Comparison]>,
+    missing: &[String],
+) -> String {
     let mut out = String::new();
-    for (name, comparison) in names.iter().zip(compared) {
+    let have = if compared.is_some() { "an empty key cell" } else { "empty keys" };
+    for (name, comparison) in names.iter().zip(compared.unwrap_or_default()) {
         let _ = writeln!(out, "key `{name}` is compared {}", comparison.told());
     }
     for (name, keys) in [("primary", primary), ("secondary", secondary)] {
-        let (empty, repeated) = oddities(keys, compared);
+        let (empty, repeated) = oddities(keys, compared, missing);
         if empty > 0 {
-            let _ = writeln!(out, "{name}: {empty} rows have empty keys and get no links");
+            let _ = writeln!(out, "{name}: {empty} rows have {have} and get no links");
         }
         if repeated > 0 {
             let _ = writeln!(
@@ -79,12 +87,20 @@ pub(super) fn text(pairs: &Pairs<'_>, records: usize) -> String {
     out
 }
 
-/// Returns the number of empty keys, and the number of rows that share a key with another row.
-fn oddities(keys: &Keys, compared: &[Comparison]) -> (usize, usize) {
-    let normal = vec![Comparison::Normal; keys.columns()];
-    let contents = contents(keys, &[], if compared.is_empty() { &normal } else { compared });
+/// The number of keys that are linked with nothing, and of rows that share a key with another.
+fn oddities(keys: &Keys, compared: Option<&[Comparison]>, missing: &[String]) -> (usize, usize) {
+    let forms = match (compared, keys) {
+        (None, Keys::Text(table)) => (0..table.rows()).map(|row| weighed(table.row(row))).collect(),
+        _ => contents(keys, missing, compared.unwrap_or_default()),
+    };
     let mut counts: HashMap<&[u8], usize> = HashMap::new();
-    contents.iter().flatten().for_each(|key| *counts.entry(key).or_default() += 1);
-    let empty = contents.iter().filter(|key| key.is_none()).count();
+    forms.iter().flatten().for_each(|key| *counts.entry(key).or_default() += 1);
+    let empty = forms.iter().filter(|key| key.is_none()).count();
     (empty, counts.values().filter(|&&count| count > 1).sum())
+}
+
+/// A key of which a linker weighs the cells that are there; nothing where none is.
+fn weighed<'a>(cells: impl Iterator<Item = &'a str>) -> Option<Vec<u8>> {
+    let cells: Vec<String> = cells.map(normalise).collect();
+    cells.iter().any(|cell| !cell.is_empty()).then(|| cells.join("\n").into_bytes())
 }

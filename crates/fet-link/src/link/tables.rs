@@ -1,11 +1,13 @@
 //! Input of linking: the keys and ids of both tables, and the linker, which may depend on the keys.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use fet_core::data::{KeyKind, Keys};
+use fet_core::data::{Comparison, KeyKind, Keys};
 use fet_core::linker::Linker;
 use fet_core::registry::Slot;
-use fet_data::{read_keys, read_texts};
+use fet_data::{read_equal_keys, read_keys, read_texts};
+use fet_linkers::latitude_first;
 
 use super::Arguments;
 use fet_io::input::input;
@@ -25,13 +27,19 @@ pub(super) fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>
             format!("must name as many columns as --keys ({}); it names {}", names.len(), others.len());
         return Err(input(format!("--secondary-keys: {problem}")));
     }
-    let one = |path: &Path, names: &[String], kind| -> anyhow::Result<Keys> {
-        let (keys, notes) = read_keys(path, names, kind).map_err(input)?;
+    // A linker of equal keys that is not told how to read them reads no code as a number.
+    let one = |path: &Path, names: &[String], kind, equality| -> anyhow::Result<Keys> {
+        let read = match (kind, equality) {
+            (KeyKind::Either, true) => read_equal_keys(path, names),
+            _ => read_keys(path, names, kind),
+        };
+        let (keys, notes) = read.map_err(input)?;
         notes.iter().for_each(|note| fet_io::note!("note: {note}"));
         Ok(keys)
     };
-    let both = |kind| -> anyhow::Result<(Keys, Keys)> {
-        Ok((one(&arguments.primary, names, kind)?, one(&arguments.secondary, others, kind)?))
+    let both = |kind, equality| -> anyhow::Result<(Keys, Keys)> {
+        let primary = one(&arguments.primary, names, kind, equality)?;
+        Ok((primary, one(&arguments.secondary, others, kind, equality)?))
     };
     let asked = match (arguments.text, arguments.numbers) {
         (true, _) => Some(KeyKind::Text),
@@ -40,18 +48,23 @@ pub(super) fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>
     };
     if let Some(kind) = &arguments.linker {
         let slot = slot(arguments, kind)?;
-        let takes = asked.unwrap_or(slot.build(&()).map_err(input)?.about().takes);
-        let (primary, secondary) = both(takes)?;
+        check_order(arguments, &slot)?;
+        let about = slot.build(&()).map_err(input)?.about();
+        let (primary, secondary) = both(asked.unwrap_or(about.takes), about.equality)?;
+        if about.equality && arguments.numbers {
+            warn_of_merged(&arguments.primary, names)?;
+            warn_of_merged(&arguments.secondary, others)?;
+        }
         if primary.kind_name() == secondary.kind_name() {
+            let primary = if about.equality && arguments.text { no_numbers(primary) } else { primary };
             return Ok((slot, primary, secondary));
         }
-        // If a key of one table is not a number, the keys of both tables are text.
-        let (primary, secondary) = both(KeyKind::Text)?;
+        // If a key of one side is not a number, both sides' keys are text.
+        let (primary, secondary) = both(KeyKind::Text, about.equality)?;
         return Ok((slot, primary, secondary));
     }
-    // The keys choose the linker: they must be of one kind, and a single wrong cell must not decide the
-    // choice.
-    let (primary, secondary) = both(asked.unwrap_or(KeyKind::Either))?;
+    // The keys choose the linker: they must be of one kind, and no wrong cell may decide it.
+    let (primary, secondary) = both(asked.unwrap_or(KeyKind::Either), false)?;
     if asked.is_none() {
         for (keys, file, names) in
             [(&primary, &arguments.primary, names), (&secondary, &arguments.secondary, others)]
@@ -71,7 +84,56 @@ pub(super) fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>
         )));
     }
     let kind = if primary.numbers().is_some() { "nearest" } else { "clk" };
-    Ok((slot(arguments, kind)?, primary, secondary))
+    let slot = slot(arguments, kind)?;
+    check_order(arguments, &slot)?;
+    Ok((slot, primary, secondary))
+}
+
+/// Refuses keys that name the latitude first where distances are along the sphere.
+fn check_order(arguments: &Arguments, slot: &Slot<dyn Linker>) -> anyhow::Result<()> {
+    let named = [("--keys", &arguments.keys), ("--secondary-keys", &arguments.secondary_keys)];
+    for (argument, keys) in named {
+        if let Some(problem) = latitude_first(&slot.settings(), keys) {
+            return Err(input(format!("{argument}: {problem}")));
+        }
+    }
+    Ok(())
+}
+
+/// The same keys, of which no column is compared as numbers.
+fn no_numbers(keys: Keys) -> Keys {
+    let Keys::Text(table) = keys else { return keys };
+    let mut forms = table.forms();
+    for form in forms.iter_mut().filter(|form| form.comparison == Comparison::Numbers) {
+        form.comparison = Comparison::Verbatim;
+    }
+    Keys::Text(table.with_forms(forms))
+}
+
+/// Warns of different cells that are one number where keys are read as numbers.
+fn warn_of_merged(path: &Path, names: &[String]) -> anyhow::Result<()> {
+    let cells = read_texts(path, names).map_err(input)?;
+    for column in 0..names.len() {
+        let mut spellings: BTreeMap<u64, BTreeSet<&str>> = BTreeMap::new();
+        for cell in cells.iter().skip(column).step_by(names.len()) {
+            if let Ok(number) = cell.parse::<f64>() {
+                spellings.entry((number + 0.0).to_bits()).or_default().insert(cell);
+            }
+        }
+        spellings.retain(|_, cells| cells.len() > 1);
+        if let Some(first) = spellings.values().min() {
+            let example: Vec<String> = first.iter().take(2).map(|cell| format!("{cell:?}")).collect();
+            fet_io::note!(
+                "warning: {}, column `{}`: {} different cells equal another one, for example {}: they are read as numbers. Leave out \
+                 --numbers if they are codes",
+                path.display(),
+                names[column],
+                spellings.values().map(BTreeSet::len).sum::<usize>(),
+                example.join(" and ")
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Refuses text keys if every key column contains mostly numbers, because a single wrong cell must not choose

@@ -17,7 +17,7 @@ use fet_io::output;
 pub struct Arguments {
     #[command(flatten)]
     named: Named,
-    /// Result that you want; the data_holder of the other table decides whether you get it.
+    /// Result that you want; the data holder of the other table decides whether you get it.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "links")]
     want: Form,
     /// Comparison of all keys [default: by the cells of each column: as numbers if all cells are numbers
@@ -27,7 +27,7 @@ pub struct Arguments {
     /// Compare no column as numbers; 77 and 77.0 are then two keys.
     #[arg(long)]
     text: bool,
-    /// Output file for the request, to send to the data_holder of the other table.
+    /// Output file for the request, to send to the data holder of the other table.
     #[arg(long)]
     out: PathBuf,
     /// Output file for the secret, which only you may read; the command never replaces an existing file.

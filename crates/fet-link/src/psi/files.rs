@@ -16,7 +16,7 @@ use fet_io::input::{input, of_json};
 
 /// First bytes of all kinds of files.
 const FAMILY: &str = "fet psi ";
-const VERSION: &str = " 2\n";
+const VERSION: &str = " 3\n";
 
 /// Length of a checksum in bytes.
 const SUM: usize = 32;
@@ -87,7 +87,7 @@ pub(super) fn line(header: &impl File) -> anyhow::Result<String> {
     Ok(serde_json::to_string(header)?)
 }
 
-/// Writes a file atomically, readable by its data_holder only.
+/// Writes a file atomically, readable by its data holder only.
 pub(super) fn write<F: File>(path: &Path, header: &F, body: &[&[u8]]) -> anyhow::Result<()> {
     let mut bytes = format!("{FAMILY}{}{VERSION}{}\n", F::NAME, line(header)?).into_bytes();
     body.iter().for_each(|part| bytes.extend_from_slice(part));
@@ -185,8 +185,8 @@ mod tests {
     fn another_file_is_told_by_what_it_is() {
         let of = |bytes: &[u8]| parse::<Request>(bytes.to_vec()).expect_err("no request");
         assert!(of(&written()).contains("must be a request from `fet psi ask`; it is a secret"));
-        assert!(of(b"fet psi answer 2\n").ends_with("it is an answer"));
-        assert!(of(b"fet psi request 1\n").contains("another version"));
+        assert!(of(b"fet psi answer 3\n").ends_with("it is an answer"));
+        assert!(of(b"fet psi request 2\n").contains("another version"));
         assert!(of(b"first,last\n").contains("something else"));
     }
 }

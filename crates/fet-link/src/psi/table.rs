@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use fet_core::data::{Comparison, Keys, TextTable, number};
 use fet_data::Stored;
 use fet_linkage::psi::labelled::{Key, key};
-use fet_linkers::contents;
+use fet_linkers::{Merged, contents, merged};
 
 use fet_io::input::input;
 
@@ -67,7 +67,7 @@ impl Own {
         match self.keys.iter().filter(|key| key.is_none()).count() {
             0 => {}
             empty => {
-                let _ = writeln!(text, "{empty} rows have empty keys and match no row");
+                let _ = writeln!(text, "{empty} rows have an empty key cell and match no row");
             }
         }
         text
@@ -91,8 +91,9 @@ impl Named {
             comparison => comparison,
         };
         let of = |column| compare.map_or_else(|| suggested(column), Compare::comparison);
-        let compared = (0..self.keys.len()).map(of).collect();
-        Ok(self.own(stored, table, compared, String::new()))
+        let compared: Vec<Comparison> = (0..self.keys.len()).map(of).collect();
+        let notes = if compare.is_none() { self.merged(&table, &compared) } else { String::new() };
+        Ok(self.own(stored, table, compared, notes))
     }
 
     /// Returns the data holder's keys, compared as a request says. `accepted` is a comparison that the data
@@ -115,8 +116,8 @@ impl Named {
                         (present().count(), present().filter(|cell| number(cell.trim()).is_none()).count());
                     if all > 0 && others == all {
                         return Err(input(format!(
-                            "{place}: the request compares this column as numbers, but no cell is a number without a \
-                             leading zero. Name the column of numbers, or ask for a new request with --text."
+                            "{place}: the request compares this column as numbers, but no cell is a number (077, \
+                             1.10 and 1e2 are codes). Name the column of numbers, or ask for a new request with --text."
                         )));
                     }
                     if others > 0 {
@@ -139,7 +140,22 @@ impl Named {
                 _ => {}
             }
         }
+        if accepted.is_none() {
+            notes += &self.merged(&table, compared);
+        }
         Ok(self.own(stored, table, compared.to_vec(), notes))
+    }
+
+    /// Lines on different cells that a comparison makes equal.
+    fn merged(&self, table: &TextTable, compared: &[Comparison]) -> String {
+        let line = |merged: Merged| {
+            format!(
+                "{}, column `{}`: {merged}; --compare verbatim of `fet psi ask` compares cells as they stand\n",
+                self.table.display(),
+                self.keys[merged.column]
+            )
+        };
+        merged(table, compared).into_iter().map(line).collect()
     }
 
     fn own(&self, stored: Stored, table: TextTable, compared: Vec<Comparison>, notes: String) -> Own {

@@ -2,9 +2,9 @@
 //! not.
 //!
 //! ```text
-//! querier (querier)                                 data_holder (data holder)
+//! querier (querier)                                 data holder (data holder)
 //!   H(x)^a for each row, in order           --->
-//!                                           <---    (H(x)^a)^b for each, and a record for each of the data_holder's rows
+//!                                           <---    (H(x)^a)^b for each, and a record for each of the data holder's rows
 //!   H(x)^b, hence F(x): the tags of its keys' records, and the payloads sealed in them
 //! ```
 //!

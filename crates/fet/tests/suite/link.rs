@@ -43,8 +43,8 @@ fn text_linkers_find_the_people() {
         let best = summary.lines().find(|line| line.contains("best F1")).expect("the best threshold");
         assert!(best.contains("1.0000     1.0000     1.0000"), "{linker}: {summary}");
         for part in [
-            "primary: 1 rows have empty keys",
-            "secondary: 1 rows have empty keys",
+            "primary: 1 rows have empty keys; they",
+            "secondary: 1 rows have empty keys; they",
             "rank   1",
             "never chosen",
         ] {
@@ -348,4 +348,94 @@ fn identifiers_are_linked_as_they_stand() {
     // The command shows the reader's notes on keys.
     let output = link(path, &["a.csv", "b.csv", "--keys=id", "--linker=exact", "--numbers", "--out=l.csv"]);
     assert!(text(&output.stderr).contains("a.csv column `id`: numbers with leading zeros"), "{output:?}");
+}
+
+/// `fet link` by `exact` and `psi`: the pairs of rows, and all output.
+fn equal(primary: &str, secondary: &str, more: &[&str]) -> (Vec<String>, String) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path();
+    std::fs::write(path.join("a.csv"), primary).expect("writable");
+    std::fs::write(path.join("b.csv"), secondary).expect("writable");
+    let by = |linker: &str| {
+        let output =
+            link(path, &[&["a.csv", "b.csv", "--linker", linker, "--out=l.csv", "--set=k=1"], more].concat());
+        assert!(output.status.success(), "{output:?}");
+        let links = std::fs::read_to_string(path.join("l.csv")).expect("the links");
+        let pair = |line: &str| line.rsplit_once(",1,1").map(|(rows, _)| rows.to_string());
+        let told = text(&output.stdout) + &text(&output.stderr);
+        (links.lines().skip(1).filter_map(pair).collect::<Vec<_>>(), told)
+    };
+    let (exact, psi) = (by("exact"), by("psi"));
+    assert_eq!(exact.0, psi.0, "exact and psi");
+    exact
+}
+
+#[test]
+fn different_codes_that_look_like_decimals_are_not_linked() {
+    let id = ["--keys=id"];
+    for (primary, secondary, expected) in [
+        ("id\n1.1\n1.10\n", "id\n1.10\n1.1\n", &["0,1", "1,0"][..]),
+        ("id\n1E2\n100\n", "id\n100\n1E2\n", &["0,1", "1,0"]),
+        ("id\n1.1\n2.5\n", "id\n1.10\n2.5\n", &["1,1"]),
+        ("id\n+491\n7\n", "id\n491\n7\n", &["1,1"]),
+        ("id\n0.12345678901234567890\n7\n", "id\n0.12345678901234567891\n7\n", &["1,1"]),
+        ("id\n77.0\n78.0\n", "id\n77\n78\n", &["0,0", "1,1"]),
+        ("id\n77\n78\n", "id\n77.0\n78.0\n", &["0,0", "1,1"]),
+    ] {
+        for more in [&[][..], &["--text"]] {
+            if more.is_empty() || !expected.contains(&"0,0") {
+                assert_eq!(
+                    equal(primary, secondary, &[&id[..], more].concat()).0,
+                    expected,
+                    "{primary} {more:?}"
+                );
+            }
+        }
+    }
+    // Read as numbers, as the command asks: they are equal, and a warning says so.
+    let (pairs, told) = equal("id\n1.1\n1.10\n", "id\n1.10\n1.1\n", &["--keys=id", "--numbers"]);
+    assert_eq!(pairs.len(), 2);
+    assert!(told.contains("a.csv, column `id`: 2 different cells equal another one"), "{told}");
+    assert!(told.contains("\"1.1\" and \"1.10\""), "{told}");
+}
+
+#[test]
+fn with_text_no_column_is_compared_as_numbers() {
+    let (pairs, told) = equal("id\n77\n78\n", "id\n77.0\n78\n", &["--keys=id", "--text"]);
+    assert_eq!(pairs, ["1,1"]);
+    assert!(told.contains("key `id` is compared as they stand"), "{told}");
+    let (pairs, told) = equal("id\nAnn\n", "id\nANN\n", &["--keys=id", "--text"]);
+    assert_eq!((pairs.len(), told.contains("compared as names")), (1, true), "{told}");
+}
+
+#[test]
+fn rows_with_an_empty_key_cell_are_linked_with_nothing() {
+    let table = "name,dob\nAnn,\nAnn,1990-01-02\n,1990-01-02\nBob,1991-02-03\n";
+    let (pairs, told) = equal(table, table, &["--keys=name,dob"]);
+    assert_eq!(pairs, ["1,1", "3,3"]);
+    assert!(told.contains("primary: 2 rows have an empty key cell"), "{told}");
+}
+
+#[test]
+fn refuses_latitude_before_longitude() {
+    let folder = folder();
+    std::fs::write(
+        folder.path().join("x.csv"),
+        "lat,lon,school_lng,Latitude\n48.8,2.3,2.3,48.8\n48.9,2.4,2.4,48.9\n",
+    )
+    .expect("writable");
+    for keys in ["--keys=lat,lon", "--keys=Latitude,school_lng", "--keys=lat,school_lng"] {
+        let output = link(
+            folder.path(),
+            &["x.csv", "x.csv", keys, "--set=metric=haversine", "--set=k=1", "--out=l.csv"],
+        );
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let error = text(&output.stderr);
+        assert!(error.contains("--keys: ") && error.contains("longitude comes first"), "{error}");
+    }
+    let output = link(
+        folder.path(),
+        &["x.csv", "x.csv", "--keys=lon,lat", "--set=metric=haversine", "--set=k=1", "--out=l.csv"],
+    );
+    assert!(output.status.success(), "{output:?}");
 }

@@ -465,3 +465,91 @@ fn a_run_tells_what_was_read_and_keeps_declared_values() {
         );
     }
 }
+
+const EQUAL: &str = r#"
+name = "equal"
+seed = 3
+[train]
+epochs = 1
+batch_size = 32
+[data]
+kind = "linked"
+task = "regression"
+label = "y"
+key_kind = "text"
+primary = { name = "p", file = "p.csv", keys = ["id"] }
+secondaries = [{ name = "s", file = "s.csv", keys = ["id"] }]
+[linker]
+kind = "exact"
+[method]
+kind = "fet"
+hidden = 8
+heads = 2
+"#;
+
+/// A folder with tables of equal keys and an experiment on them; `id` writes the key of a row.
+fn equal_keys(id: fn(usize) -> String) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (mut primary, mut secondary) = ("id,a,y\n".to_string(), "id,b\n".to_string());
+    for row in 0..120 {
+        let _ = writeln!(primary, "{},{},{}", id(row), row % 7, row % 7 + row % 5);
+        let _ = writeln!(secondary, "{},{}", id(row), row % 5);
+    }
+    for (name, text) in [("p.csv", &primary[..]), ("s.csv", &secondary), ("equal.toml", EQUAL)] {
+        std::fs::write(folder.path().join(name), text).expect("writable");
+    }
+    folder
+}
+
+#[test]
+fn predictions_by_equal_keys_warn_of_other_files_only_where_a_row_has_no_link() {
+    let folder = equal_keys(|row| format!("a{row}"));
+    let path = folder.path();
+    let output = fet(path, &["run", "equal.toml", "--out", "result"]);
+    assert!(output.status.success(), "{output:?}");
+    let predicted = |rows: &str| {
+        std::fs::write(path.join("new.csv"), format!("id,a\n{rows}")).expect("writable");
+        let output = fet(path, &["predict", "result", "--rows", "new.csv", "--out", "out.csv"]);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let warning = "predictions of the same rows in another file";
+    let said = predicted("a7,1\na3,2\n");
+    assert!(!said.contains(warning), "{said}");
+    let said = predicted("a7,1\nzzz,2\n");
+    assert!(said.contains(warning), "{said}");
+}
+
+#[test]
+fn a_run_warns_of_how_equal_keys_are_compared() {
+    let numbered = |row: usize| (if row == 9 { 7 } else { row }).to_string();
+    for linker in ["exact", "psi"] {
+        let folder = equal_keys(numbered);
+        let set = format!("linker.kind={linker}");
+        let output = fet(folder.path(), &["run", "equal.toml", "--out", "result", "--set", &set]);
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let numbers = "key column 1 holds texts and is compared as numbers";
+        assert_eq!(said.matches(numbers).count(), 1, "{said}");
+        let repeated = "2 of 120 records have a key that more than 1 record has";
+        assert_eq!(said.matches(repeated).count(), 1, "{said}");
+        let report = std::fs::read_to_string(folder.path().join("result/report.json")).expect("a report");
+        assert!(report.contains(numbers), "{report}");
+    }
+}
+
+#[test]
+fn a_run_refuses_latitude_before_longitude() {
+    let folder = equal_keys(|row| format!("a{row}"));
+    let keys = [
+        "data.key_kind=numbers",
+        "linker={kind=\"nearest\",metric=\"haversine\"}",
+        "data.primary.keys=[\"lon\",\"lat\"]",
+        "data.secondaries=[{name=\"s\",file=\"s.csv\",keys=[\"lat\",\"lng\"]}]",
+    ];
+    let sets: Vec<&str> = keys.iter().flat_map(|set| ["--set", set]).collect();
+    let output = fet(folder.path(), &[&["run", "equal.toml", "--out", "result"], sets.as_slice()].concat());
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(error.contains("\"lat\", \"lng\"") && error.contains("longitude comes first"), "{error}");
+}

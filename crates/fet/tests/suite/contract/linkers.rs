@@ -93,7 +93,7 @@ fn sides_built_apart_link_as_one() {
                 assert!(!shows(challenge.bytes(), &records), "{slot:?} sends a key as it is");
             }
             let answer =
-                challenge.map(|challenge| querier.answer(&challenge).expect("the data_holder's challenge"));
+                challenge.map(|challenge| querier.answer(&challenge).expect("the data holder's challenge"));
 
             let heard = AtomicUsize::new(0);
             let progress = |count| {
@@ -145,7 +145,7 @@ fn wrong_and_missing_messages_are_refused() {
             let wrong = data_holder.link(&LinkTask { answer: Some(&nonsense), ..task });
             assert!(matches!(wrong, Err(LinkError::Message(_))), "{slot:?}: {wrong:?}");
             // The challenge is still valid.
-            let answer = querier.answer(&challenge).expect("the data_holder's challenge");
+            let answer = querier.answer(&challenge).expect("the data holder's challenge");
             let task = LinkTask { answer: Some(&answer), ..task };
             assert!(data_holder.link(&task).is_ok(), "{slot:?}");
             assert!(data_holder.link(&task).is_err(), "{slot:?}: an answer serves once");

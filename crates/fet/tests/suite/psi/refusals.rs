@@ -81,7 +81,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     let hundredth =
         labelled::Answer::sealed(elements, &keys, &sealed, header.as_bytes(), &mut rand::rng(), &|_| ());
     let hundredth = hundredth.expect("a request");
-    let first = format!("fet psi answer 2\n{header}\n");
+    let first = format!("fet psi answer 3\n{header}\n");
     let parts = [first.as_bytes(), &hundredth.evaluated, &hundredth.records, &[0; 32]];
     put("hundredth.answer", &signed(parts.concat()));
 
