@@ -17,7 +17,7 @@ use crate::{
     account, attack, audit, data, exit, explain, golden, init, ledger, list, plot, predict, schema, show,
     threads, train,
 };
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use fet_io::input::InputError;
 use fet_io::{Notes, answer};
 use fet_link::{link, psi};
@@ -30,6 +30,32 @@ use fet_link::{link, psi};
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+}
+
+/// Commands by task, as `fet --help` shows them.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Train and predict", &["init", "data", "run", "predict", "explain", "plot"]),
+    ("Link tables", &["link", "psi"]),
+    ("Measure privacy", &["account", "ledger", "attack", "audit"]),
+    ("Connect parties on several machines", &["keys", "hub", "party", "status"]),
+    ("Look up settings and plug-ins", &["show", "list", "help", "schema", "golden"]),
+    ("Set up the shell", &["completions", "manual"]),
+];
+
+const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n{after-help}\n\nOptions:\n{options}";
+
+/// Returns the command line, whose help lists the commands by task.
+fn command_line() -> clap::Command {
+    let command = Arguments::command();
+    let mut groups = Vec::new();
+    for (title, names) in GROUPS {
+        let line = |name: &&str| {
+            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+            format!("  {name:<12} {}", about.map(ToString::to_string).unwrap_or_default())
+        };
+        groups.push(format!("{title}:\n{}", names.iter().map(line).collect::<Vec<_>>().join("\n")));
+    }
+    command.help_template(TEMPLATE).after_help(groups.join("\n\n"))
 }
 
 #[derive(Debug, Subcommand)]
@@ -213,27 +239,28 @@ fn refused(why: &str) -> ExitCode {
 }
 
 fn work() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        // Help and version are successful answers with exit code 0.
-        Err(told) if !told.use_stderr() => {
-            return match answer(&told.render().to_string()) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => {
-                    fet_io::note!("fet: standard output: {error}");
-                    ExitCode::from(exit::code(&error.into()))
-                }
-            };
-        }
-        Err(error) => {
-            // The unreadable arguments may have asked for JSON.
-            if asks_for_json(std::env::args_os()) {
-                fet_io::choose_notes(Notes::Json);
+    let arguments =
+        match command_line().try_get_matches().and_then(|found| Arguments::from_arg_matches(&found)) {
+            Ok(arguments) => arguments,
+            // Help and version are successful answers with exit code 0.
+            Err(told) if !told.use_stderr() => {
+                return match answer(&told.render().to_string()) {
+                    Ok(()) => ExitCode::SUCCESS,
+                    Err(error) => {
+                        fet_io::note!("fet: standard output: {error}");
+                        ExitCode::from(exit::code(&error.into()))
+                    }
+                };
             }
-            fet_io::note!("{}", fet_io::shorten(error.render().to_string().trim_end()));
-            return ExitCode::from(2);
-        }
-    };
+            Err(error) => {
+                // The unreadable arguments may have asked for JSON.
+                if asks_for_json(std::env::args_os()) {
+                    fet_io::choose_notes(Notes::Json);
+                }
+                fet_io::note!("{}", fet_io::shorten(error.render().to_string().trim_end()));
+                return ExitCode::from(2);
+            }
+        };
     choose_notes(&arguments.command);
     let threads = std::env::var("RAYON_NUM_THREADS").unwrap_or_default();
     if threads.parse().is_ok_and(|threads: usize| threads > MOST_THREADS) {
@@ -348,14 +375,14 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "fet", &mut script);
+            clap_complete::generate(shell, &mut command_line(), "fet", &mut script);
             answer(&String::from_utf8_lossy(&script))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Manual { folder } => {
             let refuse = |error| InputError(format!("{}: {error}", folder.display()));
             std::fs::create_dir_all(&folder).map_err(refuse)?;
-            clap_mangen::generate_to(Arguments::command(), &folder).map_err(refuse)?;
+            clap_mangen::generate_to(command_line(), &folder).map_err(refuse)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Data { command: data::Command::Show(arguments) } => {
@@ -429,11 +456,32 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 
 /// Returns the help of a command, or of a topic of experiments.
 fn help(topic: Option<&str>) -> Result<String, String> {
-    let mut command = Arguments::command();
+    let mut command = command_line();
     command.build();
     let Some(topic) = topic else { return Ok(format!("{}\n", command.render_help())) };
     match command.find_subcommand_mut(topic) {
         Some(command) => Ok(format!("{}\n", command.render_long_help())),
         None => crate::help::text(topic),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_lists_every_command_in_one_group_on_a_short_line() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let command = command_line();
+        let mut all: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        grouped.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(grouped, all);
+        let help = command.clone().render_help().to_string();
+        for subcommand in command.get_subcommands() {
+            let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!((10..=62).contains(&about.len()), "{}: {about}", subcommand.get_name());
+            assert!(help.contains(&format!("  {:<12} {about}", subcommand.get_name())), "{help}");
+        }
     }
 }

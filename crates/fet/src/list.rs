@@ -71,6 +71,12 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
             let prefix = if name == "experiment" { String::new() } else { format!("{name}.") };
             of_table(&settings, &prefix, 2, slot.is_some(), &mut out);
         }
+        if slot.is_some() {
+            for entry in entries.iter().filter(|entry| entry.slot == name) {
+                paragraph(entry.summary, &format!("  {:<20} ", entry.kind), &" ".repeat(23), &mut out);
+            }
+            out += "\n";
+        }
         for entry in entries.iter().filter(|entry| entry.slot == name) {
             paragraph(entry.summary, &format!("  {:<14} ", entry.kind), &" ".repeat(17), &mut out);
             for line in &entry.reveals {
