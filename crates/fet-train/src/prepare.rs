@@ -225,7 +225,10 @@ pub(crate) fn missing_classes(
     if missing.is_empty() {
         return Vec::new();
     }
-    vec![format!("no training row is of class {}: it will never be predicted", missing.join(", "))]
+    vec![format!(
+        "no training row is of class {}: the model did not learn its probability, and what it gives is a guess",
+        missing.join(", ")
+    )]
 }
 
 /// The number of columns that a model sees of a text key; see [`for_model`].
