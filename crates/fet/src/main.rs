@@ -122,7 +122,7 @@ enum Command {
     Psi(psi::Command),
     /// Predict new records of the primary with the model of a finished run.
     Predict(predict::Arguments),
-    /// Explain a finished run: what its parties and columns add.
+    /// Explain a finished run: how much its model relies on each party and column.
     Explain(explain::Arguments),
     /// Plot finished runs: learning curves, positional encodings, the dynamic mask.
     Plot {
