@@ -56,12 +56,14 @@ pub fn delimiter(name: &str) -> Option<u8> {
     }
 }
 
-/// What the cells of a column are. As text: `number`, `number:1,234.5`, `time`, `category`, `date`, `date:FORMAT`, `text`.
+/// What the cells of a column are. As text: `number`, `number:plain`, `number:1,234.5`, `time`, `category`, `date`, `date:FORMAT`, `text`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum Kind {
     /// Finite numbers in double precision.
     Number,
+    /// Finite numbers with a point before the decimals, and without signs between groups of digits: `number:plain`.
+    Plain,
     /// Finite numbers with or without a unit and signs between groups of three digits: `number:1,234.5` or `number:1.234,5`.
     Amount(Decimal),
     /// Times of day, read as hours: 10:45 is 10.75.
@@ -80,7 +82,7 @@ pub enum Kind {
 /// A text that names no kind.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "\"{0}\" is no kind; it must be number, number:1,234.5 (or number:1.234,5), time, category, date, date:FORMAT (as date:%d/%m/%Y) or text"
+    "\"{0}\" is no kind; it must be number, number:plain, number:1,234.5 (or number:1.234,5), time, category, date, date:FORMAT (as date:%d/%m/%Y) or text"
 )]
 pub struct UnknownKind(String);
 
@@ -90,6 +92,7 @@ impl FromStr for Kind {
     fn from_str(text: &str) -> Result<Self, UnknownKind> {
         match text {
             "number" => Ok(Self::Number),
+            "number:plain" => Ok(Self::Plain),
             "category" => Ok(Self::Category),
             "date" => Ok(Self::Date { format: None }),
             "text" => Ok(Self::Text),
@@ -114,6 +117,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number => f.write_str("number"),
+            Self::Plain => f.write_str("number:plain"),
             Self::Amount(Decimal::Point) => f.write_str("number:1,234.5"),
             Self::Amount(Decimal::Comma) => f.write_str("number:1.234,5"),
             Self::Time => f.write_str("time"),

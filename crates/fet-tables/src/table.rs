@@ -23,9 +23,11 @@ pub struct Table {
     pub rows: usize,
     /// What the reader decided and a person may want to know, one sentence each. It may show cells.
     pub notes: Vec<String>,
-    /// The kinds of columns that the reader found in a form of their own, as dates with the day first and amounts: to read another table in
-    /// the same form.
+    /// The kinds of columns that the reader found in a form of their own, as dates with the day first, amounts and numbers with decimals: to
+    /// read another table in the same form.
     pub forms: BTreeMap<String, Kind>,
+    /// The number of cells with each style, by column: units of amounts ("the unit %"), and times and zones of dates ("a time and no zone").
+    pub styles: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 /// One column.
@@ -97,7 +99,13 @@ impl Table {
         let columns =
             names.iter().map(|name| self.column(name.as_ref()).cloned()).collect::<Result<Vec<_>, _>>()?;
         let selected = Self::new(columns)?;
-        Ok(Self { rows: self.rows, notes: self.notes.clone(), forms: self.forms.clone(), ..selected })
+        Ok(Self {
+            rows: self.rows,
+            notes: self.notes.clone(),
+            forms: self.forms.clone(),
+            styles: self.styles.clone(),
+            ..selected
+        })
     }
 
     /// The rows with these numbers (from 0), in the order given; a number may stand twice. Categories keep all their
@@ -117,7 +125,8 @@ impl Table {
             .iter()
             .map(|column| Column { name: column.name.clone(), values: column.values.select(rows) })
             .collect();
-        Ok(Self { columns, rows: rows.len(), notes: self.notes.clone(), forms: self.forms.clone() })
+        let (notes, forms, styles) = (self.notes.clone(), self.forms.clone(), self.styles.clone());
+        Ok(Self { columns, rows: rows.len(), notes, forms, styles })
     }
 }
 

@@ -1,11 +1,14 @@
 //! What the cells of a text column could be. Surveys of pieces merge into the survey of the whole, in any order.
 
+use std::collections::BTreeMap;
+
 use crate::date;
 use crate::error::shortened;
 use crate::number::{comma_number, is_code, is_rounded_integer, leads_with_zero, number};
 use crate::options::Kind;
 
-use super::written::WrittenSurvey;
+use super::written::{Deciding, WrittenSurvey};
+use crate::written::{Decimal, unit};
 
 /// The share of cells from which a column is nearly of a kind.
 const NEARLY: f64 = 0.9;
@@ -49,9 +52,13 @@ pub(super) struct Survey {
     code: bool,
     rounded: bool,
     dotted: bool,
-    zoned: bool,
-    unzoned: bool,
+    /// The number of dates with a time and a zone, with a time and no zone, and without a time.
+    zoned: u64,
+    unzoned: u64,
+    timeless: u64,
     finer: bool,
+    /// The number of cells with each unit, "" for none, in a column of amounts.
+    units: BTreeMap<String, u64>,
 }
 
 impl Survey {
@@ -79,9 +86,11 @@ impl Survey {
             code: false,
             rounded: false,
             dotted: false,
-            zoned: false,
-            unzoned: false,
+            zoned: 0,
+            unzoned: 0,
+            timeless: 0,
             finer: false,
+            units: BTreeMap::new(),
         }
     }
 
@@ -97,6 +106,13 @@ impl Survey {
     pub(super) fn look(&mut self, cell: Option<&str>, kind: Option<&Kind>) {
         let Some(cell) = cell else { return };
         self.present += 1;
+        if matches!(kind, Some(Kind::Amount(_))) {
+            let (unit, _) = unit(cell);
+            match self.units.get_mut(unit) {
+                Some(count) => *count += 1,
+                None => drop(self.units.insert(unit.to_string(), 1)),
+            }
+        }
         if matches!(
             kind,
             Some(Kind::Category | Kind::Text | Kind::Time | Kind::Amount(_) | Kind::Date { format: Some(_) })
@@ -139,8 +155,9 @@ impl Survey {
                 Some(written) => {
                     self.dates += 1;
                     self.dotted |= written.dotted;
-                    self.zoned |= written.zoned == Some(true);
-                    self.unzoned |= written.zoned == Some(false);
+                    self.zoned += u64::from(written.zoned == Some(true));
+                    self.unzoned += u64::from(written.zoned == Some(false));
+                    self.timeless += u64::from(written.zoned.is_none());
                     self.finer |= written.finer;
                 }
                 None => self.date = false,
@@ -173,9 +190,13 @@ impl Survey {
         self.code |= other.code;
         self.rounded |= other.rounded;
         self.dotted |= other.dotted;
-        self.zoned |= other.zoned;
-        self.unzoned |= other.unzoned;
+        self.zoned += other.zoned;
+        self.unzoned += other.unzoned;
+        self.timeless += other.timeless;
         self.finer |= other.finer;
+        for (unit, count) in &other.units {
+            *self.units.entry(unit.clone()).or_default() += count;
+        }
     }
 
     /// Notes whether a number with a point could be one with groups of three digits.
@@ -189,6 +210,43 @@ impl Survey {
             }
             None => self.dotted_groups &= unsigned.len() <= 3,
         }
+    }
+
+    /// The form in which another table of the same kind is read; none where the cells say nothing of a form.
+    pub(super) fn form(&self, given: Option<&Kind>) -> Option<Kind> {
+        let (kind, comma) = self.kind(given);
+        match kind? {
+            Kind::Number if comma => Some(Kind::Amount(Decimal::Comma)),
+            Kind::Number if self.pointed => Some(Kind::Plain),
+            kind @ (Kind::Amount(_) | Kind::Date { format: Some(_) }) => Some(kind),
+            _ => None,
+        }
+    }
+
+    /// The number of cells with each style of a column that is read as `kind`.
+    pub(super) fn styles(&self, kind: Option<&Kind>) -> BTreeMap<String, u64> {
+        match kind {
+            Some(Kind::Amount(_)) => {
+                let found = if self.units.is_empty() {
+                    self.written.as_ref().map(WrittenSurvey::units)
+                } else {
+                    None
+                };
+                named_units(found.unwrap_or(&self.units)).collect()
+            }
+            Some(Kind::Date { format: None }) => {
+                let counts = [self.zoned, self.unzoned, self.timeless];
+                let names = ["with a time and a zone", "with a time and no zone", "without a time"];
+                let counted = names.into_iter().zip(counts).filter(|(_, count)| *count > 0);
+                counted.map(|(name, count)| (name.to_string(), count)).collect()
+            }
+            _ => BTreeMap::new(),
+        }
+    }
+
+    /// Few cells of which the column's form would follow.
+    pub(super) fn few(&self) -> Option<Deciding> {
+        self.written.as_ref().and_then(WrittenSurvey::few)
     }
 
     /// Whether its cells could be dates, amounts or times in other forms than plain ones, so that a second look is due.
@@ -260,7 +318,7 @@ impl Survey {
         let (kind, comma) = self.kind(given);
         let mut note = |text: &str| notes.push(format!("column `{name}`: {text}"));
         match kind {
-            Some(Kind::Number) => {
+            Some(Kind::Number | Kind::Plain) => {
                 if comma && self.thousands {
                     note(
                         "read with a decimal comma; every comma has three digits behind it: if it separates thousands, set its kind to \
@@ -290,17 +348,25 @@ impl Survey {
                 if self.dotted {
                     note("dates read as DD.MM.YYYY");
                 }
-                if self.zoned && self.unzoned {
+                if self.zoned > 0 && self.unzoned > 0 {
                     note("some times have a zone and some have none, which are read as UTC");
                 }
                 if self.finer {
                     note("times finer than a microsecond are cut off");
                 }
             }
+            Some(Kind::Amount(_)) if self.units.len() > 1 => {
+                let counted: Vec<String> =
+                    named_units(&self.units).map(|(name, count)| format!("{count} {name}")).collect();
+                note(&format!(
+                    "amounts with different units ({}), which are read as if they had one; write them in one unit",
+                    counted.join(", ")
+                ));
+            }
             _ => {}
         }
         let strings = kind.is_none() || kind == Some(Kind::Category);
-        if let Some(text) = self.written.as_ref().and_then(|written| written.note(kind.as_ref())) {
+        if let Some(text) = self.written.as_ref().and_then(|written| written.note(name, kind.as_ref())) {
             note(&text);
         }
         if let Some(mark) = self.mark.as_ref().filter(|_| strings && given.is_none()) {
@@ -311,4 +377,12 @@ impl Survey {
             ));
         }
     }
+}
+
+/// Units by name: "with no unit", "with the unit %".
+fn named_units(units: &BTreeMap<String, u64>) -> impl Iterator<Item = (String, u64)> {
+    let name = |unit: &str| {
+        if unit.is_empty() { "with no unit".to_string() } else { format!("with the unit {unit}") }
+    };
+    units.iter().map(move |(unit, count)| (name(unit), *count))
 }

@@ -19,7 +19,7 @@ mod number;
 mod range;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -29,6 +29,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::TableError;
 use crate::options::Kind;
 use crate::table::{Column, MISSING_CODE, Table, Values};
+use crate::written::Decimal;
 
 use self::date::Dates;
 pub use self::departures::{Change, Departure, Nouns};
@@ -100,6 +101,9 @@ pub struct Preparation {
     /// The forms in which the reader found dates and amounts, by column: cells of other tables are read in the same.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     forms: BTreeMap<String, Kind>,
+    /// The styles in which the reader found dates and amounts, by column, to recognise cells of other tables in another unit or without a zone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    styles: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// One column.
@@ -170,10 +174,14 @@ impl Preparation {
         }
         let columns: Vec<_> =
             table.columns.par_iter().map(|column| fitted::fit(column, rows, rules)).collect();
-        Ok(Self { columns: columns.into_iter().collect::<Result<_, _>>()?, forms: table.forms.clone() })
+        let styles = table.styles.iter();
+        let styles = styles.map(|(name, styles)| (name.clone(), styles.keys().cloned().collect())).collect();
+        let columns = columns.into_iter().collect::<Result<_, _>>()?;
+        Ok(Self { columns, forms: table.forms.clone(), styles })
     }
 
-    /// The kinds of the columns, for the reader of another table: what was a category stays one, whatever its new cells are.
+    /// The kinds of the columns, for the reader of another table: what was a category stays one, whatever its new cells are. With them come
+    /// the forms of columns that are not prepared here, such as keys.
     pub fn kinds(&self) -> BTreeMap<String, Kind> {
         let kind = |how: &How| match how {
             How::Number(_) => Kind::Number,
@@ -183,7 +191,8 @@ impl Preparation {
         };
         let kind =
             |column: &Prepared| self.forms.get(&column.name).cloned().unwrap_or_else(|| kind(&column.how));
-        self.columns.iter().map(|column| (column.name.clone(), kind(column))).collect()
+        let prepared = self.columns.iter().map(|column| (column.name.clone(), kind(column)));
+        self.forms.clone().into_iter().chain(prepared).collect()
     }
 
     /// The columns by name, each with the names of what it becomes.
@@ -204,8 +213,9 @@ impl Preparation {
     /// The rows of a table, [n, width], row by row. It may have more columns, in any order.
     ///
     /// # Errors
-    /// A column that is missing or of another kind.
+    /// A column that is missing, of another kind, or was read in another form.
     pub fn apply(&self, table: &Table) -> Result<Vec<f32>, TableError> {
+        self.check_forms(table)?;
         let columns: Vec<(&Prepared, Cells<'_>)> = self
             .columns
             .iter()
@@ -224,6 +234,21 @@ impl Preparation {
             Some(place) => Err(self.beyond(table, place / width, place % width)),
             None => Ok(all),
         }
+    }
+
+    /// Refuses a table of which the reader read a column in another form: the same cells would have other values.
+    fn check_forms(&self, table: &Table) -> Result<(), TableError> {
+        let differs = |fitted: &Kind, found: &Kind| {
+            fitted != found && (fitted, found) != (&Kind::Amount(Decimal::Point), &Kind::Plain)
+        };
+        for (name, fitted) in &self.forms {
+            if let Some(found) = table.forms.get(name).filter(|found| differs(fitted, found)) {
+                return Err(TableError::Absent(format!(
+                    "has `{name}` in the form {found}, which was {fitted} in training; write its cells in that form"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// An error that names the cell behind a number that 32 bits do not hold.
