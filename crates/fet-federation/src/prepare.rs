@@ -232,7 +232,10 @@ pub(crate) fn missing_classes(
     if missing.is_empty() {
         return Vec::new();
     }
-    vec![format!("no training row has class {}: the model will never predict it", missing.join(", "))]
+    vec![format!(
+        "no training row has class {}: the model has not learned its probability, so a prediction of it is a guess",
+        missing.join(", ")
+    )]
 }
 
 /// Number of columns that a model sees of a text key; see [`for_model`].

@@ -157,7 +157,13 @@ mod tests {
 
     fn typed(values: Values, rules: Rules) -> PartyTable {
         let column = Column { name: "opened".into(), values };
-        let table = Table { columns: vec![column], rows: 2, notes: Vec::new(), forms: Default::default() };
+        let table = Table {
+            columns: vec![column],
+            rows: 2,
+            notes: Vec::new(),
+            forms: Default::default(),
+            styles: Default::default(),
+        };
         PartyTable {
             name: "bank".into(),
             keys: Keys::Text(TextTable::new(1, vec!["a".into(), "bc".into()])),

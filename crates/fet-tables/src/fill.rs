@@ -32,6 +32,7 @@ pub(crate) enum Filler {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Written {
     Point,
+    Plain,
     Comma,
     Amount(Decimal),
     Time,
@@ -44,6 +45,7 @@ impl Filler {
         let number = |written| Self::Number { values: Vec::new(), written };
         match kind {
             Some(Kind::Number) => number(if comma { Written::Comma } else { Written::Point }),
+            Some(Kind::Plain) => number(Written::Plain),
             Some(Kind::Amount(form)) => number(Written::Amount(*form)),
             Some(Kind::Time) => number(Written::Time),
             Some(Kind::Date { format }) => {
@@ -96,7 +98,7 @@ impl Filler {
 
 fn finite(cell: &str, written: Written) -> Result<f64, Fault> {
     let number = match written {
-        Written::Point => number::number(cell),
+        Written::Point | Written::Plain => number::number(cell),
         Written::Comma => number::comma_number(cell),
         Written::Amount(form) => form.number(cell),
         Written::Time => date::hours(cell),
@@ -108,8 +110,10 @@ fn finite(cell: &str, written: Written) -> Result<f64, Fault> {
         )),
         None if matches!(written, Written::Amount(_)) => Err(Fault::new(
             match written {
-                Written::Amount(Decimal::Comma) => "must be a number such as 1.234,5, with or without a unit",
-                _ => "must be a number such as 1,234.5, with or without a unit",
+                Written::Amount(Decimal::Comma) => {
+                    "must be a number such as 1.234,5, with or without a unit: the form of this column"
+                }
+                _ => "must be a number such as 1,234.5, with or without a unit: the form of this column",
             },
             "correct the cell, or add it to `missing` if it marks a missing value",
         )),
@@ -117,6 +121,10 @@ fn finite(cell: &str, written: Written) -> Result<f64, Fault> {
         Some(_) => Err(Fault::new(
             "must be a finite number",
             "add it to `missing` if it marks a missing value, or set the column's kind to category or text",
+        )),
+        None if written == Written::Plain => Err(Fault::new(
+            "must be a number with a point before decimals, as 1234.5: the form of this column",
+            "correct the cell or leave it empty; or name it in `missing` if it stands for a missing value",
         )),
         None => Err(Fault::new(
             "must be a number",

@@ -64,7 +64,9 @@ pub fn delimiter(name: &str) -> Option<u8> {
 pub enum Kind {
     /// Finite numbers in double precision.
     Number,
-    /// Finite numbers with optional unit and thousands separators: `number:1,234.5` or `number:1.234,5`.
+    /// Finite numbers with a point before the decimals, and without signs between groups of digits: `number:plain`.
+    Plain,
+    /// Finite numbers with or without a unit and signs between groups of three digits: `number:1,234.5` or `number:1.234,5`.
     Amount(Decimal),
     /// Times of day, read as hours: 10:45 becomes 10.75.
     Time,
@@ -83,7 +85,7 @@ pub enum Kind {
 /// Text that is not the name of a kind.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "\"{0}\" is not a kind; it must be number, number:1,234.5 (or number:1.234,5), time, category, date, date:FORMAT (as date:%d/%m/%Y) or text"
+    "\"{0}\" is not a kind; it must be number, number:plain, number:1,234.5 (or number:1.234,5), time, category, date, date:FORMAT (as date:%d/%m/%Y) or text"
 )]
 pub struct UnknownKind(String);
 
@@ -93,6 +95,7 @@ impl FromStr for Kind {
     fn from_str(text: &str) -> Result<Self, UnknownKind> {
         match text {
             "number" => Ok(Self::Number),
+            "number:plain" => Ok(Self::Plain),
             "category" => Ok(Self::Category),
             "date" => Ok(Self::Date { format: None }),
             "text" => Ok(Self::Text),
@@ -117,6 +120,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number => f.write_str("number"),
+            Self::Plain => f.write_str("number:plain"),
             Self::Amount(Decimal::Point) => f.write_str("number:1,234.5"),
             Self::Amount(Decimal::Comma) => f.write_str("number:1.234,5"),
             Self::Time => f.write_str("time"),

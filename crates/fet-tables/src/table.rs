@@ -26,6 +26,8 @@ pub struct Table {
     /// Kinds of the columns with a special format, such as dates with the day first and amounts. Another
     /// table can be read with the same formats.
     pub forms: BTreeMap<String, Kind>,
+    /// The number of cells with each style, by column: units of amounts ("the unit %"), and times and zones of dates ("a time and no zone").
+    pub styles: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
 /// Named column.
@@ -100,7 +102,13 @@ impl Table {
         let columns =
             names.iter().map(|name| self.column(name.as_ref()).cloned()).collect::<Result<Vec<_>, _>>()?;
         let selected = Self::new(columns)?;
-        Ok(Self { rows: self.rows, notes: self.notes.clone(), forms: self.forms.clone(), ..selected })
+        Ok(Self {
+            rows: self.rows,
+            notes: self.notes.clone(),
+            forms: self.forms.clone(),
+            styles: self.styles.clone(),
+            ..selected
+        })
     }
 
     /// Returns a table of the rows with these numbers (from 0), in the given order. A number may appear
@@ -120,7 +128,8 @@ impl Table {
             .iter()
             .map(|column| Column { name: column.name.clone(), values: column.values.select(rows) })
             .collect();
-        Ok(Self { columns, rows: rows.len(), notes: self.notes.clone(), forms: self.forms.clone() })
+        let (notes, forms, styles) = (self.notes.clone(), self.forms.clone(), self.styles.clone());
+        Ok(Self { columns, rows: rows.len(), notes, forms, styles })
     }
 }
 

@@ -43,50 +43,84 @@ pub enum Decided<T> {
 /// Evidence from the cells of a column for two formats. The evidence of pieces can be merged in any order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Evidence {
-    first: bool,
-    second: bool,
-    /// True if a cell has different values in the two formats.
-    open: bool,
-    /// True if such a cell usually has the first format.
-    usual: bool,
+    first: u64,
+    second: u64,
+    /// Cells with one value in the first form, and another in the second.
+    open: u64,
+    /// Such cells, which are usually of the first form.
+    usual: u64,
 }
+
+/// The share of the cells with a say from which on they decide for the others.
+const ENOUGH: f64 = 0.1;
 
 impl Evidence {
     /// Adds the values of a cell in the two formats. Returns false if the cell has no value in either format.
     pub(crate) fn add<V: PartialEq>(&mut self, values: [Option<V>; 2], usual: bool) -> bool {
         match values {
             [None, None] => return false,
-            [Some(_), None] => self.first = true,
-            [None, Some(_)] => self.second = true,
+            [Some(_), None] => self.first += 1,
+            [None, Some(_)] => self.second += 1,
             [Some(one), Some(other)] if one == other => {}
-            _ if usual => self.usual = true,
-            _ => self.open = true,
+            _ if usual => self.usual += 1,
+            _ => self.open += 1,
         }
         true
     }
 
     pub(crate) fn merge(&mut self, other: Self) {
-        self.first |= other.first;
-        self.second |= other.second;
-        self.open |= other.open;
-        self.usual |= other.usual;
+        self.first += other.first;
+        self.second += other.second;
+        self.open += other.open;
+        self.usual += other.usual;
     }
 
     pub(crate) fn decided<T>(self, forms: [T; 2]) -> Decided<T> {
         let [first, second] = forms;
-        match (self.first, self.second) {
+        match (self.first > 0, self.second > 0) {
             (true, true) => Decided::Both,
             (true, false) => Decided::As(first),
             (false, true) => Decided::As(second),
-            (false, false) if self.open => Decided::Open,
-            (false, false) if self.usual => Decided::As(first),
+            (false, false) if self.open > 0 => Decided::Open,
+            (false, false) if self.usual > 0 => Decided::As(first),
             (false, false) => Decided::Either,
         }
     }
+
+    /// The form that so few cells fit alone that they do not decide for the column, with their number; whether the others fit the other form
+    /// alone, or have two values.
+    pub(crate) fn few<T>(self, forms: [T; 2]) -> Option<Few<T>> {
+        let [one, other] = forms;
+        let few = |count: u64, others: u64| count > 0 && (count as f64) < ENOUGH * (count + others) as f64;
+        let found = |form, count, against| Some(Few { form, count, against });
+        match (self.first, self.second) {
+            (first, 0) if few(first, self.open) => found(one, first, false),
+            (0, second) if few(second, self.open + self.usual) => found(other, second, false),
+            (first, second) if second > 0 && few(first, second + self.open) => found(one, first, true),
+            (first, second) if first > 0 && few(second, first + self.open + self.usual) => {
+                found(other, second, true)
+            }
+            _ => None,
+        }
+    }
+
+    /// The number of cells that fit the first, and the second form alone.
+    pub(crate) fn alone(self) -> [u64; 2] {
+        [self.first, self.second]
+    }
+}
+
+/// Few cells that fit one form alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Few<T> {
+    pub(crate) form: T,
+    pub(crate) count: u64,
+    /// Some of the other cells fit the other form alone.
+    pub(crate) against: bool,
 }
 
 impl DateOrder {
-    const FORMS: [Self; 2] = [Self::DayFirst, Self::MonthFirst];
+    pub(crate) const FORMS: [Self; 2] = [Self::DayFirst, Self::MonthFirst];
 
     /// Decides on the order of day and month in these cells. Cells that are not such dates are ignored.
     pub fn of<'a>(cells: impl IntoIterator<Item = &'a str>) -> Decided<Self> {
@@ -176,7 +210,7 @@ fn separator(text: &str) -> Option<(char, &str)> {
 }
 
 impl Decimal {
-    const FORMS: [Self; 2] = [Self::Point, Self::Comma];
+    pub(crate) const FORMS: [Self; 2] = [Self::Point, Self::Comma];
 
     /// Decides on the decimal separator in these cells. Cells that are not numbers are ignored.
     pub fn of<'a>(cells: impl IntoIterator<Item = &'a str>) -> Decided<Self> {

@@ -257,3 +257,63 @@ fn a_saved_preparation_knows_what_it_was_fitted_on() {
         assert!(serde_json::from_value::<Preparation>(old).is_err(), "{part} is needed");
     }
 }
+
+#[test]
+fn warns_of_another_unit_and_of_times_without_their_zone() {
+    let read = |text: &str, kinds| {
+        let options = Options { kinds, ..Options::default() };
+        read_from(text.as_bytes(), Some(Format::Csv), &options).expect("a table")
+    };
+    let first = read(
+        "share,at\n35%,2020-07-10T14:00:00\n55%,2020-01-04T05:00:00\n40%,2020-01-09T05:00:00\n",
+        [].into(),
+    );
+    let preparation = Preparation::fit(&first, &[0, 1, 2], &Rules::default()).expect("it fits");
+    let stored = serde_json::to_string(&preparation).expect("writable");
+    let preparation: Preparation = serde_json::from_str(&stored).expect("readable");
+    let check = |share: &str, at: &str, expected: &[&str]| {
+        let text = format!("share,at\n40%,2020-02-10T14:00:00\n{share},2020-02-10T14:00:00\n40%,{at}\n");
+        let found = warnings(&preparation, &read(&text, preparation.kinds()));
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.contains("1 of 3 cells") && found.contains(expected), "{found}");
+        }
+    };
+    check("40%", "2020-02-10T14:00:00", &[]);
+    check(
+        "40",
+        "2020-02-10T14:00:00",
+        &["column `share`: 1 of 3 cells are written with no unit, which no training row is"],
+    );
+    check("40‰", "2020-02-10T14:00:00", &["with the unit ‰"]);
+    check("$40", "2020-02-10T14:00:00", &["with the unit $"]);
+    check("40%", "2020-02-10", &["column `at`: 1 of 3 cells are written without a time"]);
+    check("40%", "2020-02-10T14:00:00+09:00", &["with a time and a zone"]);
+    check("40", "2020-02-10T14:00:00Z", &["with a time and a zone", "with no unit"]);
+}
+
+#[test]
+fn refuses_a_table_that_was_read_in_another_form() {
+    let read =
+        |text: &str| read_from(text.as_bytes(), Some(Format::Csv), &Options::default()).expect("a table");
+    let check = |first: &str, second: &str, refused: bool| {
+        let first = read(first);
+        let preparation = Preparation::fit(&first, &[0, 1], &Rules::default()).expect("it fits");
+        let applied = preparation.apply(&read(second)).map_err(|error| error.to_string());
+        match applied {
+            Err(error) => {
+                assert!(refused && error.contains("`v`") && error.contains("in training"), "{error}")
+            }
+            Ok(_) => assert!(!refused, "{second}"),
+        }
+    };
+    let plain = "v;w\n1.870;1\n2.250;2\n";
+    check(plain, "v;w\n1.5;1\n2;2\n", false);
+    check(plain, "v;w\n1,5;1\n2;2\n", true);
+    check(plain, "v;w\n1.870,5;1\n2.250,5;2\n", true);
+    check(plain, "v;w\n7;1\n2;2\n", false);
+    let comma = "v;w\n1,870;1\n0,250;2\n";
+    check(comma, plain, true);
+    check(comma, "v;w\n7;1\n2;2\n", false);
+    check("v;w\n31/01/2024;1\n01/02/2024;2\n", "v;w\n01/31/2024;1\n01/02/2024;2\n", true);
+}

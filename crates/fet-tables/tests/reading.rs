@@ -116,6 +116,7 @@ fn what_was_decided_is_noted() {
     check("a,b\n1/2/2024,2\n", "date:%d/%m/%Y");
     check(",b\n1,2\n", "column 1 has no name in the header; it is called `column_1`");
     check("1,2\n1,2\n", "every name in the header is a number");
+    check("1,2,red\n1,2,blue\n", "2 of 3 names in the header are numbers");
     check("a\n1\n\n2\n", "1 blank lines were skipped");
 }
 
@@ -358,6 +359,125 @@ fn another_table_is_read_in_the_same_form() {
     let other = from_text(b"a,b\n03/02/2024,\"1,234\"\n", &options).expect("the same forms");
     assert_eq!(other.columns[0].values, Values::Date(vec![19_756 * DAY]));
     assert_eq!(other.columns[1].values, Values::Number(vec![1234.0]));
+}
+
+/// Cells that can be read in two ways, with a last cell that fits one of them alone.
+fn decided_by(last: &str) -> Vec<String> {
+    (0..39)
+        .map(|row| format!("{}.{:03}", row % 9 + 1, row * 37))
+        .map(|cell| cell[..5].to_string())
+        .chain([last.to_string()])
+        .collect()
+}
+
+#[test]
+fn refuses_a_column_that_a_few_cells_would_read_again() {
+    let read = |cells: &[String], declared: Option<&str>| {
+        let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
+        let kinds: Vec<(&str, &str)> = declared.iter().map(|kind| ("a", *kind)).collect();
+        column(&cells, &options(&kinds))
+    };
+    let refused = |cells: &[String], declared: Option<&str>, parts: &[&str]| {
+        let error = read(cells, declared).expect_err("refused").to_string();
+        assert!(parts.iter().all(|part| error.contains(part)), "{declared:?}: {error}");
+    };
+    let setting = "columns.a = \"number:1.234,5\"";
+    for last in ["5,5", "1.234.567", "1.234,50"] {
+        let cells = decided_by(last);
+        for declared in [None, Some("number")] {
+            refused(&cells, declared, &["line 41 column `a`", last, "1 of 40 cells", "1.000", setting]);
+        }
+        refused(&cells, Some("number:1,234.5"), &["line 41", last]);
+        refused(&cells, Some("number:plain"), &["line 41", last]);
+        let Values::Number(values) = read(&cells, Some("number:1.234,5")).expect("declared").0 else {
+            panic!("numbers")
+        };
+        assert_eq!(values[0], 1000.0, "{last}");
+    }
+    // A cell that fits the usual reading changes nothing.
+    let Values::Number(values) = read(&decided_by("1,234.5"), None).expect("amounts").0 else {
+        panic!("numbers")
+    };
+    assert_eq!((values[0], values[39]), (1.0, 1234.5));
+    // Numbers with a point in all cells but one.
+    let mut cells: Vec<String> = (0..39).map(|row| format!("{row}.25")).collect();
+    cells.push("5,5".to_string());
+    refused(&cells, None, &["line 41 column `a`", "5,5", "number:1,234.5", "1 of 40 cells"]);
+    let dates: Vec<String> =
+        (0..39).map(|row| format!("0{}/03/2024", row % 9 + 1)).chain(["31/03/2024".to_string()]).collect();
+    refused(
+        &dates,
+        None,
+        &["line 41 column `a`", "31/03/2024", "1 of 40 cells", "columns.a = \"date:%d/%m/%Y\""],
+    );
+    // Enough cells decide, and the note counts them.
+    let many: Vec<String> =
+        (0..20).map(|row| if row % 4 == 0 { "1.234,50".into() } else { "1.234".to_string() }).collect();
+    let (values, notes) = read(&many, None).expect("amounts");
+    assert_eq!(values.texts()[1], "1234");
+    assert!(notes[0].contains("5 of 20 cells") && notes[0].contains("\"1.234,50\""), "{notes:?}");
+}
+
+#[test]
+fn reads_another_table_in_the_form_of_the_first() {
+    let check = |first: &str, second: &str, expected: Result<&[f64], &str>| {
+        let table = from_text(first.as_bytes(), &Options::default()).expect("a table");
+        let inferred = ["a".to_string()].into();
+        let kind = table.forms.get("a").cloned().unwrap_or(Kind::Number);
+        let options = Options { kinds: [("a".to_string(), kind)].into(), inferred, ..Options::default() };
+        match (from_text(second.as_bytes(), &options), expected) {
+            (Ok(table), Ok(expected)) => {
+                assert_eq!(table.columns[0].values, Values::Number(expected.to_vec()), "{second}");
+            }
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (found, _) => panic!("{second}: {found:?}"),
+        }
+    };
+    let plain = "a;b\n9.916;1\n8.766;2\n";
+    check(plain, "a;b\n9.916;1\n", Ok(&[9.916]));
+    check(plain, "a;b\n9.916;1\n5,5;2\n", Err("line 3 column `a`"));
+    check(plain, "a;b\n5,5;1\n6,5;2\n", Err("line 2 column `a`"));
+    check(plain, "a;b\n9.916;1\n1.234.567;2\n", Err("line 3 column `a`"));
+    let comma = "a;b\n9,916;1\n0,5;2\n";
+    check(comma, "a;b\n9,916;1\n7;2\n", Ok(&[9.916, 7.0]));
+    check(comma, "a;b\n1.5;1\n", Err("line 2 column `a`"));
+    check(comma, "a;b\n1.234;1\n", Ok(&[1234.0]));
+    // Whole numbers say nothing of a form, but one cell does not change another.
+    let whole = "a;b\n9;1\n12;2\n";
+    check(whole, "a;b\n1.234;1\n9;2\n", Ok(&[1.234, 9.0]));
+    check(whole, "a;b\n1.234;1\n1.234,5;2\n", Err("line 3 column `a`"));
+}
+
+#[test]
+fn notes_a_column_of_names_that_is_mostly_numbers_or_dates() {
+    let check = |most: fn(usize) -> String, other: &str, parts: &[&str]| {
+        let cells: Vec<String> =
+            (0..35).map(|row| if row % 7 == 0 { other.to_string() } else { most(row) }).collect();
+        let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
+        let (values, notes) = column(&cells, &Options::default()).expect("a table");
+        assert_eq!(values.kind(), "category");
+        let share = notes.iter().any(|note| note.contains("30 of 35 cells"));
+        assert!(share && parts.iter().all(|part| notes[0].contains(part)), "{notes:?}");
+        // Once it is declared there is nothing to say.
+        let (_, notes) = column(&cells, &options(&[("a", "category")])).expect("a table");
+        assert!(notes.is_empty(), "{notes:?}");
+    };
+    check(|row| row.to_string(), "-", &["numbers", "\"-\"", "missing = [\"-\"]", "columns.a"]);
+    check(|row| row.to_string(), "10k", &["numbers", "\"10k\""]);
+    check(|row| format!("{}.5", row), "12 km", &["numbers", "\"12 km\""]);
+    check(|row| format!("2024-01-{:02}", row % 28 + 1), "unknown", &["dates", "\"unknown\""]);
+    check(|row| format!("{}/01/2024", row % 28 + 1), "unknown", &["dates", "\"unknown\""]);
+    check(|row| format!("${row}.50"), "free", &["amounts", "\"free\""]);
+    let (_, notes) = column(&["red", "7", "blue"], &Options::default()).expect("a table");
+    assert!(notes.is_empty(), "{notes:?}");
+}
+
+#[test]
+fn warns_of_different_units_in_a_declared_amount() {
+    let (_, notes) = column(&["5%", "0.05", "7%"], &options(&[("a", "number:1,234.5")])).expect("amounts");
+    assert!(notes.len() == 1 && notes[0].contains("1 with no unit, 2 with the unit %"), "{notes:?}");
+    let (_, notes) = column(&["5%", "7%"], &options(&[("a", "number:1,234.5")])).expect("amounts");
+    assert!(notes.is_empty(), "{notes:?}");
 }
 
 #[test]

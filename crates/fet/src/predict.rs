@@ -311,6 +311,7 @@ fn as_text(column: &str, options: &Options) -> Options {
         inferred: Default::default(),
         columns: Some(vec![column.to_string()]),
         keep_empty: true,
+        keep_spaces: true,
         ..options.clone()
     }
 }

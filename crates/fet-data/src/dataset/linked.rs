@@ -104,6 +104,11 @@ impl Recipe<dyn Dataset> for LinkedSettings {
         }
         for (place, table) in tables.chain(others) {
             table.check().map_err(|violation| violation.within(&place))?;
+            let texts = self.key_kind == LinkedKeys::Text;
+            if let Some(key) = table.keys.iter().find(|key| texts && table.columns.contains_key(*key)) {
+                let rule = "must not name a key of text: texts have no form";
+                return Err(Violation::new(format!("{place}.columns"), rule, format!("{key:?}")));
+            }
             if table.keys.len() != self.primary.keys.len() {
                 let rule =
                     format!("must name as many columns as the primary's ({})", self.primary.keys.len());
@@ -237,11 +242,23 @@ impl Linked {
     fn of_new_records(&self, kinds: &BTreeMap<String, Kind>) -> Options {
         let settings = &self.settings.primary;
         let options = settings.options(self.settings.key_kind == LinkedKeys::Text, &[]);
-        let columns: Vec<String> = settings.keys.iter().chain(kinds.keys()).cloned().collect();
+        // Forms of the label and of dropped columns come with the kinds of features.
+        let is_other = |name: &String| {
+            *name == self.settings.label || settings.drop.contains(name) || settings.keys.contains(name)
+        };
+        let columns: Vec<String> =
+            settings.keys.iter().chain(kinds.keys().filter(|name| !is_other(name))).cloned().collect();
         let mut kinds = kinds.clone();
-        // The settings determine the format of dates.
-        kinds.extend(options.kinds.into_iter().filter(|(name, _)| columns.contains(name)));
-        let inferred = columns.iter().filter(|name| !settings.columns.contains_key(*name)).cloned().collect();
+        kinds.retain(|name, _| columns.contains(name));
+        // A form is the data_holder's to say; where the data_holder says only what cells are, the form is that of training.
+        let says_a_form = |kind: &Kind| !matches!(kind, Kind::Number | Kind::Date { format: None });
+        for (name, kind) in options.kinds.into_iter().filter(|(name, _)| columns.contains(name)) {
+            if says_a_form(&kind) || !kinds.contains_key(&name) {
+                kinds.insert(name, kind);
+            }
+        }
+        let is_said = |name: &String| settings.columns.get(name).is_some_and(says_a_form);
+        let inferred = columns.iter().filter(|name| !is_said(name)).cloned().collect();
         Options { kinds, inferred, columns: Some(columns), drop: Vec::new(), ..options }
     }
 

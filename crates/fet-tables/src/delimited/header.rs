@@ -80,8 +80,15 @@ pub(super) fn read(
         }
         names.push(name);
     }
-    if names.iter().all(|name| number(name).is_some()) {
-        notes.push("every name in the header is a number; if the file has no header, add one".into());
+    match names.iter().filter(|name| number(name).is_some()).count() {
+        all if all == names.len() => {
+            notes.push("every name in the header is a number; if the file has no header, add one".into());
+        }
+        some if 2 * some >= names.len() => notes.push(format!(
+            "{some} of {} names in the header are numbers; if the file has no header, add one",
+            names.len()
+        )),
+        _ => {}
     }
     Ok(Header { names, end: start + reader.position().byte() as usize - BLANK.len() })
 }

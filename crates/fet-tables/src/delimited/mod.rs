@@ -23,7 +23,7 @@ use crate::select::{nothing_but_missing, wanted};
 use crate::table::{Column, Table};
 use pieces::Quote;
 use survey::Survey;
-use written::WrittenSurvey;
+use written::{Deciding, WrittenSurvey};
 
 /// Approximate size of a piece in bytes: small enough to limit cache misses, and large enough to amortise the
 /// start of a thread.
@@ -53,6 +53,8 @@ struct Wanted<'a> {
     /// Kind that decides which marks of missing cells apply: `kind`, except a category inferred from another
     /// table, to which the marks of that table apply.
     declared: Option<&'a Kind>,
+    /// The kind is that of another table, whose form its cells must have.
+    held: bool,
 }
 
 /// Reads the text of a file, in pieces of about `piece` bytes.
@@ -88,7 +90,8 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
         .into_iter()
         .map(|at| {
             let (name, kind) = (&text.header[at], options.kinds.get(&text.header[at]));
-            Wanted { at, name, kind, declared: options.declared(name) }
+            let held = kind.is_some() && options.inferred.contains(name);
+            Wanted { at, name, kind, declared: options.declared(name), held }
         })
         .collect();
 
@@ -120,6 +123,11 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
         return Err(TableError::column(file, column.name, problem));
     }
     for (column, survey) in wanted.iter().zip(&surveys) {
+        if let Some(few) = survey.few() {
+            return Err(text.refuse_few(&cut.pieces, column, &few)?);
+        }
+    }
+    for (column, survey) in wanted.iter().zip(&surveys) {
         survey.notes(column.name, column.kind, &mut notes);
     }
     let kinds: Vec<(Option<Kind>, bool)> =
@@ -134,17 +142,22 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
         text.refuse_wrong_cells(&cut.pieces, &wanted, &wrong)?;
     }
     let filled = text.fill(&cut.pieces, &wanted, &kinds)?;
-    let of_its_own = |kind: &Kind| matches!(kind, Kind::Amount(_) | Kind::Date { format: Some(_) });
-    let forms = wanted.iter().zip(&kinds).filter_map(|(column, (kind, _))| {
-        let kind = kind.as_ref().filter(|kind| of_its_own(kind) && column.kind != Some(kind))?;
-        Some((column.name.to_string(), kind.clone()))
+    let forms = wanted.iter().zip(&surveys).filter_map(|(column, survey)| {
+        let form = survey.form(column.kind).filter(|form| column.kind != Some(form))?;
+        Some((column.name.to_string(), form))
     });
     let forms = forms.collect();
+    let styles = wanted
+        .iter()
+        .zip(&surveys)
+        .zip(&kinds)
+        .map(|((column, survey), (kind, _))| (column.name.to_string(), survey.styles(kind.as_ref())));
+    let styles = styles.filter(|(_, styles)| !styles.is_empty()).collect();
     let columns = wanted.iter().zip(filled).map(|(column, filler)| Column {
         name: column.name.into(),
         values: filler.finish(if column.kind.is_some() { usize::MAX } else { most_categories(rows) }),
     });
-    Ok(Table { columns: columns.collect(), rows, notes, forms })
+    Ok(Table { columns: columns.collect(), rows, notes, forms, styles })
 }
 
 impl Text<'_> {
@@ -190,7 +203,8 @@ impl Text<'_> {
         wanted: &[Wanted<'_>],
         surveys: &mut [Survey],
     ) -> Result<(), TableError> {
-        let open: Vec<usize> = (0..wanted.len()).filter(|&at| surveys[at].is_open(wanted[at].kind)).collect();
+        let is_open = |at: &usize| !wanted[*at].held && surveys[*at].is_open(wanted[*at].kind);
+        let open: Vec<usize> = (0..wanted.len()).filter(is_open).collect();
         if open.is_empty() {
             return Ok(());
         }
@@ -255,8 +269,33 @@ impl Text<'_> {
         Ok(whole.collect())
     }
 
-    /// Returns an error for the first cell that does not have the kind that nearly all cells of its column
-    /// have.
+    /// An error that names the first of few cells that would decide the form of a column.
+    fn refuse_few(
+        &self,
+        pieces: &[Range<usize>],
+        column: &Wanted<'_>,
+        few: &Deciding,
+    ) -> Result<TableError, TableError> {
+        let (mut first, mut example) = (None, None);
+        for piece in pieces {
+            self.each(piece, |record, offset| {
+                let cell = self.missing.present(self.cell(record, column, offset)?, column.declared);
+                let Some(cell) = cell else { return Ok(()) };
+                if few.fits(cell) {
+                    first.get_or_insert_with(|| (cell.to_string(), offset));
+                } else if few.is_open(cell) {
+                    example.get_or_insert_with(|| cell.to_string());
+                }
+                Ok(())
+            })?;
+        }
+        let (cell, offset) = first.unwrap_or_default();
+        let [rule, advice] = few.fault(column.name, example.as_deref());
+        let fault = Fault::new(rule, advice);
+        Ok(TableError::cell(self.file, place(self.bytes, offset), column.name, &cell, fault))
+    }
+
+    /// The first cell of the columns that are nearly of a kind which is not of it.
     fn refuse_wrong_cells(
         &self,
         pieces: &[Range<usize>],

@@ -1,11 +1,14 @@
 //! Survey of a text column: the kinds that fit its cells. The surveys of pieces can be merged in any order.
 
+use std::collections::BTreeMap;
+
 use crate::date;
 use crate::error::shortened;
 use crate::number::{comma_number, is_code, is_rounded_integer, leads_with_zero, number};
 use crate::options::Kind;
 
-use super::written::WrittenSurvey;
+use super::written::{Deciding, WrittenSurvey};
+use crate::written::{Decimal, unit};
 
 /// Minimum share of cells of a kind for a column that is nearly of this kind.
 const NEARLY: f64 = 0.9;
@@ -51,9 +54,13 @@ pub(super) struct Survey {
     code: bool,
     rounded: bool,
     dotted: bool,
-    zoned: bool,
-    unzoned: bool,
+    /// The number of dates with a time and a zone, with a time and no zone, and without a time.
+    zoned: u64,
+    unzoned: u64,
+    timeless: u64,
     finer: bool,
+    /// The number of cells with each unit, "" for none, in a column of amounts.
+    units: BTreeMap<String, u64>,
 }
 
 impl Survey {
@@ -82,9 +89,11 @@ impl Survey {
             code: false,
             rounded: false,
             dotted: false,
-            zoned: false,
-            unzoned: false,
+            zoned: 0,
+            unzoned: 0,
+            timeless: 0,
             finer: false,
+            units: BTreeMap::new(),
         }
     }
 
@@ -100,6 +109,13 @@ impl Survey {
     pub(super) fn look(&mut self, cell: Option<&str>, kind: Option<&Kind>) {
         let Some(cell) = cell else { return };
         self.present += 1;
+        if matches!(kind, Some(Kind::Amount(_))) {
+            let (unit, _) = unit(cell);
+            match self.units.get_mut(unit) {
+                Some(count) => *count += 1,
+                None => drop(self.units.insert(unit.to_string(), 1)),
+            }
+        }
         if matches!(
             kind,
             Some(Kind::Category | Kind::Text | Kind::Time | Kind::Amount(_) | Kind::Date { format: Some(_) })
@@ -142,8 +158,9 @@ impl Survey {
                 Some(written) => {
                     self.dates += 1;
                     self.dotted |= written.dotted;
-                    self.zoned |= written.zoned == Some(true);
-                    self.unzoned |= written.zoned == Some(false);
+                    self.zoned += u64::from(written.zoned == Some(true));
+                    self.unzoned += u64::from(written.zoned == Some(false));
+                    self.timeless += u64::from(written.zoned.is_none());
                     self.finer |= written.finer;
                 }
                 None => self.date = false,
@@ -176,9 +193,13 @@ impl Survey {
         self.code |= other.code;
         self.rounded |= other.rounded;
         self.dotted |= other.dotted;
-        self.zoned |= other.zoned;
-        self.unzoned |= other.unzoned;
+        self.zoned += other.zoned;
+        self.unzoned += other.unzoned;
+        self.timeless += other.timeless;
         self.finer |= other.finer;
+        for (unit, count) in &other.units {
+            *self.units.entry(unit.clone()).or_default() += count;
+        }
     }
 
     /// Records whether a number with a point could have points as thousands separators.
@@ -194,8 +215,44 @@ impl Survey {
         }
     }
 
-    /// Returns true if a second look is necessary, because the cells could be dates, amounts or times in
-    /// other than the plain formats.
+    /// The form in which another table of the same kind is read; none where the cells say nothing of a form.
+    pub(super) fn form(&self, given: Option<&Kind>) -> Option<Kind> {
+        let (kind, comma) = self.kind(given);
+        match kind? {
+            Kind::Number if comma => Some(Kind::Amount(Decimal::Comma)),
+            Kind::Number if self.pointed => Some(Kind::Plain),
+            kind @ (Kind::Amount(_) | Kind::Date { format: Some(_) }) => Some(kind),
+            _ => None,
+        }
+    }
+
+    /// The number of cells with each style of a column that is read as `kind`.
+    pub(super) fn styles(&self, kind: Option<&Kind>) -> BTreeMap<String, u64> {
+        match kind {
+            Some(Kind::Amount(_)) => {
+                let found = if self.units.is_empty() {
+                    self.written.as_ref().map(WrittenSurvey::units)
+                } else {
+                    None
+                };
+                named_units(found.unwrap_or(&self.units)).collect()
+            }
+            Some(Kind::Date { format: None }) => {
+                let counts = [self.zoned, self.unzoned, self.timeless];
+                let names = ["with a time and a zone", "with a time and no zone", "without a time"];
+                let counted = names.into_iter().zip(counts).filter(|(_, count)| *count > 0);
+                counted.map(|(name, count)| (name.to_string(), count)).collect()
+            }
+            _ => BTreeMap::new(),
+        }
+    }
+
+    /// Few cells of which the column's form would follow.
+    pub(super) fn few(&self) -> Option<Deciding> {
+        self.written.as_ref().and_then(WrittenSurvey::few)
+    }
+
+    /// Whether its cells could be dates, amounts or times in other forms than plain ones, so that a second look is due.
     pub(super) fn is_open(&self, given: Option<&Kind>) -> bool {
         let asks = matches!(given, None | Some(Kind::Number | Kind::Date { format: None }));
         asks && self.present > 0 && !self.identifiers && !(self.point || self.comma || self.date)
@@ -266,7 +323,7 @@ impl Survey {
         let (kind, comma) = self.kind(given);
         let mut note = |text: &str| notes.push(format!("column `{name}`: {text}"));
         match kind {
-            Some(Kind::Number) => {
+            Some(Kind::Number | Kind::Plain) => {
                 if comma && self.thousands {
                     note(
                         "read with a decimal comma, although three digits follow every comma; if the commas separate thousands, set its kind to \
@@ -296,17 +353,25 @@ impl Survey {
                 if self.dotted {
                     note("dates read as DD.MM.YYYY");
                 }
-                if self.zoned && self.unzoned {
+                if self.zoned > 0 && self.unzoned > 0 {
                     note("some times have a zone; times without a zone are read as UTC");
                 }
                 if self.finer {
                     note("times finer than a microsecond are cut off");
                 }
             }
+            Some(Kind::Amount(_)) if self.units.len() > 1 => {
+                let counted: Vec<String> =
+                    named_units(&self.units).map(|(name, count)| format!("{count} {name}")).collect();
+                note(&format!(
+                    "amounts with different units ({}), which are read as if they had one; write them in one unit",
+                    counted.join(", ")
+                ));
+            }
             _ => {}
         }
         let strings = kind.is_none() || kind == Some(Kind::Category);
-        if let Some(text) = self.written.as_ref().and_then(|written| written.note(kind.as_ref())) {
+        if let Some(text) = self.written.as_ref().and_then(|written| written.note(name, kind.as_ref())) {
             note(&text);
         }
         if let Some(mark) = self.mark.as_ref().filter(|_| strings && given.is_none()) {
@@ -317,4 +382,12 @@ impl Survey {
             ));
         }
     }
+}
+
+/// Units by name: "with no unit", "with the unit %".
+fn named_units(units: &BTreeMap<String, u64>) -> impl Iterator<Item = (String, u64)> {
+    let name = |unit: &str| {
+        if unit.is_empty() { "with no unit".to_string() } else { format!("with the unit {unit}") }
+    };
+    units.iter().map(move |(unit, count)| (name(unit), *count))
 }

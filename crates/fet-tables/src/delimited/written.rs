@@ -1,12 +1,16 @@
 //! Survey of formats other than plain numbers and ISO dates: dates that begin with day or month, amounts, and
 //! times of day. The surveys of pieces can be merged in any order.
 
+use std::collections::BTreeMap;
+
 use crate::date;
+use crate::error::shortened;
+use crate::number::number;
 use crate::options::Kind;
 use crate::written::{DateOrder, Decided, Decimal, Evidence, unit};
 
-/// Minimum share of cells of a format for a column that is nearly of this format.
-const NEARLY: f64 = 0.9;
+/// The share of cells from which a column is mostly of a form.
+const MOSTLY: f64 = 0.5;
 
 /// Property that all cells may share.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,8 +51,22 @@ pub(super) struct WrittenSurvey {
     amounts: u64,
     decimal: Evidence,
     unit: Shared,
+    units: BTreeMap<String, u64>,
     times: u64,
     formulas: u64,
+    /// Cells that are plain numbers, and dates in a form that is inferred.
+    plain: [u64; 2],
+    /// The least cell that is none of these.
+    other: Option<String>,
+    /// The least cell that fits the first, and the second form of amounts alone.
+    alone: [Option<String>; 2],
+}
+
+/// Keeps the lesser one.
+fn keep_least(kept: &mut Option<String>, cell: &str) {
+    if kept.as_deref().is_none_or(|known| cell < known) {
+        *kept = Some(cell.to_string());
+    }
 }
 
 impl WrittenSurvey {
@@ -62,8 +80,12 @@ impl WrittenSurvey {
             amounts: 0,
             decimal: Evidence::default(),
             unit: Shared::Unseen,
+            units: BTreeMap::new(),
             times: 0,
             formulas: 0,
+            plain: [0; 2],
+            other: None,
+            alone: [None, None],
         }
     }
 
@@ -71,7 +93,8 @@ impl WrittenSurvey {
         self.present += 1;
         let Some(first) = cell.chars().next() else { return };
         self.formulas += u64::from(first == '=');
-        // Most texts begin with a letter and have none of these formats.
+        let before = self.known_cells();
+        // Most texts begin with a letter, and are none of these.
         if first.is_ascii_digit() {
             if let Some(shape) = shape(cell)
                 && DateOrder::look(cell, &mut self.order)
@@ -81,13 +104,30 @@ impl WrittenSurvey {
             }
             self.short += u64::from(is_short(cell));
             self.times += u64::from(date::hours(cell).is_some());
+            self.plain[1] += u64::from(date::date(cell).is_some());
         }
         let (unit, body) = unit(cell);
         let starts = |sign: char| sign.is_ascii_digit() || "+-.,(\u{2212}".contains(sign);
+        let decided = self.decimal.alone();
         if body.starts_with(starts) && Decimal::look(cell, &mut self.decimal) {
             self.amounts += 1;
+            self.plain[0] += u64::from(number(cell).is_some());
             self.unit.add(unit);
+            *self.units.entry(unit.to_string()).or_default() += 1;
+            for (place, (before, after)) in decided.into_iter().zip(self.decimal.alone()).enumerate() {
+                if before < after {
+                    keep_least(&mut self.alone[place], cell);
+                }
+            }
         }
+        if self.known_cells() == before {
+            keep_least(&mut self.other, cell);
+        }
+    }
+
+    /// The number of cells in each form, added up.
+    fn known_cells(&self) -> u64 {
+        self.dates + self.short + self.times + self.amounts + self.plain[1]
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
@@ -99,8 +139,42 @@ impl WrittenSurvey {
         self.amounts += other.amounts;
         self.decimal.merge(other.decimal);
         self.unit.merge(&other.unit);
+        for (unit, count) in &other.units {
+            *self.units.entry(unit.clone()).or_default() += count;
+        }
         self.times += other.times;
         self.formulas += other.formulas;
+        self.plain.iter_mut().zip(other.plain).for_each(|(all, count)| *all += count);
+        other.other.iter().for_each(|cell| keep_least(&mut self.other, cell));
+        for (all, other) in self.alone.iter_mut().zip(&other.alone) {
+            other.iter().for_each(|cell| keep_least(all, cell));
+        }
+    }
+
+    /// The number of amounts with each unit, "" for none.
+    pub(super) fn units(&self) -> &BTreeMap<String, u64> {
+        &self.units
+    }
+
+    /// Few cells of which the column's form would follow, though the others have two readings or another form.
+    pub(super) fn few(&self) -> Option<Deciding> {
+        if self.all(self.dates)
+            && let Shared::Same(shape) = &self.shape
+        {
+            let [one, two] = formats(shape).map(|format| format!("\"{format}\""));
+            let few = self.order.few(DateOrder::FORMS)?;
+            let (is, settings) = (Form::Order(few.form), [one, two]);
+            return Some(Deciding { is, count: few.count, of: self.present, against: few.against, settings });
+        }
+        let few = self.decimal.few(Decimal::FORMS).filter(|_| self.all(self.amounts))?;
+        let settings = Decimal::FORMS.map(|form| format!("\"{}\"", Kind::Amount(form)));
+        Some(Deciding {
+            is: Form::Sign(few.form),
+            count: few.count,
+            of: self.present,
+            against: few.against,
+            settings,
+        })
     }
 
     /// Returns true if every cell is a date, every cell is an amount, or every cell is a time, in any format.
@@ -138,8 +212,8 @@ impl WrittenSurvey {
         (self.all(self.amounts) && self.unit != Shared::Different).then_some(Kind::Amount(form))
     }
 
-    /// Returns a note for the user about a column that is read as `kind`, or as strings without one.
-    pub(super) fn note(&self, kind: Option<&Kind>) -> Option<String> {
+    /// What a person should know of a column that is read as `kind`, or as strings.
+    pub(super) fn note(&self, name: &str, kind: Option<&Kind>) -> Option<String> {
         match kind {
             Some(Kind::Date { format: Some(format) }) => Some(format!(
                 "dates read as date:{format}, the only format that fits all cells; set its kind if the format is wrong"
@@ -150,23 +224,28 @@ impl WrittenSurvey {
                     Shared::Same(unit) if !unit.is_empty() => " without their unit",
                     _ => "",
                 };
+                let alone = match kind? {
+                    Kind::Amount(Decimal::Comma) => 1,
+                    _ => 0,
+                };
+                let decided = self.alone[alone].as_deref().map(|cell| {
+                    let (count, of) = (self.decimal.alone()[alone], self.present);
+                    format!(", which {count} of {of} cells fit alone, as \"{}\"", shortened(cell))
+                });
                 Some(format!(
-                    "amounts read as numbers{unit}, in the format {}; set its kind if the format is wrong",
-                    kind?
+                    "amounts read as numbers{unit}, in the format {}{}; set its kind if the format is wrong",
+                    kind?,
+                    decided.unwrap_or_default()
                 ))
             }
             Some(_) => None,
-            None => self.unread(),
+            None => self.unread(name),
         }
     }
 
-    /// Returns the reason for which a column that could be dates, amounts or times is read as strings.
-    fn unread(&self) -> Option<String> {
-        let nearly = |count: u64| count > 0 && count as f64 >= NEARLY * self.present as f64;
-        let formats = |shape: &str| {
-            [["%d", "%m"], ["%m", "%d"]]
-                .map(|[one, two]| format!("date:{}", shape.replace("%1", one).replace("%2", two)))
-        };
+    /// Why a column called `name` that could be dates, amounts or times is read as strings.
+    fn unread(&self, name: &str) -> Option<String> {
+        let mostly = |count: u64| count > 0 && count as f64 >= MOSTLY * self.present as f64;
         if self.all(self.dates) {
             let orders = self.order.decided([DateOrder::DayFirst, DateOrder::MonthFirst]);
             return Some(match (&self.shape, orders) {
@@ -217,17 +296,87 @@ impl WrittenSurvey {
             (self.dates, "dates"),
             (self.short, "dates"),
             (self.times, "times of day"),
+            (self.plain[0], "numbers"),
+            (self.plain[1], "dates"),
             (self.amounts, "amounts"),
         ];
-        let (count, what) = counts.into_iter().find(|(count, _)| nearly(*count))?;
+        let (count, what) = counts.into_iter().find(|(count, _)| mostly(*count))?;
+        let mark = self.other.as_deref().map(shortened);
+        let (example, missing) = match &mark {
+            Some(mark) => (format!(", as \"{mark}\""), format!(" (missing = [\"{mark}\"])")),
+            None => (String::new(), String::new()),
+        };
         Some(format!(
-            "{count} of {} cells are {what}, but the others are not, so the column is read as names; correct the other cells, or add them to `missing` if they mark missing values",
+            "{count} of {} cells are {what}, but the others are not{example}, so the column is read as names; correct the other cells, add them to \
+             `missing`{missing} if they mark missing values, or set columns.{name} = \"category\" if it holds names",
             self.present
         ))
     }
 }
 
-/// Returns the format of a date that begins with day or month, including a time after it.
+/// Few cells that would decide the form of a whole column.
+pub(super) struct Deciding {
+    is: Form,
+    count: u64,
+    of: u64,
+    against: bool,
+    /// The settings of the two forms.
+    settings: [String; 2],
+}
+
+enum Form {
+    Order(DateOrder),
+    Sign(Decimal),
+}
+
+impl Deciding {
+    /// Returns true for a cell that fits the form of the few, and not the other.
+    pub(super) fn fits(&self, cell: &str) -> bool {
+        match self.is {
+            Form::Order(form) => {
+                DateOrder::FORMS.into_iter().all(|order| order.date(cell).is_some() == (order == form))
+            }
+            Form::Sign(form) => {
+                Decimal::FORMS.into_iter().all(|sign| sign.number(cell).is_some() == (sign == form))
+            }
+        }
+    }
+
+    /// Returns true for a cell that has two values.
+    pub(super) fn is_open(&self, cell: &str) -> bool {
+        match self.is {
+            Form::Order(_) => DateOrder::DayFirst.date(cell) != DateOrder::MonthFirst.date(cell),
+            Form::Sign(_) => Decimal::Point.number(cell) != Decimal::Comma.number(cell),
+        }
+    }
+
+    /// The rule that the first of the few cells breaks, and the advice; `example` is another cell of the column called `name`.
+    pub(super) fn fault(&self, name: &str, example: Option<&str>) -> [String; 2] {
+        let Self { count, of, against, settings: [one, two], .. } = self;
+        let example = example.map(|cell| format!(", as \"{}\",", shortened(cell))).unwrap_or_default();
+        let rule = if *against {
+            format!(
+                "must be in the form of the others{}: {count} of {of} cells are in another form, and this is the first of them",
+                example.trim_end_matches(',')
+            )
+        } else {
+            format!(
+                "would decide the form of the column: {count} of {of} cells fit only one form, this is the first of them, and others{example} can be \
+                 read in two ways"
+            )
+        };
+        let advice = format!("correct the cell, or set columns.{name} = {one} or columns.{name} = {two}");
+        [rule, advice]
+    }
+}
+
+/// The two forms of dates of a shape.
+fn formats(shape: &str) -> [String; 2] {
+    [["%d", "%m"], ["%m", "%d"]]
+        .map(|[one, two]| format!("date:{}", shape.replace("%1", one).replace("%2", two)))
+}
+
+/// The form of a date with day and month first, and of the time behind it.
 fn shape(cell: &str) -> Option<String> {
     let (date, time) = cell.find([' ', 'T']).map_or((cell, ""), |at| cell.split_at(at));
     let sign = date.chars().find(|sign| !sign.is_ascii_digit()).filter(|sign| "/-.".contains(*sign))?;

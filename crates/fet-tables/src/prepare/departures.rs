@@ -51,6 +51,13 @@ pub enum Change {
         /// True if the mean replaces the value.
         filled: bool,
     },
+    /// A unit that is new or lacks, or a time or zone that is new or lacks. The reader counts such cells in the whole table.
+    Style {
+        /// The style of the cells, as "with no unit".
+        is: String,
+        /// The styles of the fitted cells.
+        was: String,
+    },
 }
 
 /// Nouns for a warning.
@@ -107,6 +114,9 @@ impl Departure {
                 counted(&format!("lack a value, which every {fitted} has")),
                 if *filled { "the mean replaces it" } else { "the model sees none of its values" }
             ),
+            Change::Style { is, was } => format!(
+                "{count} of {of} cells are written {is}, which no {fitted} is (these are written {was}): the model takes the values as they are"
+            ),
         };
         format!("{column}: {text}")
     }
@@ -121,7 +131,25 @@ impl Preparation {
                 .column(&prepared.name)
                 .map_or_else(|_| Vec::new(), |column| prepared.departures(column, rows))
         };
-        self.columns.iter().flat_map(column).collect()
+        self.columns.iter().flat_map(column).chain(self.other_styles(table)).collect()
+    }
+
+    /// The columns that have cells in a style that no fitted cell has.
+    fn other_styles<'a>(&'a self, table: &'a Table) -> impl Iterator<Item = Departure> + 'a {
+        self.styles.iter().flat_map(|(name, known)| {
+            let found = table.styles.get(name);
+            let of: u64 = found.iter().flat_map(|styles| styles.values()).sum();
+            let was = known.iter().map(String::as_str).collect::<Vec<_>>().join(" or ");
+            let new = found.into_iter().flatten().filter(|(style, _)| !known.contains(*style));
+            new.map(move |(style, count)| Departure {
+                column: format!("column `{name}`"),
+                change: Change::Style { is: style.clone(), was: was.clone() },
+                rows: *count as usize,
+                of: of as usize,
+                all: *count == of,
+                first: 0,
+            })
+        })
     }
 
     /// Returns the columns with a single value in the fitted rows, not counting missing cells, each with that

@@ -23,7 +23,7 @@ mod number;
 mod range;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -33,6 +33,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::TableError;
 use crate::options::Kind;
 use crate::table::{Column, MISSING_CODE, Table, Values};
+use crate::written::Decimal;
 
 use self::date::Dates;
 pub use self::departures::{Change, Departure, Nouns};
@@ -109,6 +110,9 @@ pub struct Preparation {
     /// formats.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     forms: BTreeMap<String, Kind>,
+    /// The styles in which the reader found dates and amounts, by column, to recognise cells of other tables in another unit or without a zone.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    styles: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Preparation of one column.
@@ -181,7 +185,10 @@ impl Preparation {
         }
         let columns: Vec<_> =
             table.columns.par_iter().map(|column| fitted::fit(column, rows, rules)).collect();
-        Ok(Self { columns: columns.into_iter().collect::<Result<_, _>>()?, forms: table.forms.clone() })
+        let styles = table.styles.iter();
+        let styles = styles.map(|(name, styles)| (name.clone(), styles.keys().cloned().collect())).collect();
+        let columns = columns.into_iter().collect::<Result<_, _>>()?;
+        Ok(Self { columns, forms: table.forms.clone(), styles })
     }
 
     /// Returns the kinds of the columns, for reading another table. A category stays a category, whatever its
@@ -195,7 +202,8 @@ impl Preparation {
         };
         let kind =
             |column: &Prepared| self.forms.get(&column.name).cloned().unwrap_or_else(|| kind(&column.how));
-        self.columns.iter().map(|column| (column.name.clone(), kind(column))).collect()
+        let prepared = self.columns.iter().map(|column| (column.name.clone(), kind(column)));
+        self.forms.clone().into_iter().chain(prepared).collect()
     }
 
     /// Returns the columns by name, each with the names of its outputs.
@@ -219,6 +227,7 @@ impl Preparation {
     /// # Errors
     /// Fails if a column is missing or has another kind.
     pub fn apply(&self, table: &Table) -> Result<Vec<f32>, TableError> {
+        self.check_forms(table)?;
         let columns: Vec<(&Prepared, Cells<'_>)> = self
             .columns
             .iter()
@@ -239,7 +248,22 @@ impl Preparation {
         }
     }
 
-    /// Returns an error that names the cell whose prepared number exceeds 32 bits.
+    /// Refuses a table of which the reader read a column in another form: the same cells would have other values.
+    fn check_forms(&self, table: &Table) -> Result<(), TableError> {
+        let differs = |fitted: &Kind, found: &Kind| {
+            fitted != found && (fitted, found) != (&Kind::Amount(Decimal::Point), &Kind::Plain)
+        };
+        for (name, fitted) in &self.forms {
+            if let Some(found) = table.forms.get(name).filter(|found| differs(fitted, found)) {
+                return Err(TableError::Absent(format!(
+                    "has `{name}` in the form {found}, which was {fitted} in training; write its cells in that form"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// An error that names the cell behind a number that 32 bits do not hold.
     fn beyond(&self, table: &Table, row: usize, mut place: usize) -> TableError {
         let column = self.columns.iter().find(|column| match place.checked_sub(column.width()) {
             Some(rest) => {

@@ -22,7 +22,10 @@ without the party would use other columns instead.";
 const ADDS: &str = "To measure what federating adds, train without the party: `cargo xtask ablate` (docs/worth-it.md), or a run of the \
 primary alone and `--control RUN`.";
 
-/// Shuffled column or keys.
+/// Share of a party's reliance below which the loss of a shuffle is taken for nothing.
+const NOTHING: f64 = 0.05;
+
+/// One of the columns or keys that were shuffled.
 struct Shuffled<'a> {
     party: &'a str,
     name: String,
@@ -47,7 +50,19 @@ impl Explanation {
         all
     }
 
-    /// Returns the number of a party in charts; the primary is 0.
+    /// The parties that the model relies on, though no shuffle of their columns or keys costs more than noise.
+    fn relied_on_for_presence(&self) -> Vec<&str> {
+        let Some(Parties { names, reliance, .. }) = &self.parties else { return Vec::new() };
+        let all = self.shuffled();
+        let is_by_presence = |(name, lost): &(&String, &f64)| {
+            let own = all.iter().filter(|one| one.party == name.as_str());
+            let own: Vec<&Importance> = own.map(|one| one.importance).collect();
+            is_by_presence(**lost, &own)
+        };
+        names.iter().zip(reliance).filter(is_by_presence).map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// The number of a party in charts: the primary is 0.
     fn number(&self, party: &str) -> usize {
         let names = self.parties.iter().flat_map(|parties| &parties.names);
         names.into_iter().position(|name| name == party).map_or(0, |place| place + 1)
@@ -73,7 +88,15 @@ impl Explanation {
     }
 }
 
-/// Formats the explanation as text for people.
+/// Returns true for a party of this reliance, if none of the shuffles of its columns and keys costs more than noise.
+fn is_by_presence(lost: f64, shuffles: &[&Importance]) -> bool {
+    let is_noise = |Importance { mean, deviation, .. }: &&Importance| {
+        lost > 2.0 * deviation && *mean <= (2.0 * deviation).max(NOTHING * lost)
+    };
+    lost > 0.0 && !shuffles.is_empty() && shuffles.iter().all(is_noise)
+}
+
+/// For people.
 pub(super) fn text(found: &Explanation) -> String {
     let Explanation { metric, rows, repeats, anchors, parties, .. } = found;
     let mut out =
@@ -109,6 +132,12 @@ pub(super) fn text(found: &Explanation) -> String {
     }
     if all.len() > PRINTED {
         let _ = writeln!(out, "  ... and {} more in {FILE}", all.len() - PRINTED);
+    }
+    for party in found.relied_on_for_presence() {
+        let _ = writeln!(
+            out,
+            "\nThis model relies on {party} being there, not on its values: no column or key of {party} costs more than noise when it is shuffled."
+        );
     }
     out
 }
@@ -213,4 +242,30 @@ pub(super) fn picture(found: &Explanation) -> String {
     let title =
         format!("Reliance of a model on parties and columns: {} {}", metric, metric.show(anchors.with_all));
     Picture { title, panels, columns: 1, legend, caption }.svg()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_reliance_on_presence_from_reliance_on_values() {
+        let check = |lost: f64, shuffles: &[(f64, f64)], expected: bool| {
+            let all: Vec<Importance> = shuffles
+                .iter()
+                .map(|&(mean, deviation)| Importance { mean, deviation, repeats: vec![mean] })
+                .collect();
+            assert_eq!(
+                is_by_presence(lost, &all.iter().collect::<Vec<_>>()),
+                expected,
+                "{lost} {shuffles:?}"
+            );
+        };
+        check(0.2, &[(0.001, 0.002), (-0.003, 0.004)], true);
+        check(0.2, &[(0.001, 0.002), (0.05, 0.004)], false);
+        check(0.2, &[(0.001, 0.2)], false);
+        check(0.0, &[(0.0, 0.0)], false);
+        check(-0.1, &[(0.0, 0.0)], false);
+        check(0.2, &[], false);
+    }
 }

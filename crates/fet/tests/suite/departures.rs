@@ -260,7 +260,7 @@ fn predictions_count_rows_from_0_and_repeat_identifiers() {
     assert!(output.status.success(), "{output:?}");
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("row,id,prediction,"), "{text}");
-    for (line, start) in lines[1..].iter().zip(["0,0123,", "1,NA,", "2,\"a,b\","]) {
+    for (line, start) in lines[1..].iter().zip(["0,0123,", "1,NA,", "2,\" a,b\","]) {
         assert!(line.starts_with(start), "{text}");
     }
     // A column that the model uses can also be an identifier.

@@ -347,10 +347,10 @@ const FINDINGS: &[Finding] = &[
         &["n.csv", "`rent`", "thousands"],
     ),
     (
-        "predict did not say that it read a decimal comma",
+        "predict read a decimal comma where training had points",
         "$FET run linked.toml --out o 2>/dev/null && printf 'lon;lat;kind\n1,200;1;cafe\n' > n.csv && $FET predict o --rows n.csv --out p.csv",
-        0,
-        &["warning: column `lon`: read with a decimal comma", "thousands"],
+        2,
+        &["n.csv line 2 column `lon`: must be a number with a point before decimals", "1,200"],
     ),
     (
         "predict did not mention unknown categories",

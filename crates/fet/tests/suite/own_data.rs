@@ -553,3 +553,122 @@ fn a_run_refuses_latitude_before_longitude() {
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("\"lat\", \"lng\"") && error.contains("longitude comes first"), "{error}");
 }
+
+const FORMS: &str = r#"
+name = "forms"
+seed = 3
+
+[train]
+epochs = 1
+batch_size = 32
+
+[data]
+kind = "linked"
+task = "multiclass"
+label = "class"
+primary = { name = "p", file = "p.csv", keys = ["x"] }
+secondaries = [{ name = "s", file = "s.csv", keys = ["x"] }]
+
+[linker]
+kind = "nearest"
+neighbours = 2
+
+[method]
+kind = "fet"
+hidden = 8
+"#;
+
+/// One cell of new records cannot change how the others are read: a prediction stays, a warning counts the cells, or the program refuses.
+#[test]
+fn new_records_are_held_to_the_form_of_training() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("writable");
+    let row = |row: usize| {
+        let x = format!("{}.{:03}", row % 90 + 1, row * 37 % 1000);
+        let at = format!("2020-01-{:02}T{:02}:00:00", row % 28 + 1, row % 24);
+        let code = if row % 5 == 0 { "-".to_string() } else { row.to_string() };
+        (format!("{x},{}%,{at},{code}", row % 50), format!("{x},{}.{:03}", row % 7 + 1, row * 91 % 1000))
+    };
+    let (mut p, mut s) = ("x,share,at,code,class\n".to_string(), "x,v\n".to_string());
+    for at in 0..120 {
+        let (own, other) = row(at);
+        let _ = writeln!(p, "{own},{}", if at == 100 { "rare" } else { ["a", "b"][at % 2] });
+        let _ = writeln!(s, "{other}");
+    }
+    write("p.csv", &p);
+    write("s.csv", &s);
+    let rare = (3..40).find_map(|seed| {
+        write("forms.toml", &FORMS.replace("seed = 3", &format!("seed = {seed}")));
+        let _ = std::fs::remove_dir_all(folder.path().join("result"));
+        let output = fet(folder.path(), &["run", "forms.toml", "--out", "result"]);
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.success(), "{text}");
+        assert!(text.contains("96 of 120 cells are numbers"), "{text}");
+        text.contains("class rare").then_some(text)
+    });
+    let rare = rare.expect("a split without the class in training");
+    assert!(
+        rare.contains(
+            "class rare: the model has not learned its probability, so a prediction of it is a guess"
+        ),
+        "{rare}"
+    );
+    let header = "x,share,at,code\n";
+    let rows: String = (0..6).map(|at| row(at).0 + "\n").collect();
+    let predict = |more: &str, arguments: &[&str]| {
+        write("new.csv", &format!("{header}{rows}{more}\n"));
+        let output = fet(folder.path(), &[&["predict", "result", "--rows", "new.csv"], arguments].concat());
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), message, String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, quiet, usual) = predict("5.500,5%,2020-01-05T10:00:00,4", &[]);
+    assert_eq!(code, Some(0), "{quiet}");
+    let check = |more: &str, expected: i32, part: &str| {
+        let (code, message, found) = predict(more, &[]);
+        assert_eq!(code, Some(expected), "{more}: {message}");
+        assert!(message.contains(part), "{more}: {message}");
+        let others = |text: &str| text.lines().take(7).map(String::from).collect::<Vec<_>>();
+        assert!(expected != 0 || others(&found) == others(&usual), "{more}: {found}");
+    };
+    check("\"5,5\",5%,2020-01-05T10:00:00,4", 2, "line 8 column `x`");
+    check("1.234.567,5%,2020-01-05T10:00:00,4", 2, "line 8 column `x`");
+    check("5.500,0.05,2020-01-05T10:00:00,4", 0, "column `share`: 1 of 7 cells are written with no unit");
+    check("5.500,5‰,2020-01-05T10:00:00,4", 0, "with the unit ‰");
+    check("5.500,\"5,5%\",2020-01-05T10:00:00,4", 2, "line 8 column `share`");
+    check(
+        "5.500,5%,2020-01-05T10:00:00+09:00,4",
+        0,
+        "column `at`: 1 of 7 cells are written with a time and a zone",
+    );
+    check("5.500,5%,2020-01-05,4", 0, "column `at`: 1 of 7 cells are written without a time");
+    // An identifier keeps the spaces around it.
+    write("ids.csv", &format!("name,{header} Ann ,{}\n", row(0).0));
+    let output = fet(folder.path(), &["predict", "result", "--rows", "ids.csv", "--id", "name"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("0, Ann ,") || text.contains("0,\" Ann \","), "{text} {output:?}");
+    // One cell does not decide the form of a key, and the setting that the message names does.
+    let odd = format!("{s}\"5,5\",1.500\n");
+    write("odd.csv", &odd);
+    let run = |columns: &str| {
+        let table = format!("file = \"odd.csv\", columns = {{ {columns} }}");
+        write("odd.toml", &FORMS.replace("file = \"s.csv\"", &table));
+        let output = fet(folder.path(), &["run", "odd.toml", "--out", "odd"]);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, message) = run("");
+    assert!(code == Some(2) && message.contains("columns.x = \"number:1.234,5\""), "{message}");
+    let (code, message) = run("x = \"number:1,234.5\"");
+    assert!(code == Some(2) && message.contains("line 122 column `x`"), "{message}");
+    let (code, message) = run("x = \"number:1.234,5\"");
+    assert!(code == Some(0), "{message}");
+    // The table of a secondary is held to its form, too.
+    std::fs::create_dir(folder.path().join("other")).expect("writable");
+    for cell in ["\"5,5\"", "1.234.567"] {
+        write("other/s.csv", &format!("{s}5.500,{cell}\n"));
+        let (code, message, _) = predict("5.500,5%,2020-01-05T10:00:00,4", &["--data", "other"]);
+        assert!(code == Some(2) && message.contains("column `v`"), "{message}");
+    }
+    write("other/s.csv", "x,v\n5.500,\"1.234,5\"\n6.500,\"2.234,5\"\n");
+    let (code, message, _) = predict("5.500,5%,2020-01-05T10:00:00,4", &["--data", "other"]);
+    assert!(code == Some(2) && message.contains("`v`") && message.contains("in training"), "{message}");
+}

@@ -100,8 +100,9 @@ impl TableSettings {
                 return Err(Violation::new("keys", "must name each column once", format!("{:?}", self.keys)));
             }
         }
-        if let Some(key) = self.keys.iter().find(|key| self.columns.contains_key(*key)) {
-            let rule = "must not name a key: `key_kind` sets the kind of keys";
+        let is_no_form = |kind: &Kind| !matches!(kind, Kind::Plain | Kind::Amount(_));
+        if let Some(key) = self.keys.iter().find(|key| self.columns.get(*key).is_some_and(is_no_form)) {
+            let rule = "must not name a key, except with the form of its numbers, such as number:1,234.5: `key_kind` sets the kind of keys";
             return Err(Violation::new("columns", rule, format!("{key:?}")));
         }
         if let Some(key) = self.drop.iter().find(|name| self.keys.contains(name)) {
@@ -141,7 +142,9 @@ impl TableSettings {
         for (name, kind) in declared.chain(self.categories.keys().map(|name| (name, Kind::Category))) {
             kinds.entry(name.clone()).or_insert(kind);
         }
-        kinds.extend(self.keys.iter().map(|name| (name.clone(), key.clone())));
+        // The owner may say in which form a key's numbers are written.
+        let is_said = |name: &String| !text_keys && self.columns.contains_key(name);
+        kinds.extend(self.keys.iter().filter(|name| !is_said(name)).map(|name| (name.clone(), key.clone())));
         let drop = self.drop.iter().filter(|name| !kept.contains(name)).cloned().collect();
         let missing = self.missing.clone();
         Options { kinds, drop, missing, delimiter: delimiter(&self.delimiter), ..Options::default() }
