@@ -4,7 +4,8 @@
 //! The modules share no state. [`labels`] randomises labels, [`accountant`] computes the cost of a sequence
 //! of releases, and [`noise`] draws the integer noise that the accountant assumes. [`secure_sum`] reveals a
 //! sum without its summands. [`audit`] tests the claim from outside. The crate is independent of tensors, of
-//! the parties' data and of messages; `fet-train` connects it to these.
+//! the parties' data and of messages; `fet-components` and `fet-federation`
+//! connect it to these.
 #![doc = include_str!("statement.md")]
 
 pub mod accountant;

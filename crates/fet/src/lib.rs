@@ -47,8 +47,12 @@ use fet_linkers as _;
 mod guides {
     #[doc = include_str!("../../../docs/add-a-dataset.md")]
     struct Dataset;
+    #[doc = include_str!("../../../docs/add-a-label-protection.md")]
+    struct LabelProtection;
     #[doc = include_str!("../../../docs/add-a-linker.md")]
     struct Linker;
+    #[doc = include_str!("../../../docs/add-a-mechanism.md")]
+    struct Mechanism;
     #[doc = include_str!("../../../docs/add-a-method.md")]
     struct Method;
     #[doc = include_str!("../../../docs/add-an-aggregator.md")]
