@@ -20,12 +20,12 @@ fn tests_and_benches_pass_arguments_on() {
             if libtorch { "devices: flex, ndarray, libtorch" } else { "`cargo xtask libtorch` fetches it" };
         assert!(stderr.contains(named), "{stderr}");
     };
-    let test = "test --release --workspace --exclude fet-bench --no-fail-fast";
+    let test = "test --release --workspace --no-fail-fast";
     calls(&["test"], false, test);
     calls(&["test"], true, &format!("{test} --features fet/libtorch"));
     calls(&["test", "--", "linker", "--", "--nocapture"], false, &format!("{test} linker -- --nocapture"));
-    calls(&["bench"], false, "bench --package fet-bench");
-    let bench = "bench --package fet-bench --features fet/libtorch --bench linker";
+    calls(&["bench"], false, "bench --package fet-e2e");
+    let bench = "bench --package fet-e2e --features fet/libtorch --bench linker";
     calls(&["bench", "--", "--bench", "linker"], true, bench);
 }
 
