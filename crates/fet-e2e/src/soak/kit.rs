@@ -94,7 +94,10 @@ impl Kit {
             std::fs::write(folder.join(format!("{}.csv", table.name)), &table.text)?;
         }
         std::fs::write(folder.join("exp.toml"), &text)?;
-        self.asked(&folder, &["run", "exp.toml", "--out", "out"]).context("the simulation")?;
+        if let Err(error) = self.asked(&folder, &["run", "exp.toml", "--out", "out"]) {
+            std::fs::remove_dir_all(&folder)?;
+            return Err(error.context("the simulation"));
+        }
         self.simulations.borrow_mut().insert(text, folder.join("out"));
         Ok(folder.join("out"))
     }
