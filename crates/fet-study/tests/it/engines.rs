@@ -1,15 +1,13 @@
 //! End-to-end tests of the engines with stand-ins for `fet` and for Slurm's commands: waiting for other
 //! processes, passing interrupts on, and Slurm. No test trains a model.
 
-mod study;
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use study::{Outcome, STUDY, Study, check};
+use crate::study::{Outcome, STUDY, Study, check};
 
 #[test]
 fn a_cell_that_another_process_is_at_is_waited_for() {

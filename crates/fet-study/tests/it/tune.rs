@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::study::{Outcome, Study, check};
+use crate::study::{Outcome, Study, check};
 
 const SEARCH: &str = "name = \"tiny\"\n[ablation]\nseeds = [0, 1]\n\
     [[ablation.variants]]\nname = \"Full\"\nset = [\"method.dropout=0.9\"]\n\

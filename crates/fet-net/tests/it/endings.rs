@@ -1,13 +1,11 @@
 //! Errors of a link whose party is absent, gone, restarted or another, or whose messages are too large.
 
-mod support;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::{self, Both, Forger, Mirror, Pair, again, quick, running};
 use fet_net::memory::{Faults, pair};
 use fet_net::{CallError, Doing, Keys, Local, Service, Settings, Transport};
-use support::{Both, Forger, Mirror, Pair, again, quick, running};
 
 const JOIN: Duration = Duration::from_secs(10);
 

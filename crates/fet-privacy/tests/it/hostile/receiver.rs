@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use fet_privacy::secure_sum::{Evaluation, MaskGraph, Message, Opening, quorum, recover, total, unmask};
 
-use crate::room::{Id, Room};
+use crate::hostile::room::{Id, Room};
 
 /// Linear combination: unknowns and values with their factors modulo 2^32.
 type Row = BTreeMap<Unknown, u32>;

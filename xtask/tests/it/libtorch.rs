@@ -2,8 +2,6 @@
 //!
 //! The actual set-up downloads 900 MB and is tested by hand.
 
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
-
 use std::path::Path;
 use std::process::Command;
 

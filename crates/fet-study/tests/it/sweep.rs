@@ -5,8 +5,6 @@
 //! workspace build. The Slurm test also needs a cluster, which `.ci/slurm start` sets up. A test without its
 //! requirements is skipped with a message.
 
-#![cfg(unix)]
-
 use std::collections::hash_map::RandomState;
 use std::fs;
 use std::hash::{BuildHasher, Hasher};

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::study::{Study, check};
+use crate::study::{Study, check};
 
 /// Two defences under three attacks; one of the attacks finds nothing.
 const ATTACKED: &str = "name = \"tiny\"\n[ablation]\nseeds = [0, 1, 2]\n\

@@ -2,14 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "the function that tests share panics where a test would")]
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{Pair, millis, quick, running};
 use fet_net::memory::{Faults, pair};
 use fet_net::{Answer, Peer, Settings};
 use rand::{Rng, RngExt, SeedableRng};
-use support::{Pair, millis, quick, running};
 
 const JOIN: Duration = Duration::from_secs(20);
 

@@ -14,8 +14,8 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::receiver::Receiver;
-use crate::room::{Id, Room};
+use self::receiver::Receiver;
+use self::room::{Id, Room};
 
 /// Moment at which a party drops out, or is claimed to drop out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

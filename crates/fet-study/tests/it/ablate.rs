@@ -1,16 +1,12 @@
 //! End-to-end tests of the harness with a stand-in for `fet`: executed and skipped cells, written files, and
 //! exit codes. No test trains a model.
 
-mod defences;
-mod study;
-mod tune;
-
 use std::fs;
 use std::time::Instant;
 
+use crate::study::{Outcome, STUDY, Study, check};
 use fet_eval::records::Report;
 use serde_json::Value;
-use study::{Outcome, STUDY, Study, check};
 
 #[test]
 fn a_second_run_does_nothing() {

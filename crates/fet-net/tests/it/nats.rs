@@ -1,17 +1,15 @@
 //! Links over a real NATS server: encrypted, restarted, and with parties that try forbidden actions.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use crate::support::server::{Running, certificates, program};
+use crate::support::{Mirror, Pair, Tap, quick, running};
 use fet_net::nats::{Hub, NatsError, Server};
 use fet_net::{CallError, Connection, Keys, Route, Settings, Transport};
-use support::server::{Running, certificates, program};
-use support::{Mirror, Pair, Tap, quick, running};
 
 const JOIN: Duration = Duration::from_secs(10);
 
