@@ -8,7 +8,7 @@ pub use faulty::{Fault, FaultyPartySettings};
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fet_core::attack::{Arena, AttackError, Run, Trained, View};
+use fet_core::attack::{AttackEnvironment, AttackError, Run, Trained, View};
 use fet_core::data::{Matrix, PartyTable};
 use fet_core::message::Round;
 use fet_core::registry::Violation;
@@ -27,7 +27,7 @@ impl View for Outputs {
 }
 
 /// Trains a run and returns its outputs for test rows.
-fn outputs(arena: &mut dyn Arena, run: Run) -> Result<(Outputs, Box<dyn Trained>), AttackError> {
+fn outputs(arena: &mut dyn AttackEnvironment, run: Run) -> Result<(Outputs, Box<dyn Trained>), AttackError> {
     let view = Arc::new(Mutex::new(Outputs::default()));
     let trained = arena.train(Run { view: Some(view.clone()), ..run })?;
     let found = std::mem::take(&mut *view.lock().unwrap_or_else(PoisonError::into_inner));

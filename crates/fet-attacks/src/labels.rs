@@ -15,7 +15,7 @@ pub use neighbour::NeighbourSettings;
 pub use norm::NormSettings;
 pub use sign::SignSettings;
 
-use fet_core::attack::{About, Arena, AttackError, Attacker, Setting, Target, Trained};
+use fet_core::attack::{About, AttackEnvironment, AttackError, Attacker, Setting, Target, Trained};
 use fet_core::data::{Matrix, Task};
 use fet_core::registry::Violation;
 use fet_core::rng::{ChaCha8Rng, Purpose, stream};
@@ -40,7 +40,7 @@ fn needs_classes(setting: &Setting) -> Result<(), Violation> {
 }
 
 /// Returns the class of each row.
-fn classes(arena: &dyn Arena, rows: impl Iterator<Item = usize>) -> Vec<usize> {
+fn classes(arena: &dyn AttackEnvironment, rows: impl Iterator<Item = usize>) -> Vec<usize> {
     let labels = &arena.data().labels;
     rows.map(|row| labels[row] as usize).collect()
 }
@@ -80,7 +80,7 @@ fn standardised(table: &Matrix<f32>) -> Vec<Vec<f64>> {
 }
 
 /// Returns the random stream of an attack, for its shuffles and starts.
-fn chance(arena: &dyn Arena) -> ChaCha8Rng {
+fn chance(arena: &dyn AttackEnvironment) -> ChaCha8Rng {
     stream(arena.setting().seed, 0, Purpose::Attack, 0)
 }
 

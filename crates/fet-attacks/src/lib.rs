@@ -1,6 +1,6 @@
 //! Attacks on runs: a party learns private data of other parties, or manipulates the model.
 //!
-//! Each attack is a plug-in of the slot `attack`. It trains runs of an experiment in a [`Stage`], where it
+//! Each attack is a plug-in of the slot `attack`. It trains runs of an experiment in a [`Environment`], where it
 //! plays one party. It reports its success compared with a baseline of prior knowledge. A low figure does not
 //! show the absence of leakage; it shows only the success of this attack.
 //!
@@ -20,4 +20,4 @@ pub use labels::{
     ClusteringSettings, CompletionSettings, CosineSettings, NeighbourSettings, NormSettings, SignSettings,
 };
 pub use records::{LinkageSettings, MembershipSettings};
-pub use stage::{Stage, attack, check};
+pub use stage::{Environment, attack, check};

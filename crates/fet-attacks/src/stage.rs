@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fet_core::aggregator::Role;
-use fet_core::attack::{Arena, Attack, AttackError, AttackRecord, Door, Run, Setting, Trained};
+use fet_core::attack::{
+    Attack, AttackEnvironment, AttackError, AttackRecord, MessageHook, Run, Setting, Trained,
+};
 use fet_core::data::{Matrix, VerticalData};
 use fet_core::experiment::Experiment;
 use fet_core::message::{Reply, Request, Round};
@@ -16,7 +18,7 @@ use fet_federation::simulation::{Simulation, Watched};
 use fet_federation::trainer::{Machine, RunError, Trainer};
 
 /// Refuses an attack that does not fit the experiment, before any training.
-pub fn check(stage: &Stage<'_>, slot: &Slot<dyn Attack>) -> Result<(), AttackError> {
+pub fn check(stage: &Environment<'_>, slot: &Slot<dyn Attack>) -> Result<(), AttackError> {
     let attack = slot.build(&())?;
     let (party, secondaries) = (attack.about().party, stage.setting.secondaries);
     let within = |violation: Violation| violation.within("attack");
@@ -28,7 +30,7 @@ pub fn check(stage: &Stage<'_>, slot: &Slot<dyn Attack>) -> Result<(), AttackErr
 }
 
 /// Runs an attack on an experiment.
-pub fn attack(stage: &mut Stage<'_>, slot: &Slot<dyn Attack>) -> Result<AttackRecord, AttackError> {
+pub fn attack(stage: &mut Environment<'_>, slot: &Slot<dyn Attack>) -> Result<AttackRecord, AttackError> {
     check(stage, slot)?;
     let attack = slot.build(&())?;
     let measures = attack.attack(stage)?;
@@ -38,7 +40,7 @@ pub fn attack(stage: &mut Stage<'_>, slot: &Slot<dyn Attack>) -> Result<AttackRe
 }
 
 /// Attack environment of one experiment.
-pub struct Stage<'a> {
+pub struct Environment<'a> {
     experiment: Experiment,
     machine: &'a Machine,
     data: VerticalData,
@@ -47,7 +49,7 @@ pub struct Stage<'a> {
     runs: usize,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> Environment<'a> {
     /// Creates an environment for `experiment` on `data`, the data of its dataset. Setting `stop` ends a run
     /// after the current step.
     pub fn new(
@@ -76,7 +78,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-impl Arena for Stage<'_> {
+impl AttackEnvironment for Environment<'_> {
     fn setting(&self) -> &Setting {
         &self.setting
     }
@@ -136,7 +138,7 @@ impl Arena for Stage<'_> {
 /// Party with an optional malicious-party hook, and with optional features for testing.
 struct Guarded {
     party: Watched,
-    door: Option<Arc<Mutex<dyn Door>>>,
+    door: Option<Arc<Mutex<dyn MessageHook>>>,
     features: Option<Features>,
     /// True if the party receives neither gradients nor parameters.
     withheld: bool,
@@ -151,7 +153,7 @@ struct Features {
 }
 
 impl Guarded {
-    fn door(&self) -> Option<MutexGuard<'_, dyn Door + 'static>> {
+    fn door(&self) -> Option<MutexGuard<'_, dyn MessageHook + 'static>> {
         self.door.as_ref().map(|door| door.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

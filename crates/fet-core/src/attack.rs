@@ -1,9 +1,9 @@
 //! The `Attack` slot: measures the information that a party learns from a run, or the harm that it can do,
 //! beyond the parties' agreement.
 //!
-//! An attack trains runs in an [`Arena`], where it plays one party. As the primary it observes everything
+//! An attack trains runs in an [`AttackEnvironment`], where it plays one party. As the primary it observes everything
 //! that the aggregator receives ([`View`]). As a secondary it changes the messages that it receives and sends
-//! ([`Door`]). The attack has the data of that party, and the ground truth for measuring its success. It is
+//! ([`MessageHook`]). The attack has the data of that party, and the ground truth for measuring its success. It is
 //! registered and chosen like every plug-in; plug-ins are in `fet-attacks`.
 
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ pub trait Attack: Send + Sync {
     }
 
     /// Runs the attack and returns its measures; the first measure is the result.
-    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError>;
+    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError>;
 }
 
 /// The attacker and its target.
@@ -60,7 +60,7 @@ pub struct Setting {
 }
 
 /// The attack environment: trains runs of one experiment on tables of the attack's choice.
-pub trait Arena {
+pub trait AttackEnvironment {
     /// Returns the properties of the experiment that are known before it trains.
     fn setting(&self) -> &Setting;
 
@@ -75,7 +75,7 @@ pub trait Arena {
 #[derive(Clone, Default)]
 pub struct Run {
     /// Number of the attacking secondary, from 1, and the hook that handles its messages.
-    pub door: Option<(usize, Arc<Mutex<dyn Door>>)>,
+    pub door: Option<(usize, Arc<Mutex<dyn MessageHook>>)>,
     /// Observer of everything that the primary receives.
     pub view: Option<Arc<Mutex<dyn View>>>,
     /// Tables that replace the experiment's tables.
@@ -93,7 +93,7 @@ pub struct Run {
 }
 
 /// Malicious-party hook: lets an attacking secondary change the messages that it receives and sends.
-pub trait Door: Send {
+pub trait MessageHook: Send {
     /// Changes a request before the honest program receives it.
     fn request(&mut self, _request: &mut Request) {}
 

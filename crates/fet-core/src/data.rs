@@ -166,25 +166,25 @@ pub struct VerticalData {
     /// Columns that are standardised before models see them; linkage always uses raw keys.
     pub standardise: Standardise,
     /// Metadata of the primary's records.
-    pub aside: Aside,
+    pub metadata: Metadata,
 }
 
 /// Metadata of the primary's records, in addition to keys, features and labels; empty by default.
 #[derive(Clone, Default)]
-pub struct Aside {
+pub struct Metadata {
     /// Row of each record in its file, from 0; empty if the records are in the order of the file.
     pub rows: Vec<usize>,
     /// Names of the classes, in their order; empty if classes are numbers, and for a regression.
     pub class_names: Vec<String>,
-    /// The requested metadata columns ([`DatasetContext::aside`]), with one value for each record.
+    /// The requested metadata columns ([`DatasetContext::metadata`]), with one value for each record.
     pub columns: Vec<Column>,
 }
 
 /// Shows the columns' names, never the values.
-impl fmt::Debug for Aside {
+impl fmt::Debug for Metadata {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
-        write!(f, "Aside(classes {:?}, columns {names:?})", self.class_names)
+        write!(f, "Metadata(classes {:?}, columns {names:?})", self.class_names)
     }
 }
 
@@ -310,7 +310,7 @@ pub struct DatasetContext<'a> {
     pub seed: u64,
     /// Metadata columns: columns of the primary's table that the run needs in addition to features, label and
     /// keys, for example for the split. A dataset with unnamed columns refuses them.
-    pub aside: &'a [String],
+    pub metadata: &'a [String],
 }
 
 impl SlotKind for dyn Dataset {

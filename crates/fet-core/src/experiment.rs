@@ -305,7 +305,7 @@ impl Experiment {
     }
 
     /// Returns the metadata columns: the columns of the primary's table that the split and the scores use.
-    pub fn aside(&self) -> Vec<String> {
+    pub fn metadata_columns(&self) -> Vec<String> {
         let mut columns = vec![self.split.column.clone(), self.scores.groups.clone()];
         columns.retain(|column| !column.is_empty());
         columns.dedup();

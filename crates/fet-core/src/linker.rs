@@ -2,12 +2,12 @@
 //!
 //! The parties share no common identifier. A linker sees only keys, never features or labels, and links once
 //! per run; the model sees the neighbours in the order that the linker returns. A linker has two sides, which
-//! communicate only by messages: the querier ([`Asker`]) at the primary, and the data holder ([`Owner`]),
+//! communicate only by messages: the querier ([`Querier`]) at the primary, and the data holder ([`DataHolder`]),
 //! whose records are searched.
 //!
 //! ```text
-//! querier (Asker)                        data holder (Owner)
-//!   conceal(queries)    -- queries -->
+//! querier (Querier)                        data holder (DataHolder)
+//!   encode(queries)    -- queries -->
 //!                       <- challenge --    challenge(queries, records)   only if `About::challenges`
 //!   answer(challenge)   -- answer --->
 //!                                          link(queries, records, answer)
@@ -43,19 +43,19 @@ pub trait Linker: Send + Sync {
     fn about(&self) -> About;
 
     /// Creates the querier: the primary's side, with its own secrets. Both sides know `seed`.
-    fn asker(&self, _seed: u64) -> Box<dyn Asker> {
+    fn querier(&self, _seed: u64) -> Box<dyn Querier> {
         Box::new(InTheClear)
     }
 
     /// Creates the data holder's side, with its own secrets.
-    fn owner(&self, seed: u64) -> Box<dyn Owner>;
+    fn data_holder(&self, seed: u64) -> Box<dyn DataHolder>;
 }
 
 /// The querier: the primary's side of one link. It never sees a record.
-pub trait Asker: Send {
+pub trait Querier: Send {
     /// Encodes or blinds the primary's keys for sending. The result has the same number of keys and columns,
     /// and is sealed unless [`About::in_the_clear`].
-    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError>;
+    fn encode(&mut self, queries: &Keys) -> Result<Keys, LinkError>;
 
     /// Answers the data holder's challenge. An invalid challenge is an error, never a panic.
     fn answer(&mut self, _challenge: &Sealed) -> Result<Sealed, LinkError> {
@@ -65,7 +65,7 @@ pub trait Asker: Send {
 
 /// The data holder: the side of the party whose records are searched. It sees the primary's keys only as the
 /// querier encodes them.
-pub trait Owner: Send {
+pub trait DataHolder: Send {
     /// Returns the challenge that the primary must answer before `records` can be linked with `queries`;
     /// `None` unless [`About::challenges`].
     fn challenge(&mut self, _queries: &Keys, _records: &Keys) -> Result<Option<Sealed>, LinkError> {
@@ -89,10 +89,10 @@ pub trait Owner: Send {
     }
 }
 
-/// Input of [`Owner::link`].
+/// Input of [`DataHolder::link`].
 #[derive(Clone, Copy)]
 pub struct LinkTask<'a> {
-    /// The primary's keys, as [`Asker::conceal`] returns them.
+    /// The primary's keys, as [`Querier::encode`] returns them.
     pub queries: &'a Keys,
     /// The data holder's keys.
     pub records: &'a Keys,
@@ -125,8 +125,8 @@ impl std::fmt::Debug for LinkTask<'_> {
 #[derive(Debug, Clone, Copy)]
 pub struct InTheClear;
 
-impl Asker for InTheClear {
-    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
+impl Querier for InTheClear {
+    fn encode(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         Ok(queries.clone())
     }
 }
@@ -139,21 +139,21 @@ pub fn link(
     seed: u64,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Links, LinkError> {
-    link_between(linker.asker(seed).as_mut(), linker.owner(seed).as_mut(), queries, records, progress)
+    link_between(linker.querier(seed).as_mut(), linker.data_holder(seed).as_mut(), queries, records, progress)
 }
 
-/// Links with sides that the caller holds, for example to read [`Owner::warnings`].
+/// Links with sides that the caller holds, for example to read [`DataHolder::warnings`].
 pub fn link_between(
-    asker: &mut dyn Asker,
-    owner: &mut dyn Owner,
+    querier: &mut dyn Querier,
+    data_holder: &mut dyn DataHolder,
     queries: &Keys,
     records: &Keys,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Links, LinkError> {
-    let concealed = asker.conceal(queries)?;
+    let encoded = querier.encode(queries)?;
     let answer =
-        owner.challenge(&concealed, records)?.map(|challenge| asker.answer(&challenge)).transpose()?;
-    owner.link(&LinkTask { answer: answer.as_ref(), progress, ..LinkTask::new(&concealed, records) })
+        data_holder.challenge(&encoded, records)?.map(|challenge| querier.answer(&challenge)).transpose()?;
+    data_holder.link(&LinkTask { answer: answer.as_ref(), progress, ..LinkTask::new(&encoded, records) })
 }
 
 impl SlotKind for dyn Linker {

@@ -120,7 +120,7 @@ impl Workload {
                 .collect(),
             labels: (0..self.rows).map(label).collect(),
             standardise: fet_core::data::Standardise { keys: !multiclass, features: true },
-            aside: fet_core::data::Aside::default(),
+            metadata: fet_core::data::Metadata::default(),
         }
     }
 }

@@ -49,8 +49,8 @@ fn reader(experiment: &Experiment, folders: &Folders) -> Result<Box<dyn Dataset>
         )
         .into());
     }
-    let aside = experiment.aside();
-    let context = DatasetContext { folders, seed: experiment.seed, aside: &aside };
+    let aside = experiment.metadata_columns();
+    let context = DatasetContext { folders, seed: experiment.seed, metadata: &aside };
     let dataset = experiment.data.build(&context)?;
     let by_position = experiment.linker.build(&())?.about().by_position;
     if dataset.draws_records() && by_position && experiment.method.build(&())?.plan().secondaries {
@@ -73,7 +73,7 @@ fn complete(
 ) -> Result<VerticalData, RunError> {
     if experiment.split.kind == SplitKind::File {
         let part = part_of(&experiment.split.file, folders, &data)?;
-        data.aside.columns.push(part);
+        data.metadata.columns.push(part);
     }
     // The split column must not be a feature: it is constant over all rows that a model learns from.
     if experiment.split.kind == SplitKind::Column
@@ -129,11 +129,11 @@ fn part_of(file: &str, folders: &Folders, data: &VerticalData) -> Result<Column,
     }
     let column = table.column(PART).map_err(|error| DataError::new(place(), error))?;
     let all: Vec<usize>;
-    let rows = if data.aside.rows.is_empty() {
+    let rows = if data.metadata.rows.is_empty() {
         all = (0..data.labels.len()).collect();
         &all
     } else {
-        &data.aside.rows
+        &data.metadata.rows
     };
     // The split file may have more rows than the data if the dataset sampled its records from a file.
     if rows.iter().enumerate().all(|(place, row)| place == *row) && table.rows > rows.len() {
@@ -162,7 +162,7 @@ pub fn divided(
     let settings = &experiment.split;
     let name = if settings.kind == SplitKind::File { PART } else { settings.column.as_str() };
     // The column of the split file is the last one: the primary may have a column of the same name.
-    let column = data.aside.columns.iter().rev().find(|column| column.name == name);
+    let column = data.metadata.columns.iter().rev().find(|column| column.name == name);
     let known = Known { task: data.task, labels: &data.labels, column };
     let parts = schedule::parts(settings, &known, experiment.seed)?;
     let (primary, tables) = divide(data);
@@ -175,9 +175,9 @@ pub fn divided(
 pub fn reordered(mut data: VerticalData, own: &OwnSeed) -> VerticalData {
     let mut order: Vec<usize> = (0..data.labels.len()).collect();
     order.shuffle(&mut own.stream(Purpose::Rows, 0));
-    let file_row = |&row: &usize| data.aside.rows.get(row).copied().unwrap_or(row);
-    data.aside.rows = order.iter().map(file_row).collect();
-    for column in &mut data.aside.columns {
+    let file_row = |&row: &usize| data.metadata.rows.get(row).copied().unwrap_or(row);
+    data.metadata.rows = order.iter().map(file_row).collect();
+    for column in &mut data.metadata.columns {
         column.values = column.values.select(&order);
     }
     data.labels = order.iter().map(|&row| data.labels[row]).collect();

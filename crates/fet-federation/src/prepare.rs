@@ -11,7 +11,7 @@ mod refined;
 mod scaler;
 
 use fet_core::data::{
-    Aside, Bounds, DataError, Features, Keys, Matrix, PartyTable, Standardise, Task, VerticalData,
+    Bounds, DataError, Features, Keys, Matrix, Metadata, PartyTable, Standardise, Task, VerticalData,
 };
 use fet_core::message::Parts;
 use fet_core::objective::Objective;
@@ -63,7 +63,7 @@ pub struct PrimaryData {
     /// Split of each record.
     pub parts: Parts,
     /// Metadata columns of the records.
-    pub aside: Aside,
+    pub metadata: Metadata,
 }
 
 /// The data that the primary's side of a run needs.
@@ -114,9 +114,12 @@ pub fn warnings(departures: &[Departure], nouns: Nouns, row: impl Fn(usize) -> u
 
 /// Separates the primary's data, split at random, from the secondaries' tables.
 pub fn divide(data: VerticalData) -> (PrimaryData, Vec<PartyTable>) {
-    let VerticalData { task, classes, primary: table, labels, secondaries, standardise, aside } = data;
+    let VerticalData { task, classes, primary: table, labels, secondaries, standardise, metadata } = data;
     let parts = Parts::default();
-    (PrimaryData { task, classes, table, labels, label_range: None, standardise, parts, aside }, secondaries)
+    (
+        PrimaryData { task, classes, table, labels, label_range: None, standardise, parts, metadata },
+        secondaries,
+    )
 }
 
 impl PreparedPrimary {
@@ -147,7 +150,7 @@ impl PreparedPrimary {
                 (objective, party, departures)
             }
         };
-        Ok(Self { objective, party, labels: data.labels, file_rows: data.aside.rows, departures })
+        Ok(Self { objective, party, labels: data.labels, file_rows: data.metadata.rows, departures })
     }
 }
 
@@ -205,7 +208,7 @@ fn objective(data: &PrimaryData, split: &Split) -> Result<Objective, DataError> 
     let (low, high) = labels.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), y| (l.min(y), h.max(y)));
     let (low, high) = data.label_range.map_or((low, high), |[low, high]| (low, high));
     if low >= high {
-        let only = data.aside.class_names.get(low as usize).cloned().unwrap_or_else(|| low.to_string());
+        let only = data.metadata.class_names.get(low as usize).cloned().unwrap_or_else(|| low.to_string());
         let problem = format!("all training labels are {only}: a model cannot learn from them");
         return Err(DataError::new(format!("data of {}", data.table.name), problem));
     }

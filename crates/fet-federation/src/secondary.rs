@@ -8,7 +8,6 @@ mod account;
 mod error;
 mod evaluated;
 mod guarantee;
-mod guard;
 mod join;
 mod keys;
 mod ledger;
@@ -18,6 +17,7 @@ mod model;
 mod received;
 mod release;
 mod represent;
+mod request_validator;
 mod selection;
 mod serving;
 mod state;
@@ -33,7 +33,7 @@ use fet_core::aggregator::SecureSum;
 use fet_core::data::{Features, Keys, Matrix, PartyTable};
 use fet_core::encoder::{Computation, Encoder};
 use fet_core::experiment::CommonSettings;
-use fet_core::linker::{Linker, Links, Owner};
+use fet_core::linker::{DataHolder, Linker, Links};
 use fet_core::message::{Reply, Request, Round};
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party, Refusal};
@@ -48,10 +48,10 @@ use crate::prepare::PreparedParty;
 use self::account::Account;
 pub use self::error::SecondaryError;
 use self::evaluated::Evaluated;
-use self::guard::Guard;
 pub use self::linking::linking_seed;
 pub use self::model::Finished;
 use self::received::Received;
+use self::request_validator::RequestValidator;
 pub use self::state::Store;
 pub(crate) use self::state::has_entries;
 use self::table::TableIdentity;
@@ -145,7 +145,7 @@ struct Session {
     seed: OwnSeed,
     identity: Identity,
     roster: Arc<[PublicIdentity]>,
-    guard: Guard,
+    validator: RequestValidator,
     account: Account,
     store: Store,
     /// True if the party's own seed is saved.
@@ -182,7 +182,7 @@ struct Session {
 /// The primary's encoded keys, and the linker's side that posed a challenge.
 struct Challenged {
     queries: Keys,
-    owner: Box<dyn Owner>,
+    data_holder: Box<dyn DataHolder>,
     of: Of,
 }
 
@@ -227,19 +227,19 @@ impl Secondary {
         Self { name: own.table.name.clone(), own: Some(own), session: None }
     }
 
-    /// Returns the current parameters of the party's model; `None` before it joins. For the party's owner and
+    /// Returns the current parameters of the party's model; `None` before it joins. For the party's data_holder and
     /// for tests in one process.
     pub fn parameters(&self) -> Option<&Parameters> {
         self.session.as_ref().map(|session| session.encoder.learner().parameters())
     }
 
-    /// Returns the gradient of the last backward pass; `None` before the party joins. For the party's owner
+    /// Returns the gradient of the last backward pass; `None` before the party joins. For the party's data_holder
     /// and for tests in one process.
     pub fn gradient(&self) -> Option<&[f32]> {
         self.session.as_ref().map(|session| session.encoder.learner().gradient().values.as_slice())
     }
 
-    /// Overwrites parameters of the party's model. For the party's owner and for tests in one process.
+    /// Overwrites parameters of the party's model. For the party's data_holder and for tests in one process.
     pub fn load(&mut self, parameters: &Parameters) -> Result<(), SecondaryError> {
         let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
         session.evaluated.forget();
@@ -247,18 +247,18 @@ impl Secondary {
     }
 
     /// Returns the scaled features and keys of the record that is most similar to each of these primary rows:
-    /// an attacker's target. For the party's owner and for measuring attacks in one process.
+    /// an attacker's target. For the party's data_holder and for measuring attacks in one process.
     pub fn nearest_records(&self, rows: &[usize]) -> Result<[Matrix<f32>; 2], SecondaryError> {
         self.session.as_ref().ok_or(SecondaryError::NotJoined)?.nearest_records(rows)
     }
 
     /// Returns the records that are shown for each of these primary rows, most similar first. For the party's
-    /// owner and for measuring attacks in one process.
+    /// data_holder and for measuring attacks in one process.
     pub fn shown(&self, rows: &[usize]) -> Result<Vec<Vec<usize>>, SecondaryError> {
         self.session.as_ref().ok_or(SecondaryError::NotJoined)?.shown(rows)
     }
 
-    /// Replaces the features of all records. A malicious party can do that at any time. For the party's owner
+    /// Replaces the features of all records. A malicious party can do that at any time. For the party's data_holder
     /// and for measuring attacks in one process.
     pub fn replace_features(&mut self, features: Features) -> Result<(), SecondaryError> {
         let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
@@ -275,12 +275,12 @@ impl Secondary {
         Ok(session.records.replace_features(features)?)
     }
 
-    /// Returns the keys of the records as the model sees them. For the party's owner.
+    /// Returns the keys of the records as the model sees them. For the party's data_holder.
     pub fn model_keys(&self) -> Result<Matrix<f32>, SecondaryError> {
         Ok(self.session.as_ref().ok_or(SecondaryError::NotJoined)?.records.scaled.keys.clone())
     }
 
-    /// Replaces the keys that the model sees of all records; links do not change. For the party's owner.
+    /// Replaces the keys that the model sees of all records; links do not change. For the party's data_holder.
     pub fn replace_model_keys(&mut self, keys: Matrix<f32>) -> Result<(), SecondaryError> {
         let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
         session.evaluated.forget();
@@ -294,26 +294,26 @@ impl Secondary {
         Ok(())
     }
 
-    /// Returns the party's links; `None` before the keys are linked. For the party's owner and for measuring
+    /// Returns the party's links; `None` before the keys are linked. For the party's data_holder and for measuring
     /// attacks in one process.
     pub fn links(&self) -> Option<&Links> {
         self.session.as_ref()?.links.as_ref()
     }
 
     /// Returns the links of the new records in the last prediction request; `None` before the first. For the
-    /// party's owner.
+    /// party's data_holder.
     pub fn served(&self) -> Option<&Links> {
         self.session.as_ref()?.serving.as_ref()
     }
 
     /// Returns the model's output for the neighbours of these primary rows, before any clipping, noise or
-    /// mask, [n, K·H]. For the party's owner and for measuring attacks in one process.
+    /// mask, [n, K·H]. For the party's data_holder and for measuring attacks in one process.
     pub fn encoded(&mut self, rows: &[usize]) -> Result<Matrix<f32>, SecondaryError> {
         self.session.as_mut().ok_or(SecondaryError::NotJoined)?.encoded(rows)
     }
 
     /// Returns the state of the lifetime account in words, once the party has joined; `None` if it has no
-    /// account. For the party's owner.
+    /// account. For the party's data_holder.
     pub fn lifetime(&self) -> Option<String> {
         self.session.as_ref()?.account.lifetime.as_ref().map(lifetime::Spending::words)
     }

@@ -23,10 +23,10 @@ pub fn of_primary(data: &PrimaryData) -> [u8; 32] {
     let mut hash = Hash::new(b"fet primary, 1");
     hash.table(&data.table);
     hash.numbers(&data.labels);
-    hash.number(data.aside.rows.len());
-    data.aside.rows.iter().for_each(|&row| hash.number(row));
-    hash.number(data.aside.columns.len());
-    data.aside.columns.iter().for_each(|column| hash.column(column));
+    hash.number(data.metadata.rows.len());
+    data.metadata.rows.iter().for_each(|&row| hash.number(row));
+    hash.number(data.metadata.columns.len());
+    data.metadata.columns.iter().for_each(|column| hash.column(column));
     match &data.parts {
         Parts::Random { validation, test } => hash.bytes(format!("random {validation} {test}").as_bytes()),
         Parts::Given(parts) => hash.bytes(parts),

@@ -215,16 +215,17 @@ fn search(linker: &dyn Linker, primary: &Keys, secondary: &Keys, seed: u64) -> a
         ))
     })?;
     let (start, progress) = (Instant::now(), Progress::new(primary.rows()));
-    let (mut asker, mut owner) = (linker.asker(seed), linker.owner(seed));
-    let links =
-        link_between(asker.as_mut(), owner.as_mut(), primary, secondary, &|count| progress.add(count));
+    let (mut querier, mut data_holder) = (linker.querier(seed), linker.data_holder(seed));
+    let links = link_between(querier.as_mut(), data_holder.as_mut(), primary, secondary, &|count| {
+        progress.add(count)
+    });
     drop(progress);
     // The message names settings of an experiment; here the user sets them with `--set`.
     let links = links.map_err(|error| {
         input(error.to_string().replace("`linker.kind`", "`--linker`").replace("`linker.", "`--set "))
     })?;
     let seconds = start.elapsed().as_secs_f64();
-    for warning in owner.warnings() {
+    for warning in data_holder.warnings() {
         fet_io::note!("warning: {warning}");
     }
     Ok((links, seconds))

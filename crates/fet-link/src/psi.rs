@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// Commands of `fet psi`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
-    /// Create a request for the other table's owner, and a secret that you keep.
+    /// Create a request for the other table's data_holder, and a secret that you keep.
     #[command(after_help = ASK)]
     Ask(ask::Arguments),
     /// Answer a request with your own table.
@@ -66,7 +66,7 @@ and punctuation). --compare verbatim or --compare normal overrides this choice.
 
 The secret opens the answer, so keep the file to yourself. It opens one answer and is then erased; create a new request for another.
 
-  fet psi ask a.csv --keys name,town --out request.psi --secret a.secret          # querier; send request.psi to the owner of b.csv
+  fet psi ask a.csv --keys name,town --out request.psi --secret a.secret          # querier; send request.psi to the data_holder of b.csv
   fet psi answer request.psi b.csv --keys name,town --give links --out answer.psi # data holder; send answer.psi to the querier
   fet psi open answer.psi --secret a.secret --out links.csv                       # querier";
 

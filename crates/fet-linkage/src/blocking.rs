@@ -68,11 +68,11 @@ impl Blocking {
         if queries.rows() as f64 * records.words().len() as f64 <= SOON {
             return None;
         }
-        let strangers = Strangers::of(queries, records);
+        let non_matches = NonMatches::of(queries, records);
         let differing = Self::differing(queries, similarity);
         let of = |sampled| {
             let blocking = Self { tables: Self::tables_for(sampled, differing, recall), sampled };
-            (blocking, strangers.cost(blocking, take))
+            (blocking, non_matches.cost(blocking, take))
         };
         let all = (FEWEST_SAMPLED..=MOST_SAMPLED).step_by(2).map(of);
         let (best, cost) = all.min_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -90,7 +90,7 @@ impl Blocking {
     /// Returns the expected duration as a multiple of comparing all pairs for the `take` best. The estimate
     /// uses the similarities in a sample of both tables.
     pub fn cost(self, queries: &BitTable, records: &BitTable, take: usize) -> f64 {
-        Strangers::of(queries, records).cost(self, take)
+        NonMatches::of(queries, records).cost(self, take)
     }
 
     /// Returns the next round, for queries that meet too few records.
@@ -121,19 +121,19 @@ impl Blocking {
         let mut tops = vec![Top::new(take); queries.rows()];
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let (mut compared, mut told, mut level) = (0, 0, self);
-        let lonely = |tops: &[Top]| tops.iter().filter(|top| !top.is_full()).count();
+        let sparse = |tops: &[Top]| tops.iter().filter(|top| !top.is_full()).count();
         loop {
             // After the first level, only queries with too few candidates continue.
             let asks: Vec<bool> = tops.iter().map(|top| !top.is_full() || level == self).collect();
             for table in 0..level.tables {
                 compared += join.table(level.sampled, &asks, &mut tops, &mut rng);
                 let share = if level == self { (table + 1) as f64 / level.tables as f64 } else { 1.0 };
-                let now = ((tops.len() as f64 * share) as usize).min(tops.len() - lonely(&tops));
+                let now = ((tops.len() as f64 * share) as usize).min(tops.len() - sparse(&tops));
                 done(now.saturating_sub(told));
                 told = told.max(now);
             }
             level = level.again();
-            if level.sampled < FEWEST_SAMPLED || lonely(&tops) == 0 {
+            if level.sampled < FEWEST_SAMPLED || sparse(&tops) == 0 {
                 break;
             }
         }
@@ -163,7 +163,7 @@ impl Blocking {
 }
 
 /// Similarity of queries and records that do not match, estimated from a sample.
-struct Strangers {
+struct NonMatches {
     queries: f64,
     records: f64,
     words: f64,
@@ -171,7 +171,7 @@ struct Strangers {
     differing: Vec<f64>,
 }
 
-impl Strangers {
+impl NonMatches {
     fn of(queries: &BitTable, records: &BitTable) -> Self {
         let some = |table: &BitTable| -> Vec<usize> {
             (0..table.rows()).step_by(table.rows().div_ceil(LOOKED_AT).max(1)).collect()
@@ -295,9 +295,9 @@ mod tests {
         // the 4,000. With probability e^-4 it meets none of them. If it does not meet its own record either,
         // it is compared with all records and finds its own. α = 1e-6: five standard deviations.
         let (rows, spread) = (rows as f64, 5.0 * (rows as f64 * 0.25).sqrt());
-        let lonely = (1.0 - stated) * (-2.0 * rows / 2048.0f64).exp();
-        assert!((met as f64 - (stated + lonely) * rows).abs() < spread, "{met}");
-        let expected = rows * (2.0 * rows / 2048.0 + 2.0 * 0.9f64.powi(11) + lonely * rows);
+        let sparse = (1.0 - stated) * (-2.0 * rows / 2048.0f64).exp();
+        assert!((met as f64 - (stated + sparse) * rows).abs() < spread, "{met}");
+        let expected = rows * (2.0 * rows / 2048.0 + 2.0 * 0.9f64.powi(11) + sparse * rows);
         assert!((compared as f64 / expected - 1.0).abs() < 0.3, "{compared} {expected}");
         assert_eq!(Blocking::tables_for(20, 0.1, 0.8), 13);
     }

@@ -5,15 +5,15 @@
 //! 1999):
 //!
 //! ```text
-//! asker (querier)                                 owner (data holder)
+//! querier (querier)                                 data_holder (data holder)
 //!   H(x)^a for each of its keys, in order   --->
 //!                                           <---    H(y)^b for each of its distinct keys, padded, shuffled
 //!   (H(y)^b)^a, in the order received       --->
 //!                                                   (H(x)^a)^b = (H(y)^b)^a: the intersection
 //! ```
 //!
-//! The data holder (*owner*) learns which of the querier's keys equal its own keys, and how many keys the
-//! querier has. Equal keys within the querier's table are visible as equal. The querier (*asker*) learns only
+//! The data holder (*data_holder*) learns which of the querier's keys equal its own keys, and how many keys the
+//! querier has. Equal keys within the querier's table are visible as equal. The querier (*querier*) learns only
 //! the data holder's number of rows. The data holder offers a key that several rows share once, and random
 //! elements fill the message up to the number of rows. The message therefore hides how often a key occurs and
 //! how many distinct keys there are. Neither party learns anything about a key that the other party does not
@@ -78,9 +78,9 @@ pub enum PsiError {
         /// Number of bytes received.
         found: usize,
     },
-    /// A record of a common key is not the record that its owner sealed.
+    /// A record of a common key is not the record that its data_holder sealed.
     #[error(
-        "the record for row {0} (from 0) cannot be opened: it differs from the record that its owner sealed"
+        "the record for row {0} (from 0) cannot be opened: it differs from the record that its data_holder sealed"
     )]
     Sealed(usize),
 }
@@ -94,11 +94,11 @@ fn hash(key: &[u8]) -> RistrettoPoint {
 }
 
 /// The querier. It reveals none of its keys and learns only the data holder's number of rows.
-pub struct Asker {
+pub struct Querier {
     secret: Secret,
 }
 
-impl Asker {
+impl Querier {
     /// Returns a querier with a new secret, and the first message: its blinded keys in order.
     pub fn ask<T: AsRef<[u8]> + Sync>(keys: &[T], rng: &mut impl CryptoRng) -> (Self, Vec<u8>) {
         let secret = Secret::draw(rng);
@@ -114,13 +114,13 @@ impl Asker {
 }
 
 /// The data holder, which learns the intersection.
-pub struct Owner {
+pub struct DataHolder {
     secret: Secret,
     /// Rows with the key at each place of the message, lowest first; empty for padding.
     places: Vec<Vec<u32>>,
 }
 
-impl Owner {
+impl DataHolder {
     /// Returns a data holder with a new secret, and the second message. It has as many elements as there are
     /// keys, in random order: one for each distinct key, and random elements for the rest.
     pub fn offer<T: AsRef<[u8]> + Sync>(keys: &[T], rng: &mut impl CryptoRng) -> (Self, Vec<u8>) {
@@ -157,15 +157,15 @@ impl Owner {
 }
 
 /// Both parties hide their secret and their order.
-impl std::fmt::Debug for Asker {
+impl std::fmt::Debug for Querier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Asker")
+        f.write_str("Querier")
     }
 }
 
-impl std::fmt::Debug for Owner {
+impl std::fmt::Debug for DataHolder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Owner({} rows)", self.places.len())
+        write!(f, "DataHolder({} rows)", self.places.len())
     }
 }
 
@@ -177,10 +177,10 @@ mod tests {
 
     fn run(asked: &[&str], owned: &[&str], seed: u64) -> (Vec<Vec<u32>>, [Vec<u8>; 3]) {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
-        let (asker, first) = Asker::ask(asked, &mut rng);
-        let (owner, offer) = Owner::offer(owned, &mut rng);
-        let third = asker.answer(&offer).expect("a message of the owner's");
-        let found = owner.intersect(&first, &third).expect("messages of the asker's");
+        let (querier, first) = Querier::ask(asked, &mut rng);
+        let (data_holder, offer) = DataHolder::offer(owned, &mut rng);
+        let third = querier.answer(&offer).expect("a message of the data_holder's");
+        let found = data_holder.intersect(&first, &third).expect("messages of the querier's");
         (found, [first, offer, third])
     }
 
@@ -224,12 +224,12 @@ mod tests {
     #[test]
     fn what_is_no_message_is_refused() {
         let mut rng = ChaCha20Rng::seed_from_u64(5);
-        let mut answer = |message: &[u8]| Asker::ask(&["a"], &mut rng).0.answer(message);
+        let mut answer = |message: &[u8]| Querier::ask(&["a"], &mut rng).0.answer(message);
         assert_eq!(answer(&[1; 33]), Err(PsiError::Length(33)));
         assert_eq!(answer(&[0xff; 32]), Err(PsiError::Element(0)));
         assert_eq!(answer(&[0; 32]), Err(PsiError::Element(0)), "every exponent maps the identity to itself");
-        let (owner, _) = Owner::offer(&["a", "b"], &mut rng);
-        let (_, first) = Asker::ask(&["a"], &mut rng);
-        assert_eq!(owner.intersect(&first, &first), Err(PsiError::Count { expected: 2, found: 1 }));
+        let (data_holder, _) = DataHolder::offer(&["a", "b"], &mut rng);
+        let (_, first) = Querier::ask(&["a"], &mut rng);
+        assert_eq!(data_holder.intersect(&first, &first), Err(PsiError::Count { expected: 2, found: 1 }));
     }
 }

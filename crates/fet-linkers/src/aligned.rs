@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::blind::{self, Count};
-use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
+use fet_core::linker::{About, DataHolder, LinkError, LinkTask, Linker, Links, Querier};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `aligned`.
@@ -48,11 +48,11 @@ impl Linker for Aligned {
         About { by_position: true, ..blind::about(self.neighbours) }
     }
 
-    fn asker(&self, _seed: u64) -> Box<dyn Asker> {
+    fn querier(&self, _seed: u64) -> Box<dyn Querier> {
         Box::new(Count)
     }
 
-    fn owner(&self, _seed: u64) -> Box<dyn Owner> {
+    fn data_holder(&self, _seed: u64) -> Box<dyn DataHolder> {
         Box::new(Rows { neighbours: self.neighbours })
     }
 }
@@ -61,7 +61,7 @@ struct Rows {
     neighbours: usize,
 }
 
-impl Owner for Rows {
+impl DataHolder for Rows {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let neighbours = self.neighbours;
         let (queries, records) = (blind::count(task, neighbours)?, task.records.rows());

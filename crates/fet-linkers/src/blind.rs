@@ -4,7 +4,7 @@
 //! `random` determine the records of each row.
 
 use fet_core::data::{KeyKind, Keys, Sealed};
-use fet_core::linker::{About, Asker, LinkError, LinkTask, Reveals, check_shapes};
+use fet_core::linker::{About, LinkError, LinkTask, Querier, Reveals, check_shapes};
 
 use crate::wire;
 
@@ -22,8 +22,8 @@ pub(crate) fn about(neighbours: usize) -> About {
 /// The primary's side, which sends a zero for each key.
 pub(crate) struct Count;
 
-impl Asker for Count {
-    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
+impl Querier for Count {
+    fn encode(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), vec![0; queries.rows()])))
     }
 }

@@ -26,7 +26,9 @@ use zeroize::Zeroizing;
 use crate::wire::{Reader, Writer};
 use crate::{check_weights, known, links, secret, wire};
 use fet_core::data::{KeyKind, Keys, Sealed, TextTable};
-use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
+use fet_core::linker::{
+    About, DataHolder, LinkError, LinkTask, Linker, Links, Querier, Reveals, check_shapes,
+};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 pub use near::{Order, Sign};
@@ -261,11 +263,11 @@ impl Linker for Clk {
         About { floor: Some(0.0), in_the_clear: false, probabilities, has_threshold: true, ..about }
     }
 
-    fn asker(&self, seed: u64) -> Box<dyn Asker> {
+    fn querier(&self, seed: u64) -> Box<dyn Querier> {
         Box::new(Side { settings: self.0.clone(), seed, warnings: Vec::new() })
     }
 
-    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+    fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
         Box::new(Side { settings: self.0.clone(), seed, warnings: Vec::new() })
     }
 }
@@ -405,8 +407,8 @@ fn stored(reader: &mut Reader<'_>) -> Result<u16, LinkError> {
     })
 }
 
-impl Asker for Side {
-    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
+impl Querier for Side {
+    fn encode(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         let queries = queries.text().ok_or_else(|| LinkError::kind(KeyKind::Text, queries))?;
         let queries = known(queries, &self.settings.missing);
         let queries = near::Forms::of(&self.settings).spelled(&queries)?;
@@ -435,7 +437,7 @@ impl Asker for Side {
     }
 }
 
-impl Owner for Side {
+impl DataHolder for Side {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let settings = &self.settings;
         let (message, records) = (wire::sealed(task.queries)?, task.records);

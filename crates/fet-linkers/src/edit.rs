@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::nearest::CLEAR;
 use crate::{check_weights, known, links};
 use fet_core::data::KeyKind;
-use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, check_text};
+use fet_core::linker::{About, DataHolder, LinkError, LinkTask, Linker, Links, check_text};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `edit`.
@@ -55,14 +55,14 @@ impl Linker for Edit {
         About { floor: Some(0.0), independent: true, has_threshold: true, ..about }
     }
 
-    fn owner(&self, _seed: u64) -> Box<dyn Owner> {
+    fn data_holder(&self, _seed: u64) -> Box<dyn DataHolder> {
         Box::new(Compare(self.0.clone()))
     }
 }
 
 struct Compare(EditSettings);
 
-impl Owner for Compare {
+impl DataHolder for Compare {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let EditSettings { neighbours, pad, missing, weights } = &self.0;
         let (queries, records) = check_text(task.queries, task.records, *neighbours, *pad)?;

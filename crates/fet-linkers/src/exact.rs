@@ -17,7 +17,7 @@ use crate::equal::{Compare, contents};
 use crate::nearest::CLEAR;
 use crate::{links, wire};
 use fet_core::data::KeyKind;
-use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, check_apart, check_either};
+use fet_core::linker::{About, DataHolder, LinkError, LinkTask, Linker, Links, check_apart, check_either};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
 
@@ -62,7 +62,7 @@ impl Linker for Exact {
         About { floor: Some(0.0), equality: true, ..About::new(self.0.neighbours, KeyKind::Either, CLEAR) }
     }
 
-    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+    fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
         Box::new(Equal { settings: self.0.clone(), seed, warnings: Vec::new() })
     }
 }
@@ -73,7 +73,7 @@ struct Equal {
     warnings: Vec<String>,
 }
 
-impl Owner for Equal {
+impl DataHolder for Equal {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let LinkTask { queries, records, .. } = *task;
         let ExactSettings { neighbours, pad, ref missing, compare } = self.settings;
@@ -163,7 +163,12 @@ mod tests {
         let (queries, records) = (keys(1000), keys(0));
         let links = |new_rows| {
             let task = LinkTask { new_rows, ..LinkTask::new(&queries, &records) };
-            ExactSettings::default().build(&()).expect("a linker").owner(1).link(&task).expect("linkable")
+            ExactSettings::default()
+                .build(&())
+                .expect("a linker")
+                .data_holder(1)
+                .link(&task)
+                .expect("linkable")
         };
         let (run, new) = (links(false), links(true));
         let same = (0..500).filter(|&row| run.row(row)[0] == new.row(row)[0]).count();

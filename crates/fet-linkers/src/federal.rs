@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::wire::{Reader, Writer};
 use crate::{links, secret, wire};
 use fet_core::data::{KeyKind, Keys, Matrix, Sealed};
-use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
+use fet_core::linker::{
+    About, DataHolder, LinkError, LinkTask, Linker, Links, Querier, Reveals, check_shapes,
+};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `federal` (Karapiperis, Gkoulalas-Divanis, Verykios 2018).
@@ -105,11 +107,11 @@ impl Linker for Federal {
         About { in_the_clear: false, ..About::new(self.0.neighbours, KeyKind::Numbers, reveals) }
     }
 
-    fn asker(&self, seed: u64) -> Box<dyn Asker> {
+    fn querier(&self, seed: u64) -> Box<dyn Querier> {
         Box::new(Side { settings: self.0.clone(), seed })
     }
 
-    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+    fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
         Box::new(Side { settings: self.0.clone(), seed })
     }
 }
@@ -161,8 +163,8 @@ fn sound(&(low, high): &(f64, f64)) -> bool {
     low <= high && low >= -most && high <= most
 }
 
-impl Asker for Side {
-    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
+impl Querier for Side {
+    fn encode(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         let queries = queries.numbers().ok_or_else(|| LinkError::kind(KeyKind::Numbers, queries))?;
         let ranges = ranges(queries);
         let mut writer = Writer::default();
@@ -183,7 +185,7 @@ impl Asker for Side {
     }
 }
 
-impl Owner for Side {
+impl DataHolder for Side {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let FederalSettings { neighbours, pad, .. } = self.settings;
         let (message, records) = (wire::sealed(task.queries)?, task.records);

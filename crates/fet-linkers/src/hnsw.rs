@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::links;
 use crate::nearest::CLEAR;
 use fet_core::data::{KeyKind, Matrix};
-use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, check_numbers};
+use fet_core::linker::{About, DataHolder, LinkError, LinkTask, Linker, Links, check_numbers};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `hnsw`.
@@ -57,7 +57,7 @@ impl Linker for Hnsw {
         About::new(self.0.neighbours, KeyKind::Numbers, CLEAR)
     }
 
-    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+    fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
         Box::new(World { settings: self.0.clone(), seed })
     }
 }
@@ -67,7 +67,7 @@ struct World {
     seed: u64,
 }
 
-impl Owner for World {
+impl DataHolder for World {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let HnswSettings { neighbours, pad, construction, search: candidates } = self.settings;
         let (queries, records) = check_numbers(task.queries, task.records, neighbours, pad)?;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::links;
 use fet_core::data::{KeyKind, Matrix};
-use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_numbers};
+use fet_core::linker::{About, DataHolder, LinkError, LinkTask, Linker, Links, Reveals, check_numbers};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `nearest`.
@@ -70,14 +70,14 @@ impl Linker for Nearest {
         About { independent: true, ..About::new(self.0.neighbours, KeyKind::Numbers, CLEAR) }
     }
 
-    fn owner(&self, _seed: u64) -> Box<dyn Owner> {
+    fn data_holder(&self, _seed: u64) -> Box<dyn DataHolder> {
         Box::new(Near(self.0.clone()))
     }
 }
 
 struct Near(NearestSettings);
 
-impl Owner for Near {
+impl DataHolder for Near {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let NearestSettings { neighbours, pad, metric } = self.0;
         let (queries, records) = check_numbers(task.queries, task.records, neighbours, pad)?;

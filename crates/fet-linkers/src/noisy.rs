@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use fet_core::data::{Keys, Sealed};
-use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
+use fet_core::linker::{About, DataHolder, LinkError, LinkTask, Linker, Links, Querier};
 use fet_core::registry::{Plugin, Recipe, Slot, Violation, schema_of_inner};
 use fet_core::rng::{Purpose, stream};
 
@@ -72,22 +72,22 @@ impl Linker for Noisy {
         About { floor: None, independent: false, probabilities: false, has_threshold: false, ..about }
     }
 
-    fn asker(&self, seed: u64) -> Box<dyn Asker> {
-        self.inner.asker(seed)
+    fn querier(&self, seed: u64) -> Box<dyn Querier> {
+        self.inner.querier(seed)
     }
 
-    fn owner(&self, seed: u64) -> Box<dyn Owner> {
-        Box::new(Blurred { leak: self.leak, seed, inner: self.inner.owner(seed) })
+    fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
+        Box::new(Blurred { leak: self.leak, seed, inner: self.inner.data_holder(seed) })
     }
 }
 
 struct Blurred {
     leak: f64,
     seed: u64,
-    inner: Box<dyn Owner>,
+    inner: Box<dyn DataHolder>,
 }
 
-impl Owner for Blurred {
+impl DataHolder for Blurred {
     fn challenge(&mut self, queries: &Keys, records: &Keys) -> Result<Option<Sealed>, LinkError> {
         self.inner.challenge(queries, records)
     }

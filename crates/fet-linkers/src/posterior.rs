@@ -10,7 +10,7 @@
 //! probability.
 
 use fet_core::data::{Keys, Sealed};
-use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
+use fet_core::linker::{About, DataHolder, LinkError, LinkTask, Linker, Links, Querier};
 use fet_core::registry::{Plugin, Recipe, Slot, Violation, schema_of_inner};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -84,14 +84,20 @@ impl Linker for Posterior {
         About { floor: None, independent, has_threshold: false, ..about }
     }
 
-    fn asker(&self, seed: u64) -> Box<dyn Asker> {
-        self.inner.asker(seed)
+    fn querier(&self, seed: u64) -> Box<dyn Querier> {
+        self.inner.querier(seed)
     }
 
-    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+    fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
         let Self { noise, one_to_one, .. } = *self;
         let floor = self.inner.about().floor;
-        Box::new(Weighing { noise, one_to_one, floor, warnings: Vec::new(), inner: self.inner.owner(seed) })
+        Box::new(Weighing {
+            noise,
+            one_to_one,
+            floor,
+            warnings: Vec::new(),
+            inner: self.inner.data_holder(seed),
+        })
     }
 }
 
@@ -101,10 +107,10 @@ struct Weighing {
     /// Floor of the inner linker's similarities.
     floor: Option<f32>,
     warnings: Vec<String>,
-    inner: Box<dyn Owner>,
+    inner: Box<dyn DataHolder>,
 }
 
-impl Owner for Weighing {
+impl DataHolder for Weighing {
     fn challenge(&mut self, queries: &Keys, records: &Keys) -> Result<Option<Sealed>, LinkError> {
         self.inner.challenge(queries, records)
     }

@@ -18,7 +18,7 @@ use crate::exact::{filled, filling};
 use crate::{links, wire};
 use fet_core::data::{Comparison, KeyKind, Keys, Sealed};
 use fet_core::linker::{
-    About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_apart, check_shapes,
+    About, DataHolder, LinkError, LinkTask, Linker, Links, Querier, Reveals, check_apart, check_shapes,
 };
 use fet_core::registry::{Plugin, Recipe, Violation};
 
@@ -70,40 +70,40 @@ impl Linker for Psi {
         About { floor: Some(0.0), equality: true, in_the_clear: false, challenges: true, ..about }
     }
 
-    fn asker(&self, _seed: u64) -> Box<dyn Asker> {
-        Box::new(Primary { asker: None, settings: self.0.clone() })
+    fn querier(&self, _seed: u64) -> Box<dyn Querier> {
+        Box::new(Primary { querier: None, settings: self.0.clone() })
     }
 
-    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+    fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
         Box::new(Secondary { settings: self.0.clone(), seed, waiting: None, warnings: Vec::new() })
     }
 }
 
 /// The querier. It keeps the exponent of the last keys until it has answered their challenge.
 struct Primary {
-    asker: Option<psi::Asker>,
+    querier: Option<psi::Querier>,
     settings: PsiSettings,
 }
 
-impl Asker for Primary {
-    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
+impl Querier for Primary {
+    fn encode(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         let kind = kind(queries)?;
         check_apart(queries)?;
         let PsiSettings { missing, compare, .. } = &self.settings;
         let compared = queries.text().map(|keys| compare.columns(keys)).unwrap_or_default();
-        let (asker, message) = psi::Asker::ask(&blindable(queries, missing, &compared), &mut rng());
-        self.asker = Some(asker);
+        let (querier, message) = psi::Querier::ask(&blindable(queries, missing, &compared), &mut rng());
+        self.querier = Some(querier);
         let message = write(kind, &compared, message);
         Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), message)))
     }
 
     fn answer(&mut self, challenge: &Sealed) -> Result<Sealed, LinkError> {
         let (kind, elements) = read(challenge)?;
-        let asker = self
-            .asker
+        let querier = self
+            .querier
             .take()
             .ok_or_else(|| LinkError::Message("it is a challenge, but no keys were sent".into()))?;
-        let message = write(kind, &[], asker.answer(elements).map_err(unreadable)?);
+        let message = write(kind, &[], querier.answer(elements).map_err(unreadable)?);
         Ok(Sealed::new(challenge.rows(), challenge.columns(), message))
     }
 }
@@ -112,11 +112,11 @@ struct Secondary {
     settings: PsiSettings,
     seed: u64,
     /// Exponent and order of the pending challenge, and its number of records.
-    waiting: Option<(psi::Owner, usize)>,
+    waiting: Option<(psi::DataHolder, usize)>,
     warnings: Vec<String>,
 }
 
-impl Owner for Secondary {
+impl DataHolder for Secondary {
     fn challenge(&mut self, queries: &Keys, records: &Keys) -> Result<Option<Sealed>, LinkError> {
         let kind = kind(records)?;
         check_apart(records).map_err(LinkError::of_own_table)?;
@@ -128,8 +128,9 @@ impl Owner for Secondary {
             return Err(LinkError::KeyMismatch { queries: compared.len(), records: records.columns() });
         }
         self.warnings = compare.warnings(&compared, records);
-        let (owner, message) = psi::Owner::offer(&blindable(records, missing, &compared), &mut rng());
-        self.waiting = Some((owner, records.rows()));
+        let (data_holder, message) =
+            psi::DataHolder::offer(&blindable(records, missing, &compared), &mut rng());
+        self.waiting = Some((data_holder, records.rows()));
         Ok(Some(Sealed::new(records.rows(), records.columns(), write(kind, &[], message))))
     }
 
@@ -143,7 +144,7 @@ impl Owner for Secondary {
             task.answer.ok_or_else(|| LinkError::Message("the answer to the challenge is missing".into()))?;
         let (_, answer) = read(answer)?;
         // Each exponent serves one link.
-        let (owner, challenged) = self
+        let (data_holder, challenged) = self
             .waiting
             .take()
             .ok_or_else(|| LinkError::Message("it answers no pending challenge".into()))?;
@@ -153,7 +154,7 @@ impl Owner for Secondary {
                 records.rows()
             )));
         }
-        let equal = owner.intersect(queries, answer).map_err(unreadable)?;
+        let equal = data_holder.intersect(queries, answer).map_err(unreadable)?;
         let equal = equal.iter().map(Vec::as_slice);
         let found =
             filled(equal, neighbours.min(records.rows()), records.rows(), &mut filling(self.seed, task));
@@ -270,8 +271,8 @@ mod tests {
         elements.as_chunks::<ELEMENT>().0.to_vec()
     }
 
-    fn queries(asker: &mut dyn Asker, keys: &Keys) -> Sealed {
-        match asker.conceal(keys).expect("they can be concealed") {
+    fn queries(querier: &mut dyn Querier, keys: &Keys) -> Sealed {
+        match querier.encode(keys).expect("they can be encoded") {
             Keys::Sealed(message) => message,
             other => panic!("psi must seal keys, but these are {}", other.kind_name()),
         }
@@ -295,9 +296,12 @@ mod tests {
             ["a", "b", "c", "d", "e", "f"],
             ["", "", "", "a", "a", ""],
         ] {
-            let queries = Keys::Sealed(queries(linker().asker(1).as_mut(), &text(&["a"])));
-            let challenge =
-                linker().owner(1).challenge(&queries, &text(&records)).expect("keys").expect("psi asks back");
+            let queries = Keys::Sealed(queries(linker().querier(1).as_mut(), &text(&["a"])));
+            let challenge = linker()
+                .data_holder(1)
+                .challenge(&queries, &text(&records))
+                .expect("keys")
+                .expect("psi asks back");
             assert_eq!((challenge.rows(), histogram(&challenge)), (6, vec![1; 6]), "{records:?}");
         }
     }
@@ -307,19 +311,19 @@ mod tests {
     #[test]
     fn no_two_links_share_an_exponent() {
         let keys = text(&["a", "b", "c"]);
-        let (mut asker, mut owner) = (linker().asker(1), linker().owner(1));
+        let (mut querier, mut data_holder) = (linker().querier(1), linker().data_holder(1));
         let mut seen = HashSet::new();
         for _ in 0..3 {
-            let message = queries(asker.as_mut(), &keys);
-            assert!(asked(&message).into_iter().all(|element| seen.insert(element)), "the asker's");
+            let message = queries(querier.as_mut(), &keys);
+            assert!(asked(&message).into_iter().all(|element| seen.insert(element)), "the querier's");
             let message = Keys::Sealed(message);
-            let challenge = owner.challenge(&message, &keys).expect("keys").expect("psi asks back");
-            assert!(sent(&challenge).into_iter().all(|element| seen.insert(element)), "the owner's");
-            let answer = asker.answer(&challenge).expect("the owner's challenge");
+            let challenge = data_holder.challenge(&message, &keys).expect("keys").expect("psi asks back");
+            assert!(sent(&challenge).into_iter().all(|element| seen.insert(element)), "the data_holder's");
+            let answer = querier.answer(&challenge).expect("the data_holder's challenge");
             let task = LinkTask { answer: Some(&answer), ..LinkTask::new(&message, &keys) };
-            let links = owner.link(&task).expect("linkable");
+            let links = data_holder.link(&task).expect("linkable");
             assert_eq!([links.row(0)[0], links.row(1)[0], links.row(2)[0]], [0, 1, 2]);
-            assert!(asker.answer(&challenge).is_err(), "an exponent serves one challenge");
+            assert!(querier.answer(&challenge).is_err(), "an exponent serves one challenge");
         }
     }
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::blind::{self, Count};
-use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
+use fet_core::linker::{About, DataHolder, LinkError, LinkTask, Linker, Links, Querier};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
 
@@ -46,11 +46,11 @@ impl Linker for Random {
         blind::about(self.neighbours)
     }
 
-    fn asker(&self, _seed: u64) -> Box<dyn Asker> {
+    fn querier(&self, _seed: u64) -> Box<dyn Querier> {
         Box::new(Count)
     }
 
-    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+    fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
         Box::new(Draw { neighbours: self.neighbours, seed })
     }
 }
@@ -60,7 +60,7 @@ struct Draw {
     seed: u64,
 }
 
-impl Owner for Draw {
+impl DataHolder for Draw {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let (queries, records) = (blind::count(task, self.neighbours)?, task.records.rows());
         // New rows get different records than the run's rows at the same places.
@@ -83,9 +83,9 @@ mod tests {
         let keys = Keys::from(Matrix::new(1, (0..500).map(f64::from).collect()));
         let linker = Random { neighbours: 2 };
         let links = |new_rows| {
-            let queries = linker.asker(1).conceal(&keys).expect("concealable");
+            let queries = linker.querier(1).encode(&keys).expect("concealable");
             let task = LinkTask { new_rows, ..LinkTask::new(&queries, &keys) };
-            linker.owner(1).link(&task).expect("linkable")
+            linker.data_holder(1).link(&task).expect("linkable")
         };
         let (run, new) = (links(false), links(true));
         assert_eq!(links(true), new, "they repeat");

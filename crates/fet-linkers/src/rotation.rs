@@ -14,7 +14,9 @@ use crate::nearest::{Metric, nearest};
 use crate::wire::{Reader, Writer};
 use crate::{links, secret, wire};
 use fet_core::data::{KeyKind, Keys, Matrix, Sealed};
-use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
+use fet_core::linker::{
+    About, DataHolder, LinkError, LinkTask, Linker, Links, Querier, Reveals, check_shapes,
+};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `rotation`.
@@ -66,11 +68,11 @@ impl Linker for Turned {
         About { in_the_clear: false, ..About::new(self.0.neighbours, KeyKind::Numbers, reveals) }
     }
 
-    fn asker(&self, seed: u64) -> Box<dyn Asker> {
+    fn querier(&self, seed: u64) -> Box<dyn Querier> {
         Box::new(Side { settings: self.0.clone(), seed })
     }
 
-    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+    fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
         Box::new(Side { settings: self.0.clone(), seed })
     }
 }
@@ -87,8 +89,8 @@ impl Side {
     }
 }
 
-impl Asker for Side {
-    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
+impl Querier for Side {
+    fn encode(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         let queries = queries.numbers().ok_or_else(|| LinkError::kind(KeyKind::Numbers, queries))?;
         let mut writer = Writer::default();
         let turned = self.rotation(queries.columns())?.apply(queries.values());
@@ -97,7 +99,7 @@ impl Asker for Side {
     }
 }
 
-impl Owner for Side {
+impl DataHolder for Side {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let RotationSettings { neighbours, pad, .. } = self.settings;
         let (message, records) = (wire::sealed(task.queries)?, task.records);

@@ -56,7 +56,7 @@ struct Probe {
     asked: Option<Initiation>,
     /// Time at which the next probe is due.
     due: Option<Instant>,
-    /// Incarnation of the other process, once it has answered.
+    /// InstanceId of the other process, once it has answered.
     other: Option<u64>,
 }
 
@@ -271,7 +271,7 @@ impl Caller {
     /// Probes for another process with the party's key, if a probe is due. The known process does not answer
     /// a probe.
     fn ask_for_another(&mut self, now: Instant) {
-        let Some(peer) = self.peer.as_ref().map(|peer| peer.incarnation) else { return };
+        let Some(peer) = self.peer.as_ref().map(|peer| peer.instance_id) else { return };
         if self.probe.due.is_none_or(|due| now >= due) {
             self.probe.other = None;
             self.probe.due = Some(now + PROBE);
@@ -296,10 +296,10 @@ impl Caller {
                 return Ok(false);
             }
         };
-        let known = self.peer.as_ref().map_or(0, |peer| peer.incarnation);
-        if hello.incarnation != known {
-            self.probe.other = Some(hello.incarnation);
-            self.ask_besides(hello.incarnation);
+        let known = self.peer.as_ref().map_or(0, |peer| peer.instance_id);
+        if hello.instance_id != known {
+            self.probe.other = Some(hello.instance_id);
+            self.ask_besides(hello.instance_id);
         } else if self.probe.other.is_some() {
             self.ask_besides(TWICE);
             std::thread::sleep(LEAVE);
@@ -364,9 +364,9 @@ impl Caller {
                 about: hello.about,
             });
         }
-        let restarted = self.peer.as_ref().is_some_and(|peer| peer.incarnation != hello.incarnation);
+        let restarted = self.peer.as_ref().is_some_and(|peer| peer.instance_id != hello.instance_id);
         // The party answered this process, and has since begun with another.
-        if !restarted && self.answered && hello.serves != self.local.incarnation {
+        if !restarted && self.answered && hello.serves != self.local.instance_id {
             return Err(CallError::Taken);
         }
         self.answered &= !restarted;

@@ -14,27 +14,27 @@ pub struct Local {
     pub keys: Arc<Keys>,
     /// Random number of this start of the program. A restarted program has lost its memory, and the number
     /// lets the other end detect this.
-    pub incarnation: u64,
+    pub instance_id: u64,
     /// Free text for the other end, such as the program's version. At most 4096 bytes of it are sent.
     pub about: String,
     pub(crate) version: u16,
 }
 
 impl Local {
-    /// Creates the description of this process, with a new incarnation.
+    /// Creates the description of this process, with a new instance_id.
     ///
     /// # Panics
     /// If the system has no randomness.
     pub fn new(keys: impl Into<Arc<Keys>>, about: impl Into<String>) -> Self {
-        let mut incarnation = [0; 8];
-        getrandom::fill(&mut incarnation).expect("the system gives randomness");
-        let incarnation = u64::from_le_bytes(incarnation);
-        Self { keys: keys.into(), incarnation, about: about.into(), version: PROTOCOL }
+        let mut instance_id = [0; 8];
+        getrandom::fill(&mut instance_id).expect("the system gives randomness");
+        let instance_id = u64::from_le_bytes(instance_id);
+        Self { keys: keys.into(), instance_id, about: about.into(), version: PROTOCOL }
     }
 
     pub(crate) fn hello(&self, settings: &Settings) -> Hello {
         Hello {
-            incarnation: self.incarnation,
+            instance_id: self.instance_id,
             version: self.version,
             largest: settings.largest.min(LARGEST_MESSAGE),
             serves: 0,
@@ -47,7 +47,7 @@ impl Local {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     /// Random number of this start of its program.
-    pub incarnation: u64,
+    pub instance_id: u64,
     /// Protocol version of its program.
     pub version: u16,
     /// Largest message that it accepts, in bytes.
@@ -58,8 +58,8 @@ pub struct Peer {
 
 impl From<Hello> for Peer {
     fn from(hello: Hello) -> Self {
-        let Hello { incarnation, version, largest, about, .. } = hello;
-        Self { incarnation, version, largest, about }
+        let Hello { instance_id, version, largest, about, .. } = hello;
+        Self { instance_id, version, largest, about }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The control variant is the same method without any data from other parties. The difference from the
 //! study's base shows which variant is better, but not why: a method may win only because it makes better use
-//! of the primary's own record. A file names a variant's control variant (`twin = "FeT alone"`), and this
+//! of the primary's own record. A file names a variant's control variant (`control = "FeT alone"`), and this
 //! module compares the two over seeds.
 
 use super::grid::Grid;
@@ -16,7 +16,7 @@ pub(crate) struct Added {
     /// Index of the variant in the grid.
     pub(crate) index: usize,
     /// Index of its control variant in the grid.
-    pub(crate) twin: usize,
+    pub(crate) control: usize,
     /// Variant minus control variant, over the seeds that both have.
     pub(crate) comparison: Comparison,
     /// Outcome of the test.
@@ -29,17 +29,17 @@ impl Added {
     pub(crate) fn of(grid: &Grid, rows: &[Row<'_>], metric: Option<Metric>) -> Vec<Self> {
         let Some(metric) = metric else { return Vec::new() };
         let compare = |index: usize| {
-            let twin = grid.twin_of(index)?;
-            Some((index, twin, Comparison::of(&pairs(&rows[index], &rows[twin]))?))
+            let control = grid.control_of(index)?;
+            Some((index, control, Comparison::of(&pairs(&rows[index], &rows[control]))?))
         };
         let found: Vec<_> = (0..rows.len()).filter_map(compare).collect();
         let mut comparisons: Vec<_> =
             found.iter().map(|(_, _, comparison)| Some(comparison.clone())).collect();
         correct(&mut comparisons);
         let corrected = found.into_iter().zip(comparisons.into_iter().flatten());
-        let added = corrected.map(|((index, twin, _), comparison)| {
+        let added = corrected.map(|((index, control, _), comparison)| {
             let verdict = verdict(metric, Some(&comparison));
-            Self { index, twin, comparison, verdict }
+            Self { index, control, comparison, verdict }
         });
         added.collect()
     }
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_variant_stands_against_its_twin_and_not_against_the_base() {
-        let text = "name = 'x'\n[ablation]\nseeds = [0, 1, 2]\nvariants = [{ name = 'Trees' }, { name = 'FeT', twin = 'Alone' }, { name = 'Alone' }]";
+        let text = "name = 'x'\n[ablation]\nseeds = [0, 1, 2]\nvariants = [{ name = 'Trees' }, { name = 'FeT', control = 'Alone' }, { name = 'Alone' }]";
         let grid = Grid::parse(text, &Scope::default()).expect("a grid");
         let values = [[26.0, 27.0, 28.0], [24.0, 25.1, 25.9], [24.5, 25.5, 26.5]];
         let each = values.iter().enumerate().flat_map(|(variant, seeds)| {
@@ -65,7 +65,7 @@ mod tests {
         let results = pair(&cells, &reports);
         let summary = Summary::new(&grid, &cells, &results);
         let [added] = summary.added.as_slice() else { panic!("{:?}", summary.added) };
-        assert_eq!((added.index, added.twin, added.comparison.n), (1, 2, 3));
+        assert_eq!((added.index, added.control, added.comparison.n), (1, 2, 3));
         assert!((added.comparison.difference + 0.5).abs() < 1e-9, "{added:?}");
         assert_eq!(added.verdict, Verdict::Better);
         // Holm's correction leaves the p-value of a single comparison unchanged.
@@ -75,8 +75,9 @@ mod tests {
 
     #[test]
     fn a_twin_must_be_another_variant() {
-        let parse = |twin: &str| {
-            let text = format!("[ablation]\nseeds = [0]\nvariants = [{{ name = 'A', twin = '{twin}' }}]");
+        let parse = |control: &str| {
+            let text =
+                format!("[ablation]\nseeds = [0]\nvariants = [{{ name = 'A', control = '{control}' }}]");
             Grid::parse(&text, &Scope::default()).expect_err("refused").to_string()
         };
         assert!(parse("B").contains("unknown variant \"B\""), "{}", parse("B"));

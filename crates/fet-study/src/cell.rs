@@ -72,9 +72,9 @@ pub(crate) fn resolve(grid: &Grid, fet: &Fet, base: &Base<'_>, out: &Path) -> Re
             }
         };
         let address = address(&identity)?;
-        if let Some(&twin) = addresses.get(&address) {
-            let twin = &grid.variants[twin].name;
-            bail!("variants must differ, but {twin:?} and {:?} are the same experiment", variant.name);
+        if let Some(&control) = addresses.get(&address) {
+            let control = &grid.variants[control].name;
+            bail!("variants must differ, but {control:?} and {:?} are the same experiment", variant.name);
         }
         let folder = known.get(&address).cloned().unwrap_or_else(|| {
             study.join("cells").join(format!("{}-s{seed}-{address}", slug(&variant.name)))

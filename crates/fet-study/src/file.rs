@@ -112,7 +112,7 @@ pub(crate) struct VariantTable {
     pub(crate) attacked: bool,
     /// Name of the control variant: the same method without any data from other parties. The difference
     /// between the two is the contribution of the other parties.
-    pub(crate) twin: Option<String>,
+    pub(crate) control: Option<String>,
 }
 
 fn yes() -> bool {

@@ -42,7 +42,7 @@ pub(crate) struct Variant {
     /// Setting and value for each axis.
     pub(crate) point: Vec<(String, String)>,
     /// Name of the control variant, which has no data from other parties, as in the file.
-    pub(crate) twin: Option<String>,
+    pub(crate) control: Option<String>,
 }
 
 /// Selection from a file's study, given on the command line.
@@ -86,7 +86,7 @@ impl Grid {
                 name: name.clone(),
                 set: Vec::new(),
                 attacked: true,
-                twin: None,
+                control: None,
             });
         }
         let seeds = scope.seeds.clone().or(profile.seeds).unwrap_or(own_seeds);
@@ -112,13 +112,16 @@ impl Grid {
             ensure!(is_variant(base), "ablation.base: unknown variant {base:?}; the variants are {known:?}");
         }
         for variant in &study.variants {
-            let Some(twin) = &variant.twin else { continue };
+            let Some(control) = &variant.control else { continue };
             let name = &variant.name;
             ensure!(
-                is_variant(twin),
-                "ablation.variants, {name:?}: `twin`: unknown variant {twin:?}; the variants are {known:?}"
+                is_variant(control),
+                "ablation.variants, {name:?}: `control`: unknown variant {control:?}; the variants are {known:?}"
             );
-            ensure!(twin != name, "ablation.variants, {name:?}: `twin` must be another variant, not itself");
+            ensure!(
+                control != name,
+                "ablation.variants, {name:?}: `control` must be another variant, not itself"
+            );
         }
         for published in &study.paper {
             let wanted = &published.variant;
@@ -203,18 +206,18 @@ impl Grid {
 impl Grid {
     /// Returns the index of the control variant of variant `index`, at the same values of the axes that both
     /// have.
-    pub(crate) fn twin_of(&self, index: usize) -> Option<usize> {
+    pub(crate) fn control_of(&self, index: usize) -> Option<usize> {
         let own = &self.variants[index];
-        let twin = own.twin.as_ref()?;
-        let named = |other: &Variant| other.name == *twin || (other.root == *twin && other.agrees(own));
-        self.variants.iter().position(named).filter(|twin| *twin != index)
+        let control = own.control.as_ref()?;
+        let named = |other: &Variant| other.name == *control || (other.root == *control && other.agrees(own));
+        self.variants.iter().position(named).filter(|control| *control != index)
     }
 }
 
 impl Variant {
     /// Creates a variant without axes.
     pub(crate) fn new(name: String, sets: Vec<String>) -> Self {
-        Self { root: name.clone(), name, sets, point: Vec::new(), twin: None }
+        Self { root: name.clone(), name, sets, point: Vec::new(), control: None }
     }
 
     /// Returns true if both variants have equal values on the axes that both have. Axes of the attack do not
@@ -249,8 +252,8 @@ fn combinations(roots: &[VariantTable], axes: &toml::Table) -> Vec<Variant> {
     let variant = |root: &VariantTable| {
         let (name, sets) = (root.name.clone(), root.set.clone());
         let own = axes.iter().filter(|(axis, _)| root.attacked || !is_attack(axis));
-        let twin = root.twin.clone();
-        expand(Variant { root: name.clone(), name, sets, point: Vec::new(), twin }, own)
+        let control = root.control.clone();
+        expand(Variant { root: name.clone(), name, sets, point: Vec::new(), control }, own)
     };
     roots.iter().flat_map(variant).collect()
 }

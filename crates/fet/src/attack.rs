@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use fet_attacks::Stage;
+use fet_attacks::Environment;
 use fet_backends::Backend;
 use fet_core::attack::{Attack, AttackError, AttackRecord, Attacker, Target};
 use fet_core::data::VerticalData;
@@ -108,7 +108,7 @@ impl Planned {
     pub(crate) fn of(experiment: &Experiment, backend: &Backend) -> anyhow::Result<Option<Self>> {
         let Some(slot) = experiment.attack.clone() else { return Ok(None) };
         let (data, stop, machine) = (load(experiment)?, AtomicBool::new(false), machine(backend));
-        let stage = Stage::new(experiment, data.clone(), &machine, &stop).map_err(failed)?;
+        let stage = Environment::new(experiment, data.clone(), &machine, &stop).map_err(failed)?;
         fet_attacks::check(&stage, &slot).map_err(failed)?;
         Ok(Some(Self { slot, data }))
     }
@@ -137,7 +137,7 @@ fn one(
 ) -> Result<AttackRecord, AttackError> {
     let machine = machine(backend);
     backend.share(data.secondaries.len());
-    let mut stage = Stage::new(experiment, data, &machine, stop)?;
+    let mut stage = Environment::new(experiment, data, &machine, stop)?;
     fet_attacks::attack(&mut stage, slot)
 }
 

@@ -159,7 +159,7 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
     let data = read(experiment, &folders).map_err(input)?;
     let private = !experiment.privacy.build(&()).map_err(input)?.is_identity();
     let standardise = data.standardise;
-    let class_names = data.aside.class_names.clone();
+    let class_names = data.metadata.class_names.clone();
     let (primary, secondaries) = divided(experiment, data).map_err(input)?;
     let split = schedule::split(&primary.parts, primary.table.rows(), experiment.seed).map_err(input)?;
     let task = match primary.task {

@@ -11,7 +11,7 @@ use fet_privacy::accountant::{Event, Total, gaussian};
 use serde_json::{Value, json};
 
 use crate::lock;
-use crate::parties::seat::{File, own_folder};
+use crate::parties::setup::{File, own_folder};
 use fet_io::input::input;
 
 /// Commands of `fet ledger`.

@@ -11,12 +11,12 @@ pub mod network;
 mod observer;
 pub mod prune;
 mod remote;
+mod reporter;
 mod roster;
 mod run_id;
-pub(crate) mod seat;
 pub mod serve;
+pub(crate) mod setup;
 pub mod status;
-mod teller;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -157,7 +157,7 @@ fn instructions() -> String {
 fn common_data(experiment: &Experiment) -> Option<String> {
     // Limit in bytes, because a greeting must be short.
     const LONGEST: usize = 2_000;
-    let context = DatasetContext { folders: &Folders::default(), seed: experiment.seed, aside: &[] };
+    let context = DatasetContext { folders: &Folders::default(), seed: experiment.seed, metadata: &[] };
     // Settings that build no dataset are refused where the data is read.
     let shared = experiment.data.build(&context).is_ok_and(|dataset| dataset.is_shared());
     let text = shared.then(|| experiment.data.settings().to_string())?;

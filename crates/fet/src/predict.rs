@@ -246,7 +246,7 @@ fn folders(arguments: &Arguments, experiment: &Experiment) -> anyhow::Result<Fol
 
 /// Builds the dataset of an experiment.
 fn dataset(experiment: &Experiment, folders: &Folders) -> anyhow::Result<Box<dyn fet_core::data::Dataset>> {
-    let context = DatasetContext { folders, seed: experiment.seed, aside: &[] };
+    let context = DatasetContext { folders, seed: experiment.seed, metadata: &[] };
     experiment.data.build(&context).map_err(input)
 }
 

@@ -109,7 +109,7 @@ pub fn files(experiment: &Experiment, folders: &Folders) -> Result<Vec<(String, 
 
 /// Returns the names of the dataset's files and of the file of the split.
 fn data_files(experiment: &Experiment, folders: &Folders) -> Result<Vec<String>, SettingsError> {
-    let context = DatasetContext { folders, seed: experiment.seed, aside: &[] };
+    let context = DatasetContext { folders, seed: experiment.seed, metadata: &[] };
     let mut names = experiment.data.build(&context)?.files();
     names.extend(Some(experiment.split.file.clone()).filter(|file| !file.is_empty()));
     Ok(names)

@@ -11,7 +11,7 @@
 //! Copy this crate to write another plug-in.
 
 use fet_core::data::{Keys, Matrix};
-use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals};
+use fet_core::linker::{About, DataHolder, LinkError, LinkTask, Linker, Links, Querier, Reveals};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_linkers::NearestSettings;
 use schemars::JsonSchema;
@@ -63,12 +63,12 @@ impl Linker for Grid {
         About { reveals, ..about }
     }
 
-    fn asker(&self, _seed: u64) -> Box<dyn Asker> {
+    fn querier(&self, _seed: u64) -> Box<dyn Querier> {
         Box::new(Coarse { step: self.step })
     }
 
-    fn owner(&self, seed: u64) -> Box<dyn Owner> {
-        Box::new(CoarseRecords { nearest: self.nearest.owner(seed), step: self.step })
+    fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
+        Box::new(CoarseRecords { nearest: self.nearest.data_holder(seed), step: self.step })
     }
 }
 
@@ -77,19 +77,19 @@ struct Coarse {
     step: f64,
 }
 
-impl Asker for Coarse {
-    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
+impl Querier for Coarse {
+    fn encode(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         Ok(rounded(queries, self.step))
     }
 }
 
 /// The data holder: it has no additional warnings, and poses no challenge.
 struct CoarseRecords {
-    nearest: Box<dyn Owner>,
+    nearest: Box<dyn DataHolder>,
     step: f64,
 }
 
-impl Owner for CoarseRecords {
+impl DataHolder for CoarseRecords {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         self.nearest.link(&LinkTask { records: &rounded(task.records, self.step), ..*task })
     }

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Setting, Target, Trained};
+use fet_core::attack::{
+    About, Attack, AttackEnvironment, AttackError, Attacker, Measure, Setting, Target, Trained,
+};
 use fet_core::data::{Matrix, Task};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use schemars::JsonSchema;
@@ -74,7 +76,7 @@ impl Attack for GradientReconstruction {
         Ok(())
     }
 
-    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let party = self.0.party;
         let (received, trained) = Curious::default().train(arena, party)?;
         let rows: BTreeSet<usize> = received.iter().map(|one| one.row).collect();
@@ -139,7 +141,7 @@ fn added(received: &[Received], rows: &[usize], first: usize, unit: bool) -> Mat
 }
 
 /// Returns the labels of rows: one column per class, or the number.
-fn labels(arena: &dyn Arena, rows: &[usize]) -> Matrix<f32> {
+fn labels(arena: &dyn AttackEnvironment, rows: &[usize]) -> Matrix<f32> {
     let (data, classes) = (arena.data(), arena.setting().classes);
     let label = |&row: &usize| data.labels[row];
     if arena.setting().task == Task::Regression {

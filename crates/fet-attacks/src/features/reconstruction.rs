@@ -9,7 +9,9 @@
 
 use std::collections::BTreeSet;
 
-use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Run, Target, Trained};
+use fet_core::attack::{
+    About, Attack, AttackEnvironment, AttackError, Attacker, Measure, Run, Target, Trained,
+};
 use fet_core::data::Matrix;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
@@ -72,7 +74,7 @@ impl Attack for Reconstruction {
         About { attacker: Attacker::Primary, target: Target::Features, party: self.0.party }
     }
 
-    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let party = self.0.party;
         let (seen, trained) = Transcript::train(arena, party)?;
         let (solvable, seed) = (seen.differ && arena.setting().learning, arena.setting().seed);

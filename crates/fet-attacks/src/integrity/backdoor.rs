@@ -7,7 +7,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Run, Setting, Target};
+use fet_core::attack::{
+    About, Attack, AttackEnvironment, AttackError, Attacker, Measure, Run, Setting, Target,
+};
 use fet_core::data::{Matrix, Task};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
@@ -78,7 +80,7 @@ impl Attack for Backdoor {
         Ok(())
     }
 
-    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let BackdoorSettings { party, class, known, targets, boost } = self.0;
         let (clean, trained) = outputs(arena, Run::default())?;
         let [train, _, test] = trained.rows().map(<[usize]>::to_vec);

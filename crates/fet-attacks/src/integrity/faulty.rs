@@ -1,7 +1,7 @@
 //! `faulty-party`: performance of the model if a secondary fails after training. Its records of test rows are
 //! uninformative, or belong to other rows.
 
-use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Run, Target};
+use fet_core::attack::{About, Attack, AttackEnvironment, AttackError, Attacker, Measure, Run, Target};
 use fet_core::data::Task;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
@@ -57,7 +57,7 @@ impl Attack for Faulty {
         About { attacker: Attacker::Secondary, target: Target::Predictions, party: self.0.party }
     }
 
-    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let FaultyPartySettings { party, fault } = self.0;
         let trained = arena.train(Run::default())?;
         let clean = trained.metric();

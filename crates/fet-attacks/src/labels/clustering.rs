@@ -1,6 +1,6 @@
 //! `gradient-clustering`: clusters rows by the direction of their gradients, without known labels.
 
-use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
+use fet_core::attack::{About, Attack, AttackEnvironment, AttackError, Measure, Setting};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ impl Attack for Clustering {
         needs_classes(setting)
     }
 
-    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let (received, trained) = Curious::default().train(arena, self.0.party)?;
         let (rows, directions) = directions(&received, self.0.epochs);
         let labels = classes(arena, rows.iter().copied());

@@ -6,7 +6,7 @@
 //! paper multiplies gradients. Our optimisers are invariant to the scale of gradients, so that the attack
 //! multiplies the learning rate.
 
-use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Run, Setting};
+use fet_core::attack::{About, Attack, AttackEnvironment, AttackError, Measure, Run, Setting};
 use fet_core::data::Matrix;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use schemars::JsonSchema;
@@ -62,7 +62,7 @@ impl Attack for Completion {
         needs_classes(setting)
     }
 
-    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let CompletionSettings { party, known: each, boost } = self.0;
         let (_, mut trained) = Curious::hurried(boost).train(arena, party)?;
         let [rows, _, test] = trained.rows().map(<[usize]>::to_vec);

@@ -1,7 +1,7 @@
 //! `gradient-cosine`: gradients of rows of the same class have similar directions (Li et al. 2022, section
 //! 3.2).
 
-use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
+use fet_core::attack::{About, Attack, AttackEnvironment, AttackError, Measure, Setting};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use rand::RngExt;
 use schemars::JsonSchema;
@@ -51,7 +51,7 @@ impl Attack for Cosine {
         needs_classes(setting)
     }
 
-    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         /// Number of random pairs of rows.
         const PAIRS: usize = 20_000;
         let (received, trained) = Curious::default().train(arena, self.0.party)?;

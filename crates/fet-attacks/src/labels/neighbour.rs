@@ -3,7 +3,7 @@
 //! section 4.3) to models in which the sign of a gradient does not reveal the class, because the primary's
 //! model is between logits and representations.
 
-use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
+use fet_core::attack::{About, Attack, AttackEnvironment, AttackError, Measure, Setting};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ impl Attack for Neighbour {
         needs_classes(setting)
     }
 
-    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let (received, trained) = Curious::default().train(arena, self.0.party)?;
         let (rows, directions) = directions(&received, self.0.epochs);
         let labels = classes(arena, rows.iter().copied());

@@ -1,7 +1,7 @@
 //! `gradient-norm`: the gradient of a row is long if the model errs, and it errs more on some classes than on
 //! others (Li et al. 2022, "Label Leakage and Protection in Two-party Split Learning", section 3.1).
 
-use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
+use fet_core::attack::{About, Attack, AttackEnvironment, AttackError, Measure, Setting};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ impl Attack for Norm {
         needs_classes(setting)
     }
 
-    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let (received, _) = Curious::default().train(arena, self.0.party)?;
         let labels = classes(arena, received.iter().map(|one| one.row));
         let classes = arena.setting().classes;

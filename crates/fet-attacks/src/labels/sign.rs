@@ -2,7 +2,7 @@
 //! rows. The gradient's side of the main axis gives the sign of the residual. In the first epoch the model
 //! predicts nearly the same number for all rows, so that the sign shows if the label is large.
 
-use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
+use fet_core::attack::{About, Attack, AttackEnvironment, AttackError, Measure, Setting};
 use fet_core::data::Task;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use schemars::JsonSchema;
@@ -56,7 +56,7 @@ impl Attack for Sign {
         ))
     }
 
-    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let (mut received, _) = Curious::default().train(arena, self.0.party)?;
         received.retain(|one| one.before == 0);
         let labels = &arena.data().labels;

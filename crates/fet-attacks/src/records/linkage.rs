@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Target};
+use fet_core::attack::{About, Attack, AttackEnvironment, AttackError, Attacker, Measure, Target};
 use fet_core::data::Matrix;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
@@ -50,7 +50,7 @@ impl Attack for Linkage {
         About { attacker: Attacker::Primary, target: Target::Links, party: self.0.party }
     }
 
-    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let party = self.0.party;
         let (seen, trained) = Transcript::train(arena, party)?;
         let training: BTreeSet<usize> = trained.rows()[0].iter().copied().collect();

@@ -7,7 +7,7 @@
 //! leaves out a random half of the candidates. Shadow runs have no noise, because the presence and scale of
 //! the noise are public.
 
-use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Run, Target};
+use fet_core::attack::{About, Attack, AttackEnvironment, AttackError, Attacker, Measure, Run, Target};
 use fet_core::data::{PartyTable, VerticalData};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{ChaCha8Rng, Purpose, stream};
@@ -73,7 +73,7 @@ impl Attack for Membership {
         About { attacker: Attacker::Primary, target: Target::Membership, party: self.0.party }
     }
 
-    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let MembershipSettings { party, shadows, targets } = self.0;
         let mut rng = stream(arena.setting().seed, 0, Purpose::Attack, 2);
         let (_, trained) = Transcript::train(arena, party)?;
@@ -132,7 +132,12 @@ impl Attack for Membership {
 
 impl Membership {
     /// Trains a run without some records of the attacked party, and returns the messages seen.
-    fn run(&self, arena: &mut dyn Arena, out: &[usize], quiet: bool) -> Result<Seen, AttackError> {
+    fn run(
+        &self,
+        arena: &mut dyn AttackEnvironment,
+        out: &[usize],
+        quiet: bool,
+    ) -> Result<Seen, AttackError> {
         let mut data = arena.data().clone();
         leave_out(&mut data, self.0.party, out);
         Ok(Transcript::of(arena, self.0.party, Run { data: Some(data), quiet, ..Run::default() })?.0)

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fet_core::attack::{Arena, AttackError, Door, Run, Trained};
+use fet_core::attack::{AttackEnvironment, AttackError, MessageHook, Run, Trained};
 use fet_core::message::{Backward, Block, Request, Round};
 
 /// Gradient of one row in one step.
@@ -39,7 +39,7 @@ impl Curious {
     /// Trains a run in which `party` records its gradients.
     pub(crate) fn train(
         self,
-        arena: &mut dyn Arena,
+        arena: &mut dyn AttackEnvironment,
         party: usize,
     ) -> Result<(Vec<Received>, Box<dyn Trained>), AttackError> {
         let door = Arc::new(Mutex::new(self));
@@ -66,7 +66,7 @@ impl Curious {
     }
 }
 
-impl Door for Curious {
+impl MessageHook for Curious {
     fn request(&mut self, request: &mut Request) {
         match request {
             Request::Forward(message) if message.round.is_training() => {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fet_core::attack::{Arena, AttackError, Run, Trained, View};
+use fet_core::attack::{AttackEnvironment, AttackError, Run, Trained, View};
 use fet_core::data::Matrix;
 use fet_core::message::{Block, Round};
 
@@ -52,7 +52,7 @@ pub(crate) struct Seen {
 impl Transcript {
     /// Trains a run and records the blocks of `party`, from 1.
     pub(crate) fn train(
-        arena: &mut dyn Arena,
+        arena: &mut dyn AttackEnvironment,
         party: usize,
     ) -> Result<(Seen, Box<dyn Trained>), AttackError> {
         Self::of(arena, party, Run::default())
@@ -60,7 +60,7 @@ impl Transcript {
 
     /// Trains the given run and records the blocks of `party`, from 1.
     pub(crate) fn of(
-        arena: &mut dyn Arena,
+        arena: &mut dyn AttackEnvironment,
         party: usize,
         run: Run,
     ) -> Result<(Seen, Box<dyn Trained>), AttackError> {

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::data::Keys;
-use crate::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
+use crate::linker::{About, DataHolder, LinkError, LinkTask, Linker, Links, Querier};
 
 /// Environment variable that names the folder of the cache.
 pub const CACHE_VARIABLE: &str = "FET_LINK_CACHE";
@@ -61,13 +61,13 @@ impl Linker for Cached {
         self.inner.about()
     }
 
-    fn asker(&self, seed: u64) -> Box<dyn Asker> {
-        self.inner.asker(seed)
+    fn querier(&self, seed: u64) -> Box<dyn Querier> {
+        self.inner.querier(seed)
     }
 
-    fn owner(&self, seed: u64) -> Box<dyn Owner> {
-        let inner = self.inner.owner(seed);
-        // An owner that asks back links by messages of this run, which no file of another run can stand for.
+    fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
+        let inner = self.inner.data_holder(seed);
+        // An data_holder that asks back links by messages of this run, which no file of another run can stand for.
         if self.inner.about().challenges {
             return inner;
         }
@@ -84,7 +84,7 @@ impl Linker for Cached {
 }
 
 struct Searched {
-    inner: Box<dyn Owner>,
+    inner: Box<dyn DataHolder>,
     settings: String,
     /// Digest of the data holder's secrets that the settings name.
     secret: [u8; 32],
@@ -93,7 +93,7 @@ struct Searched {
     warnings: Vec<String>,
 }
 
-impl Owner for Searched {
+impl DataHolder for Searched {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let key = self.key(task);
         let name = fet_io::hex(&key);
@@ -250,12 +250,12 @@ mod tests {
             )
         }
 
-        fn owner(&self, _: u64) -> Box<dyn Owner> {
+        fn data_holder(&self, _: u64) -> Box<dyn DataHolder> {
             Box::new(Self)
         }
     }
 
-    impl Owner for First {
+    impl DataHolder for First {
         fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
             Ok(Links::without_similarities(1, 1, vec![0; task.queries.rows()]))
         }
@@ -274,8 +274,8 @@ mod tests {
         for variables in [&["PATH"][..], &[], &["PATH"]] {
             let mut linker = Cached::new(Box::new(First), &settings, folder.path().to_path_buf());
             linker.secrets = variables.iter().map(|name| name.to_string()).collect();
-            let (mut asker, mut owner) = (linker.asker(1), linker.owner(1));
-            link_between(asker.as_mut(), owner.as_mut(), &keys, &keys, &|_| ()).expect("linkable");
+            let (mut querier, mut data_holder) = (linker.querier(1), linker.data_holder(1));
+            link_between(querier.as_mut(), data_holder.as_mut(), &keys, &keys, &|_| ()).expect("linkable");
         }
         assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 2);
     }

@@ -6,7 +6,7 @@ mod table;
 use std::collections::{BTreeMap, HashSet};
 
 use fet_core::data::{
-    Aside, Columns, DataError, Dataset, DatasetContext, Features, Folders, Keys, PartyTable, Reading,
+    Columns, DataError, Dataset, DatasetContext, Features, Folders, Keys, Metadata, PartyTable, Reading,
     Standardise, Task, VerticalData,
 };
 use fet_core::registry::{Plugin, Recipe, Violation};
@@ -121,8 +121,8 @@ impl Recipe<dyn Dataset> for LinkedSettings {
             return Err(Violation::new("secondaries", "must hold at least one table", "[]"));
         }
         let folders = context.folders.clone();
-        let aside = context.aside.to_vec();
-        Ok(Box::new(Linked { settings: self.clone(), folders, seed: context.seed, aside }))
+        let metadata = context.metadata.to_vec();
+        Ok(Box::new(Linked { settings: self.clone(), folders, seed: context.seed, metadata }))
     }
 }
 
@@ -135,7 +135,7 @@ struct Linked {
     folders: Folders,
     seed: u64,
     /// Metadata columns of the primary, returned with its features.
-    aside: Vec<String>,
+    metadata: Vec<String>,
 }
 
 impl Dataset for Linked {
@@ -194,16 +194,16 @@ impl Linked {
     fn primary_and_label(&self) -> Result<(VerticalData, Option<Column>), DataError> {
         let settings = &self.settings;
         let file = &settings.primary.file;
-        let mut table = self.read(&settings.primary, "primary.file", &self.aside)?;
-        let (mut aside, mut chosen) = (Vec::new(), (0..table.rows()).collect::<Vec<usize>>());
-        for name in &self.aside {
-            aside.push(table.column(name)?.clone());
+        let mut table = self.read(&settings.primary, "primary.file", &self.metadata)?;
+        let (mut metadata, mut chosen) = (Vec::new(), (0..table.rows()).collect::<Vec<usize>>());
+        for name in &self.metadata {
+            metadata.push(table.column(name)?.clone());
         }
         // `labels` reports a missing column.
         let label = table.column(&settings.label).ok().cloned();
         let (labels, class_names) = labels(&mut table, &settings.label, settings.task)?;
         let classes = crate::read::classes(settings.task, &labels, |row| table.place(row, &settings.label))?;
-        for name in self.aside.iter().filter(|name| settings.primary.drop.contains(name)) {
+        for name in self.metadata.iter().filter(|name| settings.primary.drop.contains(name)) {
             table.take(name)?;
         }
         let mut primary = self.party(table, &settings.primary)?;
@@ -217,7 +217,7 @@ impl Linked {
             chosen.truncate(settings.rows);
             primary.keys = primary.keys.select_rows(&chosen);
             primary.features = primary.features.select_rows(&chosen);
-            aside.iter_mut().for_each(|column| column.values = column.values.select(&chosen));
+            metadata.iter_mut().for_each(|column| column.values = column.values.select(&chosen));
         }
         let labels = chosen.iter().map(|&row| labels[row]).collect();
         let data = VerticalData {
@@ -228,7 +228,7 @@ impl Linked {
             labels,
             secondaries: Vec::new(),
             standardise: Standardise { keys: settings.standardise_keys, features: true },
-            aside: Aside { rows: chosen, class_names, columns: aside },
+            metadata: Metadata { rows: chosen, class_names, columns: metadata },
         };
         Ok((data, label))
     }

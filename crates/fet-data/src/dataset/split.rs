@@ -10,7 +10,7 @@ mod names;
 mod parts;
 
 use fet_core::data::{
-    Aside, Bounds, DataError, Dataset, DatasetContext, Keys, Labelled, Matrix, PartyTable, Source,
+    Bounds, DataError, Dataset, DatasetContext, Keys, Labelled, Matrix, Metadata, PartyTable, Source,
     Standardise, VerticalData,
 };
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
@@ -118,8 +118,8 @@ impl Recipe<dyn Dataset> for SplitSettings {
     fn build(&self, context: &DatasetContext<'_>) -> Result<Box<dyn Dataset>, Violation> {
         let source = self.source.build(context)?;
         let seed = self.partition_seed.unwrap_or(context.seed);
-        let aside = context.aside.to_vec();
-        Ok(Box::new(Split { settings: self.clone(), source, seed, aside }))
+        let metadata = context.metadata.to_vec();
+        Ok(Box::new(Split { settings: self.clone(), source, seed, metadata }))
     }
 }
 
@@ -131,7 +131,7 @@ struct Split {
     settings: SplitSettings,
     source: Box<dyn Source>,
     seed: u64,
-    aside: Vec<String>,
+    metadata: Vec<String>,
 }
 
 impl Dataset for Split {
@@ -141,7 +141,7 @@ impl Dataset for Split {
 
     fn load(&self) -> Result<VerticalData, DataError> {
         let SplitSettings { parties, key_dims, rows, imbalance, .. } = self.settings;
-        if let Some(column) = self.aside.first() {
+        if let Some(column) = self.metadata.first() {
             let problem = format!(
                 "column `{column}` does not exist: a table that is split among parties has no column names"
             );
@@ -221,7 +221,7 @@ impl Dataset for Split {
             labels,
             secondaries,
             standardise,
-            aside: Aside { rows: order, ..Aside::default() },
+            metadata: Metadata { rows: order, ..Metadata::default() },
         })
     }
 }

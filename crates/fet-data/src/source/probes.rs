@@ -233,7 +233,7 @@ mod tests {
         change(&mut settings);
         settings.check().map_err(|violation| violation.to_string())?;
         let folders = Folders::default();
-        let context = DatasetContext { folders: &folders, seed: 0, aside: &[] };
+        let context = DatasetContext { folders: &folders, seed: 0, metadata: &[] };
         settings.build(&context).map_err(|error| error.to_string())?.read().map_err(|error| error.to_string())
     }
 

@@ -10,7 +10,7 @@
 use std::path::Path;
 
 use fet_backends::Backend;
-use fet_core::data::{Aside, Keys, Matrix, PartyTable, Standardise};
+use fet_core::data::{Keys, Matrix, Metadata, PartyTable, Standardise};
 use fet_core::experiment::{Experiment, Kernels, ScoreSettings, SplitSettings, TrainSettings};
 use fet_core::message::Parts;
 use fet_core::party::Party;
@@ -58,7 +58,7 @@ pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<V
         label_range: Some([slots.objective.minimum, slots.objective.minimum + slots.objective.range]),
         standardise: Standardise { keys: false, features: false },
         parts: Parts::default(),
-        aside: Aside::default(),
+        metadata: Metadata::default(),
     };
     let trainer = Trainer::new(&experiment, data, parties, Vec::new(), &machine);
     let mut trainer = trainer.map_err(|error| refused(&error))?;

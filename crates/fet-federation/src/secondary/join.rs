@@ -13,9 +13,9 @@ use fet_core::rng::{Purpose, stream};
 use super::account::Account;
 use super::evaluated::Evaluated;
 use super::guarantee;
-use super::guard::{self, Guard};
 use super::lifetime::{Joining, Spending};
 use super::received::{self, Received};
+use super::request_validator::{self, RequestValidator};
 use super::table::TableIdentity;
 use super::{Finished, Own, Secondary, SecondaryError, Session};
 use crate::prepare::{Preparing, RECORDS, by_statistics, key_columns, warnings};
@@ -73,7 +73,7 @@ struct Parts {
     privacy: Box<dyn PrivacyMechanism>,
     sum: Option<SecureSum>,
     shared: Option<&'static str>,
-    guard: Guard,
+    validator: RequestValidator,
     account: Account,
 }
 
@@ -124,7 +124,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     let (privacy, releases) =
         protection(settings, &plan, linker.as_ref(), aggregator.as_ref(), &split, terms.parties)?;
     let sum = secret_sum(aggregator.as_ref());
-    guard::check_policy(&own.policy, settings, terms.rows, privacy.as_ref(), sum, &releases)?;
+    request_validator::check_policy(&own.policy, settings, terms.rows, privacy.as_ref(), sum, &releases)?;
     let weaknesses = guarantee::check(&own.policy, settings.privacy.kind(), privacy.as_ref(), &releases)?;
     let weaknesses = weaknesses.into_iter().chain(solvable_sums(privacy.as_ref(), &releases));
     // In a simulation, the report states this for all parties.
@@ -172,7 +172,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
         preparing,
         encoder,
         sum,
-        guard: Guard::new(
+        validator: RequestValidator::new(
             schedule,
             privacy.freezes_secondaries(),
             sum.is_some(),
@@ -180,7 +180,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
             &own.policy,
         )
         .serving(own.model.is_some())
-        .whole_sums(guard::needs_whole_sums(&own.policy, privacy.as_ref(), sum)),
+        .whole_sums(request_validator::needs_whole_sums(&own.policy, privacy.as_ref(), sum)),
         account,
         shared: plan.averaged.map(|averaged| averaged.prefix),
         privacy,
@@ -247,7 +247,7 @@ impl Parts {
             seed,
             identity,
             roster,
-            guard: self.guard,
+            validator: self.validator,
             account: self.account,
             store,
             seed_kept: false,

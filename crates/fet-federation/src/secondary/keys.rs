@@ -33,7 +33,7 @@ impl Session {
         let terms = Terms {
             context: self.common,
             roster: self.roster.clone(),
-            least: self.guard.least_summed(),
+            least: self.validator.least_summed(),
             colluding: self.privacy.colluding(),
         };
         let participant = Participant::new(self.number - 1, *secret, terms);

@@ -49,14 +49,14 @@ impl Session {
 
     /// Links keys, or poses the linker's challenge first.
     pub(super) fn begin(&mut self, queries: Keys, of: Of) -> Result<Reply, SecondaryError> {
-        let mut owner = self.linker.owner(self.linking_seed());
+        let mut data_holder = self.linker.data_holder(self.linking_seed());
         let challenge =
-            owner.challenge(&queries, &self.records.raw_keys).map_err(|error| self.private(error))?;
+            data_holder.challenge(&queries, &self.records.raw_keys).map_err(|error| self.private(error))?;
         if let Some(challenge) = challenge {
-            self.unlinked = Some(Challenged { queries, owner, of });
+            self.unlinked = Some(Challenged { queries, data_holder, of });
             return Ok(Reply::Challenge(challenge));
         }
-        self.search(Challenged { queries, owner, of }, None)
+        self.search(Challenged { queries, data_holder, of }, None)
     }
 
     pub(super) fn link_answered(&mut self, answer: &Sealed) -> Result<Reply, SecondaryError> {
@@ -72,17 +72,17 @@ impl Session {
         mut challenged: Challenged,
         answer: Option<&Sealed>,
     ) -> Result<Reply, SecondaryError> {
-        let Challenged { queries, owner, of } = &mut challenged;
+        let Challenged { queries, data_holder, of } = &mut challenged;
         let new_rows = *of == Of::New;
         let estimate = self.records.scaled.preparing.linking.filter(|_| new_rows);
-        let links = owner.link(&LinkTask {
+        let links = data_holder.link(&LinkTask {
             answer,
             estimate,
             new_rows,
             ..LinkTask::new(queries, &self.records.raw_keys)
         });
         let links = links.map_err(|error| self.private(error))?;
-        owner.warnings().into_iter().for_each(|warning| (self.tell)(warning));
+        data_holder.warnings().into_iter().for_each(|warning| (self.tell)(warning));
         self.keep(&links, *of)
     }
 
@@ -146,7 +146,7 @@ impl Session {
         if of == Of::Run {
             self.records.scaled.preparing.linking = links.estimate();
             self.tell_unlinked(&links);
-            let split = self.guard.schedule().split().clone();
+            let split = self.validator.schedule().split().clone();
             let trained: Option<Vec<f64>> = split.train.iter().map(|&row| best(&links, row)).collect();
             self.records.scaled.preparing.similarities = trained.map(FittedRange::fit);
             let held_out = split.validation.into_iter().chain(split.test);

@@ -7,8 +7,8 @@ use fet_core::rng::Purpose;
 use fet_privacy::secure_sum::{SumError, Word};
 use sha2::{Digest, Sha256};
 
-use super::guard::Asked;
 use super::received::{self, update};
+use super::request_validator::Asked;
 use super::sums::Attempt;
 use super::{SecondaryError, Session};
 use crate::secret_sum::{self, PARAMETER_RANGE, PARAMETERS, REPRESENTATION};
@@ -160,14 +160,14 @@ impl Session {
     /// Returns the parameters that the method averages, in the clear or hidden in a sum.
     pub(super) fn share_parameters(&mut self, message: ShareParameters) -> Result<Reply, SecondaryError> {
         let asked = Asked::Share(message.clone());
-        if let Some(reply) = self.guard.repeated(&asked) {
+        if let Some(reply) = self.validator.repeated(&asked) {
             return Ok(reply);
         }
         let parameters = self.shared_parameters()?;
         self.check_active(message.round, &message.active, message.attempt)?;
-        self.guard.admit(message.round, None, &message.active, message.attempt)?;
+        self.validator.admit(message.round, None, &message.active, message.attempt)?;
         let reply = self.shared(&message, parameters)?;
-        self.guard.answered(asked, &reply);
+        self.validator.answered(asked, &reply);
         Ok(reply)
     }
 
@@ -199,7 +199,7 @@ impl Session {
             let rule = "must be finite".to_string();
             return Err(SecondaryError::Message { field: "parameters", rule, value: "not".into() });
         }
-        self.guard.averaged(message.round)?;
+        self.validator.averaged(message.round)?;
         if !self.privacy.is_identity() {
             self.received.averages(message);
         }

@@ -9,8 +9,8 @@ use fet_core::parameters::host;
 use fet_core::privacy::unbounded_blocks;
 use fet_core::rng::{Purpose, stream};
 
-use super::guard::Asked;
 use super::received;
+use super::request_validator::Asked;
 use super::selection::{Places, select};
 use super::{Bounded, Chosen, Of, Pending, SecondaryError, Session};
 use crate::gather::gather;
@@ -26,15 +26,15 @@ impl Session {
             return self.represent_new(&message);
         }
         let asked = Asked::Forward(message);
-        if let Some(reply) = self.guard.repeated(&asked) {
+        if let Some(reply) = self.validator.repeated(&asked) {
             return Ok(reply);
         }
         let Asked::Forward(message) = &asked else { unreachable!("it was made so above") };
         let rows = self.rows(message)?;
         self.check_active(message.round, &message.active, message.attempt)?;
-        self.guard.admit(message.round, Some(&rows), &message.active, message.attempt)?;
+        self.validator.admit(message.round, Some(&rows), &message.active, message.attempt)?;
         let reply = self.represent_rows(message)?;
-        self.guard.answered(asked, &reply);
+        self.validator.answered(asked, &reply);
         Ok(reply)
     }
 
@@ -91,7 +91,7 @@ impl Session {
     /// same neighbours.
     fn encoded_once(&mut self, message: &Forward, rows: &[usize]) -> Result<Option<Encoded>, SecondaryError> {
         let Some(links) = self.links.as_ref().filter(|_| self.queries.is_none()) else { return Ok(None) };
-        let Some(plan) = self.evaluated.plan(message.round, rows, links, self.guard.schedule()) else {
+        let Some(plan) = self.evaluated.plan(message.round, rows, links, self.validator.schedule()) else {
             return Ok(None);
         };
         let mut fresh = Vec::new();
@@ -233,7 +233,7 @@ impl Session {
         };
         let links = links.as_ref().ok_or(SecondaryError::NotLinked)?;
         let listed = links.neighbours();
-        let shown = self.guard.schedule().shown(round, listed);
+        let shown = self.validator.schedule().shown(round, listed);
         let mut distinct: Vec<usize> = Vec::new();
         let mut slots: Vec<i32> = Vec::with_capacity(rows.len() * listed);
         for &row in rows {

@@ -44,7 +44,7 @@ pub(super) fn select(
         }
     } else {
         // Here the records are the linker's queries, and the rows are searched.
-        let chosen = linker.asker(seed).conceal(&chosen)?;
+        let chosen = linker.querier(seed).encode(&chosen)?;
         let found = nearest(linker, &chosen, queries, selection.occurrences, seed)?;
         for (&record, rows) in drawn.iter().zip(found) {
             for (similarity, row) in rows {
@@ -78,7 +78,7 @@ fn nearest(
     let needed = linker.about().neighbours.max(1);
     let rows = to.rows();
     let repeated: Vec<usize> = (0..needed.max(rows)).map(|index| index % rows).collect();
-    let links = linker.owner(seed).link(&LinkTask::new(from, &to.select_rows(&repeated)))?;
+    let links = linker.data_holder(seed).link(&LinkTask::new(from, &to.select_rows(&repeated)))?;
     let row = |query: usize| one_of_each(&links, query, rows, take);
     Ok((0..links.rows()).map(row).collect())
 }

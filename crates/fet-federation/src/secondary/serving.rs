@@ -59,7 +59,7 @@ impl Session {
     /// Links the keys of new records.
     pub(super) fn predict(&mut self, message: LinkKeys) -> Result<Reply, SecondaryError> {
         self.check_serving()?;
-        if self.links.is_none() && !self.guard.is_serving() {
+        if self.links.is_none() && !self.validator.is_serving() {
             return Err(SecondaryError::NotLinked);
         }
         if self.linker.about().by_position && self.has_run_records {
@@ -70,7 +70,7 @@ impl Session {
             let rule = format!("must have 1 to {MOST_ROWS} rows");
             return Err(SecondaryError::Message { field: "keys", rule, value: rows.to_string() });
         }
-        let rules = self.guard.predictions();
+        let rules = self.validator.predictions();
         let all = rules.count(self.store.predictions()?, rows)?;
         if rules.most > 0 {
             self.store.keep_predictions(all)?;
@@ -83,7 +83,7 @@ impl Session {
     /// afterwards.
     pub(super) fn represent_new(&mut self, message: &Forward) -> Result<Reply, SecondaryError> {
         self.check_serving()?;
-        self.guard.check_new(message)?;
+        self.validator.check_new(message)?;
         if self.best.segments().is_empty() {
             return self.represent_rows(message);
         }
@@ -96,7 +96,7 @@ impl Session {
 
     /// Refuses predictions that the policy forbids, or that would leave without the run's protection.
     fn check_serving(&self) -> Result<(), SecondaryError> {
-        self.guard.predictions().check_allowed()?;
+        self.validator.predictions().check_allowed()?;
         if !self.privacy.is_identity() {
             return Err(SecondaryError::UncountedPrediction);
         }

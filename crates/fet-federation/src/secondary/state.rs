@@ -83,7 +83,7 @@ impl Session {
     }
 
     pub(super) fn load(&mut self, saved: &Saved) -> Result<(), SecondaryError> {
-        self.guard.check_load()?;
+        self.validator.check_load()?;
         let bytes = self.store.find(saved.epoch)?;
         let (header, file) = StateFile::read::<Header>(&bytes)?;
         if header.number == self.number {
@@ -105,7 +105,7 @@ impl Session {
         self.best = Learned { parameters: file.parameters, steps: header.steps }
             .restore(self.encoder.learner_mut())?;
         self.received.continue_from(header.received);
-        self.guard.loaded(saved.epoch);
+        self.validator.loaded(saved.epoch);
         Ok(())
     }
 

@@ -23,7 +23,7 @@ impl Session {
     /// Refuses an attempt over too few of the round's scheduled parties.
     pub(super) fn check_quorum(&self, round: Round, active: &[u32]) -> Result<(), SecondaryError> {
         let sums = self.sums.as_ref().ok_or(SumError::NotAgreed)?;
-        Ok(sums.check_quorum(&indices(active), &self.guard.scheduled(round))?)
+        Ok(sums.check_quorum(&indices(active), &self.validator.scheduled(round))?)
     }
 
     pub(super) fn mask<W: Word>(
@@ -36,7 +36,7 @@ impl Session {
         let degree = self.sum.ok_or(SumError::NotAgreed)?.degree;
         let sums = self.sums.as_mut().ok_or(SumError::NotAgreed)?;
         let Attempt { round, number, over, .. } = *attempt;
-        let (active, scheduled) = (indices(attempt.active), self.guard.scheduled(round));
+        let (active, scheduled) = (indices(attempt.active), self.validator.scheduled(round));
         let id = SumId { round: round.key(), name, attempt: number, active: &active, over, bits, degree };
         Ok(sums.mask(words, &id, &scheduled)?)
     }
@@ -45,7 +45,7 @@ impl Session {
     pub(super) fn open(&mut self, message: Open) -> Result<[u8; 32], SecondaryError> {
         let not_sent = SumError::NotSent { attempt: message.attempt };
         let opening = self.sums.as_mut().ok_or(not_sent)?.open(message.round.key(), message.attempt)?;
-        self.guard.opened(message.round);
+        self.validator.opened(message.round);
         Ok(opening.0)
     }
 
@@ -56,7 +56,7 @@ impl Session {
         let (party, attempt) = (message.party as usize, message.attempt);
         let sums = self.sums.as_ref().ok_or(SumError::NotSent { attempt })?;
         let evaluation = sums.reveal(message.round.key(), attempt, party)?;
-        self.guard.lost(party);
+        self.validator.lost(party);
         Ok(evaluation)
     }
 }

@@ -1,7 +1,7 @@
 //! Makes a trainer that is ready for its first epoch from an experiment: prepares the primary's data and
 //! model, and has the parties agree to the terms and link.
 
-use fet_core::data::{Aside, Keys, Standardise, Task};
+use fet_core::data::{Keys, Metadata, Standardise, Task};
 use fet_core::experiment::{Experiment, Weighting, WeightingRule};
 use fet_core::learning_rate::Plateau;
 use fet_core::message::{
@@ -70,7 +70,7 @@ impl Trainer {
         let split = schedule::split(&data.parts, data.table.rows(), seed)?;
         let schedule = Schedule::new(seed, settings, &plan, split, parties.len());
         let (standardise, parts, classes) = (data.standardise, data.parts.clone(), data.classes);
-        let Aside { class_names, rows: file_rows, columns } = data.aside.clone();
+        let Metadata { class_names, rows: file_rows, columns } = data.metadata.clone();
         let groups = columns.iter().find(|column| column.name == experiment.scores.groups);
         let groups = groups.map(|column| (column.name.clone(), column.values.texts()));
         if let Some(model) = &model {
@@ -353,8 +353,8 @@ impl Trainer {
     ) -> Result<Linked, RunError> {
         let name = self.federation.name(index).to_string();
         let failed = |source| RunError::Link { party: name.clone(), source };
-        let mut asker = self.linker.asker(linking_seed(self.seed, index + 1));
-        let mut request = first(LinkKeys { keys: asker.conceal(keys).map_err(failed)? });
+        let mut querier = self.linker.querier(linking_seed(self.seed, index + 1));
+        let mut request = first(LinkKeys { keys: querier.encode(keys).map_err(failed)? });
         let mut challenged = false;
         let (asked, message) = loop {
             let (asked, reply) = self.federation.exchange_one(index, request)?;
@@ -362,7 +362,7 @@ impl Trainer {
                 Reply::Linked(message) => break (asked, message),
                 Reply::Challenge(challenge) if !challenged => {
                     challenged = true;
-                    request = Request::Answer(asker.answer(&challenge).map_err(failed)?);
+                    request = Request::Answer(querier.answer(&challenge).map_err(failed)?);
                 }
                 other => return Err(asked.unexpected(&other).into()),
             }

@@ -1,4 +1,4 @@
-//! Linking in several places: each owner encodes its own table, and a linkage unit, which has neither the
+//! Linking in several places: each data_holder encodes its own table, and a linkage unit, which has neither the
 //! keys nor the secret, compares the encodings.
 
 mod clkhash;
@@ -28,14 +28,14 @@ pub(crate) enum Command {
 }
 
 const SCHEMA: &str = "\
-All owners need the same schema and the same secret. Each owner keeps the secret, 16 bytes or more, in an environment variable, not in a file.
+All owners need the same schema and the same secret. Each data_holder keeps the secret, 16 bytes or more, in an environment variable, not in a file.
 The schema contains no cells of the table, only the names of its columns and the marks of missing cells. With the schema and the secret, one
 can find the frequency of each q-gram and word that occurs in three or more rows, by trying all q-grams.
 A new schema draws a new salt: its encodings cannot be linked with those of earlier schemas, under the same secret or another.
 
-  export FET_LINK_SECRET=$(head -c 32 /dev/urandom | base64)     # once; every owner gets the same secret, the linkage unit never
-  fet link schema a.csv --keys name,address --out schema.json     # owner of the labels; give schema.json to the other owners
-  fet link encode a.csv --schema schema.json --out a.clks         # each owner; give the .clks files to the linkage unit
+  export FET_LINK_SECRET=$(head -c 32 /dev/urandom | base64)     # once; every data_holder gets the same secret, the linkage unit never
+  fet link schema a.csv --keys name,address --out schema.json     # data_holder of the labels; give schema.json to the other owners
+  fet link encode a.csv --schema schema.json --out a.clks         # each data_holder; give the .clks files to the linkage unit
   fet link match a.clks b.clks --out pairs.csv                    # linkage unit: row numbers, no keys";
 
 const ENCODE: &str = "\
@@ -44,7 +44,7 @@ The file reveals to the linkage unit how similar rows are, how frequent bits are
 secret by a fingerprint that reveals neither. Rows keep the order of the table, which shows the unit the ranks of a sorted table: shuffle it
 first. Keep the table, because results name rows by numbers from 0.
 
-A linkage schema of clkhash (version 3) gives the same bits as clkhash 0.18, so one owner may use clkhash and the other fet. Such encodings
+A linkage schema of clkhash (version 3) gives the same bits as clkhash 0.18, so one data_holder may use clkhash and the other fet. Such encodings
 are compared by their Dice similarity. `fet link match` reads clkhash's files ({\"clks\": [...]}), and this command writes them if FILE
 ends in .json.";
 

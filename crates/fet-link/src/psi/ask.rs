@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use fet_linkage::psi::labelled::Asker;
+use fet_linkage::psi::labelled::Querier;
 
 use super::Form;
 use super::files::{self, Request, State};
@@ -17,7 +17,7 @@ use fet_io::output;
 pub struct Arguments {
     #[command(flatten)]
     named: Named,
-    /// Result that you want; the owner of the other table decides whether you get it.
+    /// Result that you want; the data_holder of the other table decides whether you get it.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "links")]
     want: Form,
     /// Comparison of all keys [default: by the cells of each column: as numbers if all cells are numbers
@@ -27,7 +27,7 @@ pub struct Arguments {
     /// Compare no column as numbers; 77 and 77.0 are then two keys.
     #[arg(long)]
     text: bool,
-    /// Output file for the request, to send to the owner of the other table.
+    /// Output file for the request, to send to the data_holder of the other table.
     #[arg(long)]
     out: PathBuf,
     /// Output file for the secret, which only you may read; the command never replaces an existing file.
@@ -53,14 +53,14 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
     let own = named.asked(*compare, *text)?;
     let (told, rows) = (own.told(&named.keys), own.keys.len());
     let progress = Progress::of("blinding", "blinded", rows);
-    let (asker, elements) = Asker::ask(own.keys, &mut rand::rng(), &|count| progress.add(count));
+    let (querier, elements) = Querier::ask(own.keys, &mut rand::rng(), &|count| progress.add(count));
     drop(progress);
-    let id = fet_io::hex(&asker.request());
+    let id = fet_io::hex(&querier.request());
     let state = State { request: id.clone(), wants: *want, rows, used: false };
     let request = Request { id, wants: *want, compared: own.compared, rows };
     claim(secret)?;
     let both = || {
-        files::write(secret, &state, &[&asker.to_bytes()])?;
+        files::write(secret, &state, &[&querier.to_bytes()])?;
         if same(out, secret) {
             return Err(input(format!(
                 "--out {}: leads to the file of the secret; name another file",
@@ -75,10 +75,10 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
         return Err(error);
     }
     Ok(format!(
-        "asked for {} of {rows} rows, {} distinct keys\n{told}request written to {}: send it to the owner of the other \
+        "asked for {} of {rows} rows, {} distinct keys\n{told}request written to {}: send it to the data_holder of the other \
          table\nsecret written to {}: keep it; it opens one answer\n",
         want.name(),
-        asker.distinct(),
+        querier.distinct(),
         out.display(),
         secret.display()
     ))

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use fet_linkage::psi::labelled::{self, Asker, Opened, TAG, record};
+use fet_linkage::psi::labelled::{self, Opened, Querier, TAG, record};
 use fet_linkage::psi::{ELEMENT, PsiError};
 
 use super::files::{self, Answer, State};
@@ -48,8 +48,8 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
         let problem = "has already opened an answer; create a new request";
         return Err(input(format!("--secret {}: {problem}", secret.display())));
     }
-    let asker = Asker::from_bytes(&bytes)
-        .filter(|asker| asker.rows() == state.rows && fet_io::hex(&asker.request()) == state.request)
+    let querier = Querier::from_bytes(&bytes)
+        .filter(|querier| querier.rows() == state.rows && fet_io::hex(&querier.request()) == state.request)
         .ok_or_else(|| {
             input(format!("--secret {}: has other content than its header declares", secret.display()))
         })?;
@@ -77,10 +77,10 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
         };
         input(format!("{}: {error}{more}", path.display()))
     };
-    let distinct = asker.distinct();
+    let distinct = querier.distinct();
     let told = match out {
         None => {
-            let count = asker.count(&answer, context.as_bytes(), &done).map_err(wrong)?;
+            let count = querier.count(&answer, context.as_bytes(), &done).map_err(wrong)?;
             // Print the count before the secret is erased, because there is no other copy of the secret.
             fet_io::answer(&format!(
                 "{count} distinct keys are in both tables; this table has {distinct} distinct keys, the other table \
@@ -90,7 +90,7 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
             String::new()
         }
         Some(out) => {
-            let opened = asker.open(&answer, header.padded, context.as_bytes(), &done).map_err(wrong)?;
+            let opened = querier.open(&answer, header.padded, context.as_bytes(), &done).map_err(wrong)?;
             links(path, &opened, &header, out)?
         }
     };

@@ -2,9 +2,9 @@
 //! not.
 //!
 //! ```text
-//! asker (querier)                                 owner (data holder)
+//! querier (querier)                                 data_holder (data holder)
 //!   H(x)^a for each row, in order           --->
-//!                                           <---    (H(x)^a)^b for each, and a record for each of the owner's rows
+//!                                           <---    (H(x)^a)^b for each, and a record for each of the data_holder's rows
 //!   H(x)^b, hence F(x): the tags of its keys' records, and the payloads sealed in them
 //! ```
 //!
@@ -86,14 +86,14 @@ fn exchange(gives: Gives, request: &[u8; 32], context: &[u8], evaluated: &[u8]) 
 
 /// The querier, between its request and the answer.
 #[cfg_attr(test, derive(Clone))]
-pub struct Asker {
+pub struct Querier {
     secret: Secret,
     request: [u8; 32],
     /// Key of each row; `None` if the row has no key.
     keys: Vec<Option<Key>>,
 }
 
-impl Asker {
+impl Querier {
     /// Returns a querier with a new secret, and its request: an element for each row.
     pub fn ask(keys: Vec<Option<Key>>, rng: &mut impl CryptoRng, done: Progress<'_>) -> (Self, Vec<u8>) {
         let secret = Secret::draw(rng);
@@ -201,9 +201,9 @@ impl Asker {
 }
 
 /// Hides the secret and the keys.
-impl std::fmt::Debug for Asker {
+impl std::fmt::Debug for Querier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Asker({} rows)", self.keys.len())
+        write!(f, "Querier({} rows)", self.keys.len())
     }
 }
 

@@ -104,10 +104,10 @@ fn filters_that_are_too_full_and_blocking_that_does_not_pay_are_told() {
     let long = Keys::Text(TextTable::new(1, long));
     let warnings = |change: fn(&mut ClkSettings)| {
         let linker = clk(change);
-        let (mut asker, mut owner) = (linker.asker(1), linker.owner(1));
-        fet_core::linker::link_between(asker.as_mut(), owner.as_mut(), &long, &long, &|_| ())
+        let (mut querier, mut data_holder) = (linker.querier(1), linker.data_holder(1));
+        fet_core::linker::link_between(querier.as_mut(), data_holder.as_mut(), &long, &long, &|_| ())
             .expect("linkable");
-        owner.warnings().join("\n")
+        data_holder.warnings().join("\n")
     };
     assert_eq!(warnings(|_| ()), "");
     let full = |settings: &mut ClkSettings| (settings.weighting, settings.bits) = (Weighting::Entropy, 512);
@@ -233,10 +233,11 @@ fn diffused_filters_find_each_other_by_the_settings_they_share() {
             clk(|settings| (settings.hardening, settings.diffusion) = (Harden::Diffusion, diffusion))
         };
         let table = |mistyped| Keys::Text(TextTable::new(2, people(mistyped)));
-        let (mut asker, mut owner) = (side(diffusion[0]).asker(1), side(diffusion[1]).owner(1));
+        let (mut querier, mut data_holder) =
+            (side(diffusion[0]).querier(1), side(diffusion[1]).data_holder(1));
         let found = fet_core::linker::link_between(
-            asker.as_mut(),
-            owner.as_mut(),
+            querier.as_mut(),
+            data_holder.as_mut(),
             &table(false),
             &table(true),
             &|_| (),

@@ -54,7 +54,7 @@ fn the_error_is_that_of_the_run_where_it_is_given() {
     let linker = linker(&format!("kind = 'posterior'\none_to_one = false\n{INNER}"));
     let links = |queries: &Keys, estimate| {
         let task = LinkTask { estimate, ..LinkTask::new(queries, &records) };
-        linker.owner(3).link(&task).expect("linkable")
+        linker.data_holder(3).link(&task).expect("linkable")
     };
     let run = links(&queries, None);
     let alone = queries.select_rows(&[17]);

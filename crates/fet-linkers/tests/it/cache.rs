@@ -20,9 +20,9 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// Links and warnings.
 fn link(linker: &Cached, queries: &Keys, records: &Keys, seed: u64) -> (Links, Vec<String>) {
-    let (mut asker, mut owner) = (linker.asker(seed), linker.owner(seed));
-    let links = link_between(asker.as_mut(), owner.as_mut(), queries, records, &|_| ());
-    (links.expect("linkable"), owner.warnings())
+    let (mut querier, mut data_holder) = (linker.querier(seed), linker.data_holder(seed));
+    let links = link_between(querier.as_mut(), data_holder.as_mut(), queries, records, &|_| ());
+    (links.expect("linkable"), data_holder.warnings())
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn a_linker_that_poses_a_challenge_is_not_cached() {
     assert_eq!(files(folder.path()).len(), 0);
 }
 
-/// Two secrets, as from an environment variable: here each is derived from a different seed of the asker, while the
-/// owner's seed, settings and keys stay the same.
+/// Two secrets, as from an environment variable: here each is derived from a different seed of the querier, while the
+/// data_holder's seed, settings and keys stay the same.
 #[test]
 fn another_secret_is_another_file() {
     let numbers = Keys::from(Matrix::new(1, (0..40).map(f64::from).collect()));
@@ -83,8 +83,8 @@ fn another_secret_is_another_file() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let linker = cached(kind, folder.path());
         for secret in [1, 2, 1] {
-            let concealed = linker.asker(secret).conceal(keys).expect("sealable");
-            linker.owner(1).link(&LinkTask::new(&concealed, keys)).expect("linkable");
+            let encoded = linker.querier(secret).encode(keys).expect("sealable");
+            linker.data_holder(1).link(&LinkTask::new(&encoded, keys)).expect("linkable");
         }
         assert_eq!(files(folder.path()).len(), 2, "{kind}");
     }

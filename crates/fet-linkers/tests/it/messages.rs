@@ -116,18 +116,18 @@ fn any_message_is_answered_by_links_or_an_error() {
             }
             let (mut linked, mut refused) = (0, 0);
             for _ in 0..1_000 {
-                let (mut asker, mut owner) = (linker.asker(SEED), linker.owner(SEED));
-                let mut concealed = asker.conceal(&queries).expect("sealable");
-                let mut challenge = owner.challenge(&concealed, &records).expect("a challenge or none");
+                let (mut querier, mut data_holder) = (linker.querier(SEED), linker.data_holder(SEED));
+                let mut encoded = querier.encode(&queries).expect("sealable");
+                let mut challenge = data_holder.challenge(&encoded, &records).expect("a challenge or none");
                 // Changes one of the messages: queries, challenge or answer.
                 let which = rng.random_range(0..if challenge.is_some() { 3 } else { 1 });
                 if which == 0 {
-                    concealed = mutated_keys(&concealed, &mut rng);
+                    encoded = mutated_keys(&encoded, &mut rng);
                 }
                 if let (1, Some(sent)) = (which, &mut challenge) {
                     *sent = mutated(sent, &mut rng);
                 }
-                let answer = match challenge.map(|challenge| asker.answer(&challenge)).transpose() {
+                let answer = match challenge.map(|challenge| querier.answer(&challenge)).transpose() {
                     Ok(answer) if which == 2 => answer.map(|answer| mutated(&answer, &mut rng)),
                     Ok(answer) => answer,
                     Err(error) => {
@@ -136,8 +136,9 @@ fn any_message_is_answered_by_links_or_an_error() {
                         continue;
                     }
                 };
-                let task = LinkTask { answer: answer.as_ref(), ..LinkTask::new(&concealed, &records) };
-                *if sound(owner.link(&task), &concealed, &name) { &mut linked } else { &mut refused } += 1;
+                let task = LinkTask { answer: answer.as_ref(), ..LinkTask::new(&encoded, &records) };
+                *if sound(data_holder.link(&task), &encoded, &name) { &mut linked } else { &mut refused } +=
+                    1;
             }
             assert!(refused > 100, "{name}: {linked} linked, {refused} refused");
         }
@@ -152,12 +153,12 @@ fn sizes_that_a_message_does_not_have_are_refused() {
             true => (numbers(4), numbers(RECORDS)),
             false => (names(4), names(RECORDS)),
         };
-        let (mut asker, mut owner) = (linker.asker(SEED), linker.owner(SEED));
-        let Keys::Sealed(sent) = asker.conceal(&queries).expect("sealable") else { continue };
-        let answer = owner
+        let (mut querier, mut data_holder) = (linker.querier(SEED), linker.data_holder(SEED));
+        let Keys::Sealed(sent) = querier.encode(&queries).expect("sealable") else { continue };
+        let answer = data_holder
             .challenge(&Keys::Sealed(sent.clone()), &records)
             .expect("one or none")
-            .map(|sent| asker.answer(&sent));
+            .map(|sent| querier.answer(&sent));
         let answer = answer.transpose().expect("its own challenge");
         let bytes = || sent.bytes().to_vec();
         let longer = [bytes(), vec![0; 8]].concat();
@@ -171,14 +172,15 @@ fn sizes_that_a_message_does_not_have_are_refused() {
         ] {
             let wrong = Keys::Sealed(wrong);
             let task = LinkTask { answer: answer.as_ref(), ..LinkTask::new(&wrong, &records) };
-            let error = owner.link(&task).expect_err("refused");
+            let error = data_holder.link(&task).expect_err("refused");
             assert!(matches!(error, LinkError::Message(_)), "{name}: {error}");
         }
         // A message for another kind of linker, and a missing answer.
-        let error = owner.link(&LinkTask { answer: answer.as_ref(), ..LinkTask::new(&queries, &records) });
+        let error =
+            data_holder.link(&LinkTask { answer: answer.as_ref(), ..LinkTask::new(&queries, &records) });
         assert!(matches!(error, Err(LinkError::Message(_))), "{name}: {error:?}");
-        let concealed = Keys::Sealed(sent.clone());
-        let without = owner.link(&LinkTask::new(&concealed, &records));
+        let encoded = Keys::Sealed(sent.clone());
+        let without = data_holder.link(&LinkTask::new(&encoded, &records));
         assert_eq!(without.is_err(), answer.is_some(), "{name}: {without:?}");
     }
 }

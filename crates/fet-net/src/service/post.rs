@@ -111,7 +111,7 @@ impl Post {
             return;
         }
         let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.primary };
-        let serves = self.peer.as_ref().map_or(0, |peer| peer.incarnation);
+        let serves = self.peer.as_ref().map_or(0, |peer| peer.instance_id);
         let ours = Hello { serves, ..self.local.hello(&self.end.settings) };
         let Some((session, hello, second)) = respond(ends, &ours, packet) else {
             self.forged += 1;
@@ -121,7 +121,7 @@ impl Post {
         match hello.serves {
             0 => {}
             // The primary asks if a process other than the one it knows has this key.
-            served if served == self.local.incarnation => return,
+            served if served == self.local.instance_id => return,
             TWICE => {
                 self.objection = Some(
                     "two processes answer the primary with this party's key: this one, and another, perhaps on another \
@@ -137,7 +137,7 @@ impl Post {
         }
         self.end.transport.send(second.clone());
         if hello.version != self.local.version {
-            let refused = Some((hello.incarnation, hello.version));
+            let refused = Some((hello.instance_id, hello.version));
             if self.refused != refused {
                 self.refused = refused;
                 self.events.push_back(Event::Refused(hello.into(), self.local.version));
@@ -172,11 +172,11 @@ impl Post {
         // A later candidate may already be the current session at the primary.
         self.candidates.drain(..at);
         self.current = first;
-        if self.peer.as_ref().is_none_or(|peer| peer.incarnation != hello.incarnation) {
+        if self.peer.as_ref().is_none_or(|peer| peer.instance_id != hello.instance_id) {
             self.epoch += 1;
             self.end.forget();
             (self.end.floor, self.answer) = (0, Vec::new());
-            // Requests of an earlier incarnation are no longer wanted.
+            // Requests of an earlier instance_id are no longer wanted.
             self.events.retain(|event| !matches!(event, Event::Request { .. }));
             self.events.push_back(Event::Begins(hello.clone().into()));
         }

@@ -29,12 +29,12 @@ pub(crate) struct Ends<'a> {
 /// Greeting in which an end describes itself in the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hello {
-    pub(crate) incarnation: u64,
+    pub(crate) instance_id: u64,
     pub(crate) version: u16,
     /// Largest message that the end accepts, in bytes.
     pub(crate) largest: u64,
-    /// For a party: the incarnation of the primary whose requests it currently answers, or 0 for none. For a
-    /// primary: 0 if it wants a session, otherwise the incarnation of the party that it has a session with,
+    /// For a party: the instance_id of the primary whose requests it currently answers, or 0 for none. For a
+    /// primary: 0 if it wants a session, otherwise the instance_id of the party that it has a session with,
     /// or [`TWICE`].
     pub(crate) serves: u64,
     pub(crate) about: String,
@@ -47,7 +47,7 @@ impl Hello {
             about = &about[..about.floor_char_boundary(LONGEST_ABOUT)];
         }
         let mut bytes = Vec::with_capacity(26 + about.len());
-        bytes.extend(self.incarnation.to_le_bytes());
+        bytes.extend(self.instance_id.to_le_bytes());
         bytes.extend(self.version.to_le_bytes());
         bytes.extend(self.largest.to_le_bytes());
         bytes.extend(self.serves.to_le_bytes());
@@ -56,12 +56,12 @@ impl Hello {
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let (incarnation, rest) = bytes.split_first_chunk()?;
+        let (instance_id, rest) = bytes.split_first_chunk()?;
         let (version, rest) = rest.split_first_chunk()?;
         let (largest, rest) = rest.split_first_chunk()?;
         let (serves, about) = rest.split_first_chunk()?;
         Some(Self {
-            incarnation: u64::from_le_bytes(*incarnation),
+            instance_id: u64::from_le_bytes(*instance_id),
             version: u16::from_le_bytes(*version),
             largest: u64::from_le_bytes(*largest),
             serves: u64::from_le_bytes(*serves),

@@ -9,8 +9,8 @@ fn route(run: &str, party: &str) -> Route {
     Route { run: name(run), primary: name("bank"), party: name(party) }
 }
 
-fn hello(incarnation: u64, version: u16) -> Hello {
-    Hello { incarnation, version, largest: 10, serves: 7, about: format!("about {incarnation}") }
+fn hello(instance_id: u64, version: u16) -> Hello {
+    Hello { instance_id, version, largest: 10, serves: 7, about: format!("about {instance_id}") }
 }
 
 fn pair(primary: &Keys, party: &Keys) -> (Session, Session) {

@@ -230,6 +230,6 @@ fn the_study_of_the_worth_is_a_plan() {
     let grid = Grid::read(&path, &Scope::default()).expect("a grid");
     let cells = grid.variants.len() * grid.seeds.len();
     assert!(guide.contains(&format!("{cells} cells")), "the guide says how many cells there are: {cells}");
-    let twins = (0..grid.variants.len()).filter(|&index| grid.twin_of(index).is_some()).count();
-    assert_eq!(twins, 2, "FeT-Pool with right links and with wrong ones");
+    let controls = (0..grid.variants.len()).filter(|&index| grid.control_of(index).is_some()).count();
+    assert_eq!(controls, 2, "FeT-Pool with right links and with wrong ones");
 }

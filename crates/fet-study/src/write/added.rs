@@ -23,7 +23,7 @@ pub(super) fn table(summary: &Summary<'_>) -> Option<Table> {
         let name = |index: usize| summary.rows[index].variant.name.clone();
         let [difference, p, effect] = against(Some(&added.comparison), Some(metric));
         let pairs = added.comparison.n.to_string();
-        let fields = vec![name(added.index), name(added.twin), pairs, difference, p, effect];
+        let fields = vec![name(added.index), name(added.control), pairs, difference, p, effect];
         TableRow { fields, differs: matches!(added.verdict, Verdict::Better | Verdict::Worse) }
     };
     Some(Table { header, rows: summary.added.iter().map(row).collect() })
@@ -50,7 +50,7 @@ pub(super) fn json(summary: &Summary<'_>) -> Vec<Value> {
         let name = |index: usize| &summary.rows[index].variant.name;
         let mut value = compared(&added.comparison);
         value["variant"] = name(added.index).as_str().into();
-        value["twin"] = name(added.twin).as_str().into();
+        value["control"] = name(added.control).as_str().into();
         value
     };
     summary.added.iter().map(one).collect()

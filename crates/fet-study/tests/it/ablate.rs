@@ -382,7 +382,7 @@ fn bad_files_name_the_file_and_the_rule() {
     refused(STUDY, &["--poll", "0"], &["--poll", "0.1"]);
     let exclude = format!("{STUDY}[[ablation.exclude]]\nvariant = \"Ful\"\n");
     refused(&exclude, &[], &["tiny.toml", "ablation.exclude", "\"Ful\""]);
-    let twins = "name = \"x\"\n[ablation]\nseeds = [0]\n[[ablation.variants]]\nname = \"A b\"\n\
+    let controls = "name = \"x\"\n[ablation]\nseeds = [0]\n[[ablation.variants]]\nname = \"A b\"\n\
         [[ablation.variants]]\nname = \"A-B\"\n";
-    refused(twins, &[], &["\"A b\"", "\"A-B\"", "same experiment"]);
+    refused(controls, &[], &["\"A b\"", "\"A-B\"", "same experiment"]);
 }

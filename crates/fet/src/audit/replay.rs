@@ -108,10 +108,10 @@ impl<'a> Copies<'a> {
     }
 
     fn link(&self, copy: &mut Secondary, linker: &dyn Linker, index: usize) -> anyhow::Result<()> {
-        let mut asker = linker.asker(linking_seed(self.experiment.seed, index + 1));
-        let mut request = Request::Link(LinkKeys { keys: asker.conceal(self.keys)? });
+        let mut querier = linker.querier(linking_seed(self.experiment.seed, index + 1));
+        let mut request = Request::Link(LinkKeys { keys: querier.encode(self.keys)? });
         while let Reply::Challenge(challenge) = copy.ask(request)? {
-            request = Request::Answer(asker.answer(&challenge)?);
+            request = Request::Answer(querier.answer(&challenge)?);
         }
         Ok(())
     }

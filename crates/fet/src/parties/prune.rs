@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::run_id::RunId;
-use super::seat::File;
+use super::setup::File;
 use crate::folder::MODEL;
 use crate::lock;
 use fet_io::input::input;

@@ -14,11 +14,11 @@ use fet_net::{Connection, Local, Peer, Service};
 
 use super::observer::Observer;
 use super::remote;
+use super::reporter::Reporter;
 use super::roster::Roster;
 use super::run_id::RunId;
-use super::seat::{File, Seat, Unable, private_folder};
+use super::setup::{File, PartySetup, Unable, private_folder};
 use super::status::{self, LinkStatus, Mirror, Status};
-use super::teller::Teller;
 use super::{About, Purpose, Unreached, common_data, keys, prune};
 use crate::lock;
 use crate::watch::Log;
@@ -74,8 +74,8 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
             file.party
         )));
     }
-    let teller = Teller::new(&file.party, arguments.log);
-    let seat = Seat::new(&file, &folder, &roster, index, &keys, teller.clone())?;
+    let reporter = Reporter::new(&file.party, arguments.log);
+    let setup = PartySetup::new(&file, &folder, &roster, index, &keys, reporter.clone())?;
     let state = folder.join(&file.state);
     private_folder(&state)
         .map_err(|error| bad(format!("`state`: cannot create the folder {} ({error})", state.display())))?;
@@ -83,18 +83,18 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
         return Err(bad(format!("another process is using the state in {}", state.display())));
     };
     status::clear(&state);
-    seat.check_table(&state).map_err(bad)?;
+    setup.check_table(&state).map_err(bad)?;
     let wait = Duration::from_secs(roster.file.wait);
     let about = About { rehearsal: file.rehearsal, ..About::party() };
     let local = Local::new(keys, about.text());
-    teller.tell(
+    reporter.tell(
         "roster",
         format_args!(
             "the fingerprint of the roster is {}; the other parties must have the same (`fet keys roster`)",
             roster.fingerprint()
         ),
     );
-    teller.tell("connecting", format_args!("connecting to {}", roster.file.server));
+    reporter.tell("connecting", format_args!("connecting to {}", roster.file.server));
     let hub = super::connect(&roster, &local.keys, wait)?;
     let route = roster.route(index);
     let transport = hub.to_primary(&route).map_err(input)?;
@@ -106,7 +106,7 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
         roster.file.run,
         roster.primary().identity
     );
-    teller.tell("ready", ready);
+    reporter.tell("ready", ready);
     let doing = Arc::new(Mutex::new("waits for the primary".to_string()));
     let (look, what) = (service.watch(), Arc::clone(&doing));
     let (party, run, primary) =
@@ -115,7 +115,7 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let _mirror = Mirror::start(&state, move || {
         let link = look();
         for (event, message) in observer.look(&link, std::time::Instant::now()) {
-            teller.tell(event, message);
+            reporter.tell(event, message);
         }
         Status {
             party: party.clone(),
@@ -126,7 +126,7 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
         }
     });
     let mut serving =
-        Serving { seat, secondary: None, purpose: Purpose::Run, run: None, differs: None, doing };
+        Serving { setup, secondary: None, purpose: Purpose::Run, run: None, differs: None, doing };
     service.serve(&mut serving, stop);
     if let denied @ Connection::Denied { .. } = service.state().connection {
         return Err(input(format!("{}: {denied}", file.party)));
@@ -155,7 +155,7 @@ fn differs(theirs: Option<&str>, ours: Option<&str>) -> Option<String> {
 
 /// Serving party.
 struct Serving {
-    seat: Seat,
+    setup: PartySetup,
     secondary: Option<Secondary>,
     purpose: Purpose,
     /// Id of the run that the primary has joined for.
@@ -172,7 +172,7 @@ impl Serving {
     }
 
     fn tell(&self, event: &str, message: impl Display) {
-        self.seat.teller.tell(event, message);
+        self.setup.reporter.tell(event, message);
     }
 
     fn reply(&mut self, request: Request) -> Result<Answer, Failure> {
@@ -188,7 +188,7 @@ impl Serving {
                     "`run` in the greeting must be a run id, 32 hexadecimal digits",
                 )));
             };
-            self.secondary = match self.seat.secondary(self.purpose, run) {
+            self.secondary = match self.setup.secondary(self.purpose, run) {
                 Ok(secondary) => Some(secondary),
                 Err(Unable::TooMany(problem)) => {
                     self.tell("unable", &problem);
@@ -223,7 +223,7 @@ impl Serving {
         let Some(secondary) = &mut self.secondary else {
             let reason = "the party has no run under way: another command with the primary's key has joined it since. \
              Give the same command again after the other command has ended";
-            self.seat.teller.tell("refused", format_args!("refused {name}: no run is under way"));
+            self.setup.reporter.tell("refused", format_args!("refused {name}: no run is under way"));
             return Ok(Err(Refusal::new(reason)));
         };
         match secondary.ask(request) {
@@ -237,7 +237,7 @@ impl Serving {
                         self.tell("lifetime", lifetime);
                     }
                 } else if is_end {
-                    let folder = self.run.as_ref().map(|run| self.seat.of_run(run)).unwrap_or_default();
+                    let folder = self.run.as_ref().map(|run| self.setup.of_run(run)).unwrap_or_default();
                     self.tell("over", format_args!("the run is over; the model is in {}", folder.display()));
                 }
                 Ok(Ok(reply))
@@ -257,16 +257,16 @@ impl fet_net::Answer for Serving {
         self.tell("joined", format_args!("the primary has joined: {}", about.program));
         self.purpose = about.purpose;
         self.run = RunId::parse(&about.run);
-        let other_secret = about.secret != super::confirmation(&self.seat.experiment);
+        let other_secret = about.secret != super::confirmation(&self.setup.experiment);
         let other_secret = other_secret.then(|| {
-            let name = super::secret_env(&self.seat.experiment.linker.settings()).unwrap_or_default();
+            let name = super::secret_env(&self.setup.experiment.linker.settings()).unwrap_or_default();
             format!("the linkers' common secret (`linker.secret_env` \"{name}\") differs at this party")
         });
-        let rehearsal = (about.rehearsal != self.seat.rehearsal).then(|| {
+        let rehearsal = (about.rehearsal != self.setup.rehearsal).then(|| {
             format!(
                 "`rehearsal` is {} in the primary's roster, but {} in this party's file. All must have the same value, \
                  because a rehearsal hides nothing",
-                about.rehearsal, self.seat.rehearsal
+                about.rehearsal, self.setup.rehearsal
             )
         });
         if let Some(rehearsal) = &rehearsal {
@@ -274,7 +274,7 @@ impl fet_net::Answer for Serving {
         }
         self.differs = rehearsal
             .or(other_secret)
-            .or_else(|| differs(about.data.as_deref(), common_data(&self.seat.experiment).as_deref()));
+            .or_else(|| differs(about.data.as_deref(), common_data(&self.setup.experiment).as_deref()));
         self.secondary = None;
     }
 

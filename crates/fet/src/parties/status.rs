@@ -14,7 +14,7 @@ use fet_net::{Connection, Doing, Settings};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::seat::File;
+use super::setup::File;
 use crate::folder::{CHECKPOINT, REPORT};
 use crate::{ledger, lock};
 use fet_io::input::{InputError, input};

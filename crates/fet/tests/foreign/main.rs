@@ -50,7 +50,7 @@ fn check(sets: &[&str]) {
     let told =
         told.lock().expect("no panic").iter().any(|warning: &String| warning.contains("a foreign warning"));
     let asks = sets.iter().any(|set| set.contains("foreign-asking"));
-    assert_eq!(told, asks, "{sets:?}: the owner receives the warnings");
+    assert_eq!(told, asks, "{sets:?}: the data_holder receives the warnings");
 }
 
 /// Settings of a small FeT.

@@ -4,14 +4,16 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use fet_components::model::{Init, Perceptron};
 use fet_core::aggregator::{Aggregation, Aggregator, Combine, Role};
-use fet_core::attack::{About as AttackAbout, Arena, Attack, AttackError, Attacker, Measure, Run, Target};
+use fet_core::attack::{
+    About as AttackAbout, Attack, AttackEnvironment, AttackError, Attacker, Measure, Run, Target,
+};
 use fet_core::data::{
     Bounds, DataError, Dataset, DatasetContext, KeyKind, Keys, Labelled, Matrix, PartyTable, Sealed, Source,
     Task, VerticalData,
 };
 use fet_core::encoder::{Encoder, EncoderContext, LocalModel, NeighbourBatch, Network};
 use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
-use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals};
+use fet_core::linker::{About, DataHolder, LinkError, LinkTask, Linker, Links, Querier, Reveals};
 use fet_core::method::{
     Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,
     SecondaryContext, Slots,
@@ -56,12 +58,12 @@ impl Linker for Line {
         About { independent: true, ..About::new(3, KeyKind::Numbers, reveals) }
     }
 
-    fn owner(&self, _seed: u64) -> Box<dyn Owner> {
+    fn data_holder(&self, _seed: u64) -> Box<dyn DataHolder> {
         Box::new(Self)
     }
 }
 
-impl Owner for Line {
+impl DataHolder for Line {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let keys =
             |keys: &Keys| keys.numbers().cloned().ok_or_else(|| LinkError::kind(KeyKind::Numbers, keys));
@@ -92,11 +94,11 @@ impl Linker for Asking {
         About { similarities: false, in_the_clear: false, challenges: true, ..about }
     }
 
-    fn asker(&self, seed: u64) -> Box<dyn Asker> {
+    fn querier(&self, seed: u64) -> Box<dyn Querier> {
         Box::new(Side { seed, sum: 0 })
     }
 
-    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+    fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
         Box::new(Side { seed, sum: 0 })
     }
 }
@@ -106,8 +108,8 @@ struct Side {
     sum: u8,
 }
 
-impl Asker for Side {
-    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
+impl Querier for Side {
+    fn encode(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         self.sum = self.seed as u8;
         Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), Vec::new())))
     }
@@ -118,7 +120,7 @@ impl Asker for Side {
     }
 }
 
-impl Owner for Side {
+impl DataHolder for Side {
     fn challenge(&mut self, _queries: &Keys, _records: &Keys) -> Result<Option<Sealed>, LinkError> {
         self.sum = 7;
         Ok(Some(Sealed::new(1, 1, vec![self.sum])))
@@ -335,7 +337,7 @@ impl Dataset for Three {
             primary: party("one", 1.0),
             secondaries: vec![party("two", 2.0), party("three", 3.0)],
             standardise: fet_core::data::Standardise::ALL,
-            aside: fet_core::data::Aside::default(),
+            metadata: fet_core::data::Metadata::default(),
         })
     }
 }
@@ -368,7 +370,7 @@ impl Attack for Idle {
         AttackAbout { attacker: Attacker::Primary, target: Target::Features, party: 2 }
     }
 
-    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let metric = arena.train(Run::default())?.metric();
         Ok(vec![Measure::new("nothing", metric, metric, f64::from(u8::MAX))])
     }

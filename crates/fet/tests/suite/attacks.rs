@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use fet_attacks::Stage;
+use fet_attacks::Environment;
 use fet_core::attack::{Attack, AttackRecord};
 use fet_core::data::{Task, VerticalData};
 use fet_core::experiment::Experiment;
@@ -23,7 +23,7 @@ const PRIVATE: [&str; 4] = [
 
 pub(crate) fn record(experiment: &Experiment, data: VerticalData, attack: &str) -> AttackRecord {
     let (machine, stop) = (fet::run::machine(&flex()), AtomicBool::new(false));
-    let mut stage = Stage::new(experiment, data, &machine, &stop).expect("a stage");
+    let mut stage = Environment::new(experiment, data, &machine, &stop).expect("a stage");
     let table: toml::Table = attack.parse().expect("a table");
     fet_attacks::attack(&mut stage, &Slot::<dyn Attack>::from_table(table).expect("an attack"))
         .expect("a result")

@@ -127,7 +127,7 @@ fn an_owner_that_scales_by_its_own_statistics_is_found_out() {
     let found = |sets: &[&str], runs: usize, owner: Prepared<'_>| {
         let experiment = experiment(sets);
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let context = DatasetContext { folders: &folder.path().into(), seed: experiment.seed, aside: &[] };
+        let context = DatasetContext { folders: &folder.path().into(), seed: experiment.seed, metadata: &[] };
         let data = experiment.data.build(&context).expect("settings").load().expect("the digits");
         let machine = fet::run::machine(&flex());
         audit_on(&experiment, &data, &settings(4, runs), &machine, owner).expect("an audit")

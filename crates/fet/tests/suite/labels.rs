@@ -43,7 +43,7 @@ impl<P: Party> Party for Curious<P> {
 }
 
 pub(crate) fn digits(experiment: &Experiment) -> VerticalData {
-    let context = DatasetContext { folders: &Folders::default(), seed: experiment.seed, aside: &[] };
+    let context = DatasetContext { folders: &Folders::default(), seed: experiment.seed, metadata: &[] };
     experiment.data.build(&context).expect("sound").load().expect("digits are compiled in")
 }
 
@@ -83,7 +83,7 @@ fn leak(sets: &[&str]) -> f64 {
 fn rows_leave_in_an_order_that_tells_no_labels() {
     let mut data = square(200, Task::Regression);
     data.labels.sort_by(f64::total_cmp);
-    data.aside.rows = (1000..1200).collect();
+    data.metadata.rows = (1000..1200).collect();
     let reorder = |seed: u8| fet_federation::data::reordered(data.clone(), &OwnSeed::new([seed; 32]));
     let (sent, again, other) = (reorder(1), reorder(1), reorder(2));
     assert_eq!(sent.labels, again.labels);
@@ -92,7 +92,7 @@ fn rows_leave_in_an_order_that_tells_no_labels() {
     assert!((79..=120).contains(&ascending), "{ascending} of 199 pairs ascend");
     let (keys, before) = (sent.primary.keys.numbers(), data.primary.keys.numbers());
     let (keys, before) = (keys.expect("numbers"), before.expect("numbers"));
-    let mut found = sent.aside.rows.clone();
+    let mut found = sent.metadata.rows.clone();
     for (row, &file_row) in found.iter().enumerate() {
         let place = file_row - 1000;
         assert_eq!((sent.labels[row], keys.row(row)), (data.labels[place], before.row(place)));

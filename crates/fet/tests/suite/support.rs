@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fet_backends::{Backend, BackendError};
-use fet_core::data::{Aside, Bounds, Matrix, PartyTable, Standardise, Task, VerticalData};
+use fet_core::data::{Bounds, Matrix, Metadata, PartyTable, Standardise, Task, VerticalData};
 use fet_core::experiment::{Experiment, set};
 use fet_core::message::{Reply, Request, Round};
 use fet_core::parameters::Parameters;
@@ -80,7 +80,7 @@ pub(crate) fn square(rows: usize, task: Task) -> VerticalData {
         },
         labels,
         standardise: Standardise::ALL,
-        aside: Aside::default(),
+        metadata: Metadata::default(),
     }
 }
 

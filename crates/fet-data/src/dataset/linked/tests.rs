@@ -21,7 +21,7 @@ fn load(folder: &Path, changes: &[(&str, toml::Value)]) -> Result<VerticalData, 
     }
     let slot = Slot::<dyn Dataset>::from_table(table).map_err(|e| e.to_string())?;
     let dataset = slot
-        .build(&DatasetContext { folders: &folder.into(), seed: 1, aside: &["id".to_string()] })
+        .build(&DatasetContext { folders: &folder.into(), seed: 1, metadata: &["id".to_string()] })
         .map_err(|e| e.to_string())?;
     dataset.load().map_err(|e| e.to_string())
 }
@@ -127,7 +127,7 @@ fn the_real_tables_are_read_where_they_are() {
         secondaries = [{ file = "hdb/school_clean.csv", keys = ["lon", "lat"], drop = ["school_name"] }]
     "#;
     let slot = Slot::<dyn Dataset>::from_table(toml::from_str(settings).expect("TOML")).expect("sound");
-    let context = DatasetContext { folders: &folder.as_path().into(), seed: 0, aside: &[] };
+    let context = DatasetContext { folders: &folder.as_path().into(), seed: 0, metadata: &[] };
     let data = slot.build(&context).expect("sound").load().expect("the real tables");
     assert_eq!((data.primary.rows(), data.secondaries[0].rows()), (92_240, 165));
     assert_eq!((data.primary.features.columns(), data.secondaries[0].features.columns()), (68, 8));
@@ -151,11 +151,11 @@ fn typed_settings(secondary: &str) -> String {
     )
 }
 
-fn read_typed(settings: &str, aside: &[&str]) -> Result<VerticalData, String> {
+fn read_typed(settings: &str, metadata: &[&str]) -> Result<VerticalData, String> {
     let folder = typed();
     let slot = Slot::<dyn Dataset>::from_table(settings.parse().expect("TOML")).map_err(|e| e.to_string())?;
-    let aside: Vec<String> = aside.iter().map(|name| name.to_string()).collect();
-    let context = DatasetContext { folders: &folder.path().into(), seed: 1, aside: &aside };
+    let metadata: Vec<String> = metadata.iter().map(|name| name.to_string()).collect();
+    let context = DatasetContext { folders: &folder.path().into(), seed: 1, metadata: &metadata };
     slot.build(&context).map_err(|e| e.to_string())?.load().map_err(|e| e.to_string())
 }
 
@@ -163,8 +163,11 @@ fn read_typed(settings: &str, aside: &[&str]) -> Result<VerticalData, String> {
 fn columns_are_what_they_are() {
     let data = read_typed(&typed_settings(""), &["opened", "sold"]).expect("good tables");
     assert_eq!((data.labels.as_slice(), data.classes), ([1.0, 0.0, 1.0].as_slice(), 2));
-    assert_eq!(data.aside.class_names, ["no", "yes"]);
-    assert_eq!(data.aside.columns.iter().map(|c| c.values.kind()).collect::<Vec<_>>(), ["date", "category"]);
+    assert_eq!(data.metadata.class_names, ["no", "yes"]);
+    assert_eq!(
+        data.metadata.columns.iter().map(|c| c.values.kind()).collect::<Vec<_>>(),
+        ["date", "category"]
+    );
     let Features::Columns(columns) = &data.primary.features else { panic!("typed columns") };
     let kinds: Vec<(&str, &str, usize)> = columns
         .table
@@ -252,9 +255,9 @@ fn numbers_without_a_gap_are_classes_and_others_are_their_names() {
         );
         let slot = Slot::<dyn Dataset>::from_table(toml::from_str(&text).expect("TOML")).expect("a data set");
         let folders = Folders::from(folder.path());
-        let context = DatasetContext { folders: &folders, seed: 0, aside: &[] };
+        let context = DatasetContext { folders: &folders, seed: 0, metadata: &[] };
         let data = slot.build(&context).expect("sound").load().map_err(|error| error.to_string())?;
-        Ok((data.labels, data.aside.class_names))
+        Ok((data.labels, data.metadata.class_names))
     };
     let plain = classes(&["2", "0", "1"], "multiclass").expect("classes");
     assert_eq!(plain, (vec![2.0, 0.0, 1.0], Vec::new()));

@@ -10,7 +10,7 @@ fn load(change: impl Fn(&mut SplitSettings), seed: u64) -> Result<VerticalData, 
     table.insert("kind".into(), "split".into());
     let slot = Slot::<dyn Dataset>::from_table(table).map_err(|e| e.to_string())?;
     let dataset = slot
-        .build(&DatasetContext { folders: &Folders::default(), seed, aside: &[] })
+        .build(&DatasetContext { folders: &Folders::default(), seed, metadata: &[] })
         .map_err(|e| e.to_string())?;
     dataset.load().map_err(|e| e.to_string())
 }
@@ -57,7 +57,7 @@ fn parts_partition_the_columns_and_keep_rows_together() {
     // Exactly one party has each pixel of the source.
     let whole = SplitSettings::default().source;
     let whole = whole
-        .build(&DatasetContext { folders: &Folders::default(), seed: 0, aside: &[] })
+        .build(&DatasetContext { folders: &Folders::default(), seed: 0, metadata: &[] })
         .expect("sound")
         .read();
     let whole: f64 = whole.expect("digits").features.values().iter().map(|&x| f64::from(x)).sum();

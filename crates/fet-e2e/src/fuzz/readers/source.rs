@@ -88,7 +88,7 @@ pub(super) fn libsvm(bytes: &[u8]) -> Outcome {
 }
 
 fn source<R: Recipe<dyn Source>>(settings: &R, folder: &Path) -> Result<Labelled, String> {
-    let context = DatasetContext { folders: &Folders::from(folder), seed: 0, aside: &[] };
+    let context = DatasetContext { folders: &Folders::from(folder), seed: 0, metadata: &[] };
     let source = settings.build(&context).map_err(|error| error.to_string())?;
     source.read().map_err(|error| error.to_string())
 }

@@ -55,9 +55,10 @@ fn link() -> (Links, Vec<String>) {
     let linker = slot.build(&()).expect("sound");
     in_folder(|folder| {
         let linker = Cached::new(linker, &slot.settings(), folder.join("links"));
-        let mut owner = linker.owner(1);
-        let links = link_between(linker.asker(1).as_mut(), owner.as_mut(), &keys(1.0), &keys(0.9), &|_| ());
-        (links.expect("keys of numbers"), owner.warnings())
+        let mut data_holder = linker.data_holder(1);
+        let links =
+            link_between(linker.querier(1).as_mut(), data_holder.as_mut(), &keys(1.0), &keys(0.9), &|_| ());
+        (links.expect("keys of numbers"), data_holder.warnings())
     })
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Learn {
     /// Environment variable with the owners' secret.
     #[arg(long, value_name = "NAME", default_value = "FET_LINK_SECRET")]
     secret_env: String,
-    /// Output file for the schema, which only its owner may read.
+    /// Output file for the schema, which only its data_holder may read.
     #[arg(long)]
     out: PathBuf,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     /// Environment variable with the owners' secret.
     #[arg(long, value_name = "NAME", default_value = "FET_LINK_SECRET")]
     secret_env: String,
-    /// Output file for the encodings, which only its owner may read. With a clkhash schema, a name in .json
+    /// Output file for the encodings, which only its data_holder may read. With a clkhash schema, a name in .json
     /// selects clkhash's format.
     #[arg(long)]
     out: PathBuf,

@@ -24,11 +24,11 @@ fn numbered(rows: usize) -> Vec<Vec<u8>> {
     (0..rows).map(|row| vec![row as u8; row % 7]).collect()
 }
 
-fn exchanged(asked: &[&str], owned: &[&str], rng: &mut ChaCha20Rng) -> (Asker, Vec<u8>, Answer) {
-    let (asker, request) = Asker::ask(keys(asked), rng, QUIET);
+fn exchanged(asked: &[&str], owned: &[&str], rng: &mut ChaCha20Rng) -> (Querier, Vec<u8>, Answer) {
+    let (querier, request) = Querier::ask(keys(asked), rng, QUIET);
     let payloads = numbered(owned.len());
     let answer = Answer::sealed(&request, &keys(owned), &payloads, CONTEXT, rng, QUIET).expect("a request");
-    (asker, request, answer)
+    (querier, request, answer)
 }
 
 #[test]
@@ -40,11 +40,11 @@ fn both_forms_are_a_plain_intersection() {
         let [asked, owned] = sizes.map(|rows| table(rows, distinct, &mut rng));
         let payloads = numbered(owned.len());
         let longest = payloads.iter().map(Vec::len).max().unwrap_or_default();
-        let (asker, request) = Asker::ask(asked.clone(), &mut rng, QUIET);
-        let asker = Asker::from_bytes(&asker.to_bytes()).expect("what it wrote");
+        let (querier, request) = Querier::ask(asked.clone(), &mut rng, QUIET);
+        let querier = Querier::from_bytes(&querier.to_bytes()).expect("what it wrote");
 
         let sealed = Answer::sealed(&request, &owned, &payloads, CONTEXT, &mut rng, QUIET).expect("answered");
-        let opened = asker.clone().open(&sealed, padded(longest), CONTEXT, QUIET).expect("opened");
+        let opened = querier.clone().open(&sealed, padded(longest), CONTEXT, QUIET).expect("opened");
         assert_eq!(opened.rows(), asked.len());
         for (row, key) in asked.iter().enumerate() {
             let same = |other: &usize| key.is_some() && owned[*other] == *key;
@@ -55,8 +55,8 @@ fn both_forms_are_a_plain_intersection() {
         let counted = Answer::count(&request, &owned, CONTEXT, &mut rng, QUIET).expect("answered");
         let set = |keys: &[Option<Key>]| keys.iter().flatten().copied().collect::<BTreeSet<Key>>();
         let common = set(&asked).intersection(&set(&owned)).count();
-        assert_eq!(asker.distinct(), set(&asked).len());
-        assert_eq!(asker.count(&counted, CONTEXT, QUIET), Ok(common), "round {round}");
+        assert_eq!(querier.distinct(), set(&asked).len());
+        assert_eq!(querier.count(&counted, CONTEXT, QUIET), Ok(common), "round {round}");
     }
 }
 
@@ -101,13 +101,13 @@ fn counts_are_shuffled_and_so_are_records() {
     let names = ["a", "b", "c"];
     let [mut of_elements, mut of_records] = [HashMap::<Vec<usize>, u32>::new(), HashMap::new()];
     for _ in 0..600 {
-        let (asker, request) = Asker::ask(keys(&names), &mut rng, QUIET);
+        let (querier, request) = Querier::ask(keys(&names), &mut rng, QUIET);
         // The data holder will draw this secret first. Its exponent determines the element of each key.
-        let owner = Secret::draw(&mut rng.clone());
+        let data_holder = Secret::draw(&mut rng.clone());
         let answer = Answer::count(&request, &keys(&names), CONTEXT, &mut rng, QUIET).expect("a request");
         let names_in_order: Vec<Key> = keys(&names).into_iter().flatten().collect();
-        let known = owner.blind_keys(&names_in_order, hash_to_group, QUIET);
-        let own = asker.unblinded(&answer, QUIET).expect("elements");
+        let known = data_holder.blind_keys(&names_in_order, hash_to_group, QUIET);
+        let own = querier.unblinded(&answer, QUIET).expect("elements");
         let place = |element: &[u8]| own.chunks(ELEMENT).position(|other| other == element);
         let order = known.chunks(ELEMENT).map(|element| place(element).expect("it is answered"));
         *of_elements.entry(order.collect()).or_default() += 1;
@@ -116,7 +116,7 @@ fn counts_are_shuffled_and_so_are_records() {
         let sealed =
             Answer::sealed(&request, &keys(&names), &payloads, CONTEXT, &mut rng, QUIET).expect("a request");
         let salt = exchange(Gives::Payloads, &identity(&request), CONTEXT, &sealed.evaluated);
-        let own = asker.unblinded(&sealed, QUIET).expect("elements");
+        let own = querier.unblinded(&sealed, QUIET).expect("elements");
         let order = elements(&own).expect("elements").iter().zip(keys(&names)).map(|(own, key)| {
             let tag = Derived::new(&salt, &finalize(&key.expect("a key"), own)).tag(0);
             sealed
@@ -137,8 +137,8 @@ fn counts_are_shuffled_and_so_are_records() {
 #[test]
 fn payloads_stand_at_the_rows_that_asked_for_them() {
     let mut rng = ChaCha20Rng::seed_from_u64(4);
-    let (asker, _, answer) = exchanged(&["a", "", "b"], &["b"], &mut rng);
-    let opened = asker.open(&answer, padded(0), CONTEXT, QUIET).expect("opened");
+    let (querier, _, answer) = exchanged(&["a", "", "b"], &["b"], &mut rng);
+    let opened = querier.open(&answer, padded(0), CONTEXT, QUIET).expect("opened");
     assert_eq!([0, 1, 2].map(|row| opened.row(row).len()), [0, 0, 1]);
 }
 
@@ -153,14 +153,14 @@ fn two_exchanges_share_nothing() {
         message.chunks(length).for_each(|part| assert!(seen.insert(part[..TAG].to_vec())));
     };
     for _ in 0..3 {
-        let (asker, request, sealed) = exchanged(&names, &names, &mut rng);
+        let (querier, request, sealed) = exchanged(&names, &names, &mut rng);
         let counted = Answer::count(&request, &keys(&names), CONTEXT, &mut rng, QUIET).expect("a request");
         fresh(&request, ELEMENT);
         fresh(&sealed.evaluated, ELEMENT);
         fresh(&sealed.records, record(padded(2)));
         fresh(&counted.evaluated, ELEMENT);
         fresh(&counted.records, TAG);
-        fresh(&asker.secret.to_bytes(), ELEMENT);
+        fresh(&querier.secret.to_bytes(), ELEMENT);
     }
     // Elements of the other protocol differ, even under one exponent.
     assert_ne!(hash_to_group(b"a"), crate::psi::hash(b"a"));
@@ -171,7 +171,7 @@ type Damage = dyn Fn(&mut Vec<u8>);
 #[test]
 fn invalid_elements_are_refused_with_their_place() {
     let mut rng = ChaCha20Rng::seed_from_u64(6);
-    let (asker, request, answer) = exchanged(&["a", "b", "c"], &["b"], &mut rng);
+    let (querier, request, answer) = exchanged(&["a", "b", "c"], &["b"], &mut rng);
     let owned = keys(&["b"]);
     // An invalid element, the identity, a repeated element, and half an element.
     let cases: [(&Damage, PsiError); 4] = [
@@ -189,26 +189,26 @@ fn invalid_elements_are_refused_with_their_place() {
         assert_eq!(sealed, Err(error.clone()));
         let mut damaged = answer.clone();
         damage(&mut damaged.evaluated);
-        let opened = asker.clone().open(&damaged, padded(0), CONTEXT, QUIET).map(|_| ());
+        let opened = querier.clone().open(&damaged, padded(0), CONTEXT, QUIET).map(|_| ());
         assert_eq!(opened, Err(error.clone()));
-        assert_eq!(asker.clone().count(&damaged, CONTEXT, QUIET), Err(error));
+        assert_eq!(querier.clone().count(&damaged, CONTEXT, QUIET), Err(error));
     }
     let short = Answer { evaluated: answer.evaluated[..64].to_vec(), ..answer.clone() };
-    let counted = asker.clone().count(&short, CONTEXT, QUIET);
+    let counted = querier.clone().count(&short, CONTEXT, QUIET);
     assert_eq!(counted, Err(PsiError::Count { expected: 3, found: 2 }));
     let cut = Answer { records: answer.records[1..].to_vec(), ..answer };
-    let opened = asker.open(&cut, padded(0), CONTEXT, QUIET).map(|_| ());
+    let opened = querier.open(&cut, padded(0), CONTEXT, QUIET).map(|_| ());
     assert_eq!(opened, Err(PsiError::Records { expected: 36, found: 35 }));
 }
 
 #[test]
 fn an_altered_payload_is_refused() {
     let mut rng = ChaCha20Rng::seed_from_u64(7);
-    let (asker, _, answer) = exchanged(&["x", "a"], &["a"], &mut rng);
+    let (querier, _, answer) = exchanged(&["x", "a"], &["a"], &mut rng);
     for at in TAG..answer.records.len() {
         let mut altered = answer.clone();
         altered.records[at] ^= 1;
-        let opened = asker.clone().open(&altered, padded(0), CONTEXT, QUIET).map(|_| ());
+        let opened = querier.clone().open(&altered, padded(0), CONTEXT, QUIET).map(|_| ());
         assert_eq!(opened, Err(PsiError::Sealed(1)), "byte {at}");
     }
 }
@@ -218,21 +218,22 @@ fn an_altered_payload_is_refused() {
 fn what_is_of_another_exchange_tells_nothing() {
     let mut rng = ChaCha20Rng::seed_from_u64(8);
     let names = ["a", "b"];
-    let (asker, request, answer) = exchanged(&names, &names, &mut rng);
+    let (querier, request, answer) = exchanged(&names, &names, &mut rng);
     let (other, _, _) = exchanged(&names, &names, &mut rng);
     let again =
         Answer::sealed(&request, &keys(&names), &numbered(2), CONTEXT, &mut rng, QUIET).expect("a request");
     let mixed = Answer { evaluated: again.evaluated, records: answer.records.clone() };
-    let cases = [(&other, &answer, CONTEXT), (&asker, &answer, b"something else"), (&asker, &mixed, CONTEXT)];
-    for (asker, answer, context) in cases {
-        let opened = asker.clone().open(answer, padded(1), context, QUIET).expect("it is well formed");
+    let cases =
+        [(&other, &answer, CONTEXT), (&querier, &answer, b"something else"), (&querier, &mixed, CONTEXT)];
+    for (querier, answer, context) in cases {
+        let opened = querier.clone().open(answer, padded(1), context, QUIET).expect("it is well formed");
         assert!(opened.row(0).is_empty() && opened.row(1).is_empty());
     }
-    let found = asker.clone().open(&answer, padded(1), CONTEXT, QUIET).expect("opened");
+    let found = querier.clone().open(&answer, padded(1), CONTEXT, QUIET).expect("opened");
     assert_eq!([found.row(0).len(), found.row(1).len()], [1, 1], "the right ones find it");
     let tags = answer.records.chunks(record(padded(1))).flat_map(|record| record[..TAG].to_vec()).collect();
     let as_count = Answer { evaluated: answer.evaluated, records: tags };
-    assert_eq!(asker.count(&as_count, CONTEXT, QUIET), Ok(0));
+    assert_eq!(querier.count(&as_count, CONTEXT, QUIET), Ok(0));
 }
 
 /// Any difference in an exchange gives a different salt, even if only the boundary between two adjacent parts
@@ -254,12 +255,12 @@ fn an_exchange_is_all_that_is_said_in_it() {
 #[test]
 fn elements_and_records_belong_together() {
     let mut rng = ChaCha20Rng::seed_from_u64(11);
-    let (asker, _, answer) = exchanged(&["a", "x"], &["a"], &mut rng);
+    let (querier, _, answer) = exchanged(&["a", "x"], &["a"], &mut rng);
     let (_, _, other) = exchanged(&["a", "x"], &["a"], &mut rng);
     let mut altered = answer.clone();
     altered.evaluated[ELEMENT..].copy_from_slice(&other.evaluated[ELEMENT..]);
     let found = |answer: &Answer| {
-        asker.clone().open(answer, padded(0), CONTEXT, QUIET).expect("well formed").row(0).len()
+        querier.clone().open(answer, padded(0), CONTEXT, QUIET).expect("well formed").row(0).len()
     };
     assert_eq!((found(&answer), found(&altered)), (1, 0));
 }
@@ -270,10 +271,10 @@ fn elements_and_records_belong_together() {
 fn the_tags_of_a_count_do_not_follow_from_the_keys() {
     let mut rng = ChaCha20Rng::seed_from_u64(9);
     let names = ["a", "b", "c"];
-    let (asker, request) = Asker::ask(keys(&names), &mut rng, QUIET);
+    let (querier, request) = Querier::ask(keys(&names), &mut rng, QUIET);
     let answer = Answer::count(&request, &keys(&names), CONTEXT, &mut rng, QUIET).expect("a request");
     let salt = exchange(Gives::Count, &identity(&request), CONTEXT, &answer.evaluated);
-    let own = asker.unblinded(&answer, QUIET).expect("elements");
+    let own = querier.unblinded(&answer, QUIET).expect("elements");
     for element in elements(&own).expect("elements") {
         for key in keys(&names).iter().flatten() {
             let tried = Derived::new(&salt, &finalize(key, element)).tag(0);
@@ -285,10 +286,10 @@ fn the_tags_of_a_count_do_not_follow_from_the_keys() {
 #[test]
 fn what_is_no_asker_is_not_read() {
     let mut rng = ChaCha20Rng::seed_from_u64(10);
-    let (asker, _) = Asker::ask(keys(&["a", ""]), &mut rng, QUIET);
-    let bytes = asker.to_bytes();
-    assert_eq!(Asker::from_bytes(&bytes).expect("itself").to_bytes(), bytes);
+    let (querier, _) = Querier::ask(keys(&["a", ""]), &mut rng, QUIET);
+    let bytes = querier.to_bytes();
+    assert_eq!(Querier::from_bytes(&bytes).expect("itself").to_bytes(), bytes);
     let strange: [&[u8]; 4] = [&[], &bytes[..32], &bytes[1..], &[0xff; 96]];
-    assert!(strange.into_iter().all(|bytes| Asker::from_bytes(bytes).is_none()));
-    assert_eq!(format!("{asker:?}"), "Asker(2 rows)");
+    assert!(strange.into_iter().all(|bytes| Querier::from_bytes(bytes).is_none()));
+    assert_eq!(format!("{querier:?}"), "Querier(2 rows)");
 }

@@ -164,11 +164,11 @@ fn a_schema_tells_nothing_of_numbers_but_their_weight() {
 fn distances_that_tell_little_are_warned_of() {
     let warned = |near: &[f64], cells: &[&str]| {
         let linker = clk(|settings| settings.near = near.to_vec());
-        let mut owner = linker.owner(1);
+        let mut data_holder = linker.data_holder(1);
         let keys = text(2, cells);
-        let message = linker.asker(1).conceal(&keys).expect("concealed");
-        owner.link(&LinkTask::new(&message, &keys)).expect("linkable");
-        owner.warnings().join(" ")
+        let message = linker.querier(1).encode(&keys).expect("encoded");
+        data_holder.link(&LinkTask::new(&message, &keys)).expect("linkable");
+        data_holder.warnings().join(" ")
     };
     let cells = ["ann", "12.5", "bert", "99", "cleo", "7"];
     assert_eq!(warned(&[0.0, 5.0], &cells), "");

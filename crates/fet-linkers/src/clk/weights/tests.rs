@@ -187,11 +187,11 @@ fn it_says_what_it_is_and_where_it_cannot_be() {
 #[test]
 fn where_no_match_is_expected_that_is_told() {
     let linker = clk(|_| ());
-    let (mut asker, mut owner) = (linker.asker(1), linker.owner(1));
+    let (mut querier, mut data_holder) = (linker.querier(1), linker.data_holder(1));
     let same = keys(1, &vec!["smith".to_string(); 60]);
-    link_between(asker.as_mut(), owner.as_mut(), &keys(1, &vec![String::new(); 60]), &same, &|_| ())
+    link_between(querier.as_mut(), data_holder.as_mut(), &keys(1, &vec![String::new(); 60]), &same, &|_| ())
         .expect("linkable");
-    assert!(owner.warnings().join("\n").contains("none of 60 rows is expected to have a match"));
+    assert!(data_holder.warnings().join("\n").contains("none of 60 rows is expected to have a match"));
 }
 
 /// Columns are compared within the strata of whole records. A record with another town is not found, even if

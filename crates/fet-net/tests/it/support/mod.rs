@@ -41,10 +41,10 @@ impl Pair {
     }
 }
 
-/// Returns the restarted program: the same keys, another incarnation.
+/// Returns the restarted program: the same keys, another instance_id.
 pub(crate) fn again(local: &Local) -> Local {
     let mut again = local.clone();
-    again.incarnation = !local.incarnation;
+    again.instance_id = !local.instance_id;
     again.keys = Arc::clone(&local.keys);
     again
 }

@@ -3,8 +3,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use fet_attacks::Stage;
-use fet_core::attack::{Arena, Attack, AttackError, Measure, Run, Setting, Trained};
+use fet_attacks::Environment;
+use fet_core::attack::{Attack, AttackEnvironment, AttackError, Measure, Run, Setting, Trained};
 use fet_core::data::{Task, VerticalData};
 use fet_core::registry::Slot;
 
@@ -16,11 +16,11 @@ const SETS: [&str; 2] = ["train.epochs=2", "linker.neighbours=2"];
 
 /// Attack environment that records the results of runs on the experiment's own tables.
 struct Recording<'a> {
-    stage: Stage<'a>,
+    stage: Environment<'a>,
     metrics: Vec<f64>,
 }
 
-impl Arena for Recording<'_> {
+impl AttackEnvironment for Recording<'_> {
     fn setting(&self) -> &Setting {
         self.stage.setting()
     }
@@ -41,7 +41,7 @@ impl Arena for Recording<'_> {
 /// the attack is for another task.
 fn attacked(slot: &Slot<dyn Attack>, task: Task) -> Option<(Vec<Measure>, Vec<f64>)> {
     let (experiment, machine, stop) = (experiment(&SETS), fet::run::machine(&flex()), AtomicBool::new(false));
-    let stage = Stage::new(&experiment, square(ROWS, task), &machine, &stop).expect("a stage");
+    let stage = Environment::new(&experiment, square(ROWS, task), &machine, &stop).expect("a stage");
     let mut arena = Recording { stage, metrics: Vec::new() };
     let attack = slot.build(&()).expect("sound defaults");
     attack.check(arena.setting()).ok()?;
@@ -95,7 +95,8 @@ fn every_attack_names_a_party_and_refuses_one_that_is_not_there() {
         settings.insert("party".into(), 3.into());
         let slot = Slot::<dyn Attack>::from_table(settings).expect("a number of a party");
         for task in [Task::Multiclass, Task::Regression] {
-            let mut stage = Stage::new(&experiment, square(ROWS, task), &machine, &stop).expect("a stage");
+            let mut stage =
+                Environment::new(&experiment, square(ROWS, task), &machine, &stop).expect("a stage");
             let error = fet_attacks::attack(&mut stage, &slot).expect_err("there are two").to_string();
             assert!(error.contains("attack.party") && error.contains("1 to 2"), "{error}");
         }

@@ -46,7 +46,7 @@ fn a_party_elsewhere_has_the_table_of_the_simulation() {
             let table: toml::Table = text.parse().expect("TOML");
             let slot: Slot<dyn Dataset> = table.try_into().expect("sound settings");
             let folders = Folders::new([folder.path().to_path_buf()]);
-            let context = DatasetContext { folders: &folders, seed: 3, aside: &[] };
+            let context = DatasetContext { folders: &folders, seed: 3, metadata: &[] };
             let build = || slot.build(&context).expect("sound settings");
             let whole = build().load().expect("readable");
             let (primary, names) = build().primary().expect("readable");

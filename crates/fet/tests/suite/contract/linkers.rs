@@ -78,21 +78,22 @@ fn sides_built_apart_link_as_one() {
             let records = keys_for(linker.as_ref(), count, 2, 2).swap_remove(kind);
             let expected = link(linker.as_ref(), queries, &records).expect("linkable");
 
-            let mut asker = build(&slot).asker(SEED);
-            let concealed = asker.conceal(queries).expect("they can be concealed");
-            assert_eq!((concealed.rows(), concealed.columns()), (30, 2), "{slot:?}");
-            assert_eq!(matches!(concealed, Keys::Sealed(_)), !about.in_the_clear, "{slot:?}");
-            if let Keys::Sealed(message) = &concealed {
+            let mut querier = build(&slot).querier(SEED);
+            let encoded = querier.encode(queries).expect("they can be encoded");
+            assert_eq!((encoded.rows(), encoded.columns()), (30, 2), "{slot:?}");
+            assert_eq!(matches!(encoded, Keys::Sealed(_)), !about.in_the_clear, "{slot:?}");
+            if let Keys::Sealed(message) = &encoded {
                 assert!(!shows(message.bytes(), queries), "{slot:?} sends a key as it is");
             }
 
-            let mut owner = build(&slot).owner(SEED);
-            let challenge = owner.challenge(&concealed, &records).expect("a challenge or none");
+            let mut data_holder = build(&slot).data_holder(SEED);
+            let challenge = data_holder.challenge(&encoded, &records).expect("a challenge or none");
             assert_eq!(challenge.is_some(), about.challenges, "{slot:?}");
             if let Some(challenge) = &challenge {
                 assert!(!shows(challenge.bytes(), &records), "{slot:?} sends a key as it is");
             }
-            let answer = challenge.map(|challenge| asker.answer(&challenge).expect("the owner's challenge"));
+            let answer =
+                challenge.map(|challenge| querier.answer(&challenge).expect("the data_holder's challenge"));
 
             let heard = AtomicUsize::new(0);
             let progress = |count| {
@@ -101,11 +102,11 @@ fn sides_built_apart_link_as_one() {
             let task = LinkTask {
                 answer: answer.as_ref(),
                 progress: &progress,
-                ..LinkTask::new(&concealed, &records)
+                ..LinkTask::new(&encoded, &records)
             };
-            assert_eq!(owner.link(&task), Ok(expected), "{slot:?}");
+            assert_eq!(data_holder.link(&task), Ok(expected), "{slot:?}");
             assert_eq!(heard.into_inner(), 30, "{slot:?}: progress");
-            assert!(owner.warnings().is_empty(), "{slot:?}");
+            assert!(data_holder.warnings().is_empty(), "{slot:?}");
         }
     }
 }
@@ -132,26 +133,26 @@ fn wrong_and_missing_messages_are_refused() {
         let linker = build(&slot);
         let queries = keys_for(linker.as_ref(), 30, 2, 1).swap_remove(0);
         let records = keys_for(linker.as_ref(), 100, 2, 2).swap_remove(0);
-        let (mut asker, mut owner) = (linker.asker(SEED), linker.owner(SEED));
+        let (mut querier, mut data_holder) = (linker.querier(SEED), linker.data_holder(SEED));
         let nonsense = Sealed::new(100, 2, vec![7; 33]);
-        assert!(matches!(asker.answer(&nonsense), Err(LinkError::Message(_))), "{slot:?}");
-        let concealed = asker.conceal(&queries).expect("they can be concealed");
+        assert!(matches!(querier.answer(&nonsense), Err(LinkError::Message(_))), "{slot:?}");
+        let encoded = querier.encode(&queries).expect("they can be encoded");
         if linker.about().challenges {
-            let task = LinkTask::new(&concealed, &records);
-            assert!(owner.link(&task).is_err(), "{slot:?}: before the challenge");
-            let challenge = owner.challenge(&concealed, &records).expect("posed").expect("posed");
-            assert!(owner.link(&task).is_err(), "{slot:?}: without an answer");
-            let wrong = owner.link(&LinkTask { answer: Some(&nonsense), ..task });
+            let task = LinkTask::new(&encoded, &records);
+            assert!(data_holder.link(&task).is_err(), "{slot:?}: before the challenge");
+            let challenge = data_holder.challenge(&encoded, &records).expect("posed").expect("posed");
+            assert!(data_holder.link(&task).is_err(), "{slot:?}: without an answer");
+            let wrong = data_holder.link(&LinkTask { answer: Some(&nonsense), ..task });
             assert!(matches!(wrong, Err(LinkError::Message(_))), "{slot:?}: {wrong:?}");
             // The challenge is still valid.
-            let answer = asker.answer(&challenge).expect("the owner's challenge");
+            let answer = querier.answer(&challenge).expect("the data_holder's challenge");
             let task = LinkTask { answer: Some(&answer), ..task };
-            assert!(owner.link(&task).is_ok(), "{slot:?}");
-            assert!(owner.link(&task).is_err(), "{slot:?}: an answer serves once");
+            assert!(data_holder.link(&task).is_ok(), "{slot:?}");
+            assert!(data_holder.link(&task).is_err(), "{slot:?}: an answer serves once");
         }
         // Message of another linker.
         let other = if linker.about().in_the_clear { Keys::Sealed(nonsense) } else { queries };
-        assert!(linker.owner(SEED).link(&LinkTask::new(&other, &records)).is_err(), "{slot:?}");
+        assert!(linker.data_holder(SEED).link(&LinkTask::new(&other, &records)).is_err(), "{slot:?}");
     }
 }
 

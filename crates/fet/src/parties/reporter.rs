@@ -9,7 +9,7 @@ use crate::watch::Log;
 
 /// Reports events at a party.
 #[derive(Debug, Clone)]
-pub(super) struct Teller {
+pub(super) struct Reporter {
     party: String,
     log: Log,
 }
@@ -24,7 +24,7 @@ struct Line<'a> {
     message: String,
 }
 
-impl Teller {
+impl Reporter {
     pub(super) fn new(party: &str, log: Log) -> Self {
         Self { party: party.to_string(), log }
     }

@@ -41,7 +41,7 @@ enum Phase {
 }
 
 /// Releases of a party in this session, and the releases that may follow.
-pub(super) struct Guard {
+pub(super) struct RequestValidator {
     schedule: Schedule,
     frozen: bool,
     sums: bool,
@@ -74,7 +74,7 @@ fn wrong(field: &'static str, rule: impl Into<String>, value: impl ToString) -> 
     SecondaryError::Message { field, rule: rule.into(), value: value.to_string() }
 }
 
-impl Guard {
+impl RequestValidator {
     pub(super) fn new(
         schedule: Schedule,
         frozen: bool,

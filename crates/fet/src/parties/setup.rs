@@ -17,9 +17,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
+use super::reporter::Reporter;
 use super::roster::Roster;
 use super::run_id::RunId;
-use super::teller::Teller;
 use super::{Purpose, keys};
 use crate::experiment_file::{self, ExperimentArguments, data_folders};
 use crate::folder::MODEL;
@@ -61,8 +61,8 @@ pub(crate) struct File {
 const MOST_RUNS: usize = 1000;
 
 /// Everything that a party brings to each run.
-pub(super) struct Seat {
-    pub(super) teller: Teller,
+pub(super) struct PartySetup {
+    pub(super) reporter: Reporter,
     pub(super) experiment: Experiment,
     table: PartyTable,
     machine: Machine,
@@ -80,14 +80,14 @@ pub(super) struct Seat {
     file: Option<(PathBuf, [u8; 32])>,
 }
 
-impl Seat {
+impl PartySetup {
     pub(super) fn new(
         file: &File,
         folder: &Path,
         roster: &Roster,
         index: usize,
         keys: &fet_net::Keys,
-        teller: Teller,
+        reporter: Reporter,
     ) -> anyhow::Result<Self> {
         let arguments = ExperimentArguments {
             file: folder.join(&file.experiment),
@@ -113,7 +113,7 @@ impl Seat {
         let places = std::iter::once(folder.to_path_buf()).chain(common.all().iter().cloned());
         let here = |place: PathBuf| if place.as_os_str().is_empty() { ".".into() } else { place };
         let folders = Folders::new(places.map(here));
-        let context = DatasetContext { folders: &folders, seed: experiment.seed, aside: &[] };
+        let context = DatasetContext { folders: &folders, seed: experiment.seed, metadata: &[] };
         let table = experiment.data.build(&context).map_err(input)?.secondary(index).map_err(input)?;
         let table_file = own_file(&experiment, index).and_then(|name| {
             let path = folders.find(&name);
@@ -122,7 +122,7 @@ impl Seat {
         let aggregator = experiment.aggregator.build(&()).map_err(input)?;
         let secret = is_secret(aggregator.as_ref());
         if file.rehearsal {
-            teller.tell(
+            reporter.tell(
                 "warning",
                 "this is a rehearsal: its secrets, noise and masks derive from the experiment's seed and hide nothing",
             );
@@ -137,7 +137,7 @@ impl Seat {
             )));
         }
         Ok(Self {
-            teller,
+            reporter,
             machine: machine(&backend),
             experiment,
             table,
@@ -180,7 +180,7 @@ impl Seat {
                 ));
             }
             let short = |sum: &str| sum.chars().take(8).collect::<String>();
-            self.teller.tell(
+            self.reporter.tell(
                 "warning",
                 format_args!(
                     "{file} differs from the table of this state (SHA-256 {}, now {}): the party refuses to continue a \
@@ -225,7 +225,7 @@ impl Seat {
                 Some(Finished::read(&bytes).map_err(|error| unusable(&error))?)
             }
         };
-        let teller = self.teller.clone();
+        let reporter = self.reporter.clone();
         let file = self
             .file
             .as_ref()
@@ -248,7 +248,7 @@ impl Seat {
             }),
             model,
             start: None,
-            tell: Arc::new(move |warning| teller.tell("warning", warning)),
+            tell: Arc::new(move |warning| reporter.tell("warning", warning)),
         }))
     }
 }
