@@ -27,7 +27,7 @@ import sys
 import time
 from pathlib import Path
 
-# What `Workload` of fet-bench has: parties' features (the primary's first), key columns, K, H, heads, blocks; steps that are timed.
+# What `Workload` of fet-e2e has: parties' features (the primary's first), key columns, K, H, heads, blocks; steps that are timed.
 CASES = {
     "hdb": dict(features=[68, 8], keys=2, k=100, width=100, heads=4, local=1, agg=2, dropout=0.3, party=0.0, out=1, steps=8),
     "house": dict(features=[52, 23], keys=2, k=100, width=100, heads=4, local=3, agg=3, dropout=0.3, party=0.0, out=1, steps=4),

@@ -1,7 +1,7 @@
 //! `bench`: the benchmarks, or the comparison with the authors' program in a Python environment that the
 //! command creates.
 //!
-//! `benches/against_authors.py` and the package `fet-bench` define the measurements.
+//! `benches/against_authors.py` and the package `fet-e2e` define the measurements.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ const PACKAGES: [&str; 5] = ["torch==2.9.0", "torch_optimizer", "numpy", "scikit
 pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
     let workspace = Workspace::find()?;
     let Some(checkout) = &arguments.against else {
-        let mut cargo = cargo_with_devices(&workspace, &["bench", "--package", "fet-bench"])?;
+        let mut cargo = cargo_with_devices(&workspace, &["bench", "--package", "fet-e2e"])?;
         let status = cargo.args(&arguments.arguments).status().context("cannot run cargo")?;
         return Ok(exit_code(status));
     };
@@ -94,7 +94,7 @@ fn run(command: &mut Command) -> Result<()> {
 
 /// Builds the benchmark and returns its path, which cargo reports in its messages.
 fn summary(workspace: &Workspace) -> Result<PathBuf> {
-    let arguments = ["bench", "--package", "fet-bench", "--bench", "summary", "--no-run"];
+    let arguments = ["bench", "--package", "fet-e2e", "--bench", "summary", "--no-run"];
     let mut cargo = cargo_with_devices(workspace, &arguments)?;
     let mut built = cargo
         .arg("--message-format=json-render-diagnostics")

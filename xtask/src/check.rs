@@ -90,9 +90,8 @@ fn steps(has_libtorch: bool, fast: bool) -> Vec<Vec<String>> {
     steps
 }
 
-/// Arguments that run the tests. They exclude the benchmarks, because criterion's features would compile Burn
-/// a second time.
-const TEST: &[&str] = &["test", "--release", "--workspace", "--exclude", "fet-bench", "--no-fail-fast"];
+/// Arguments that run the tests.
+const TEST: &[&str] = &["test", "--release", "--workspace", "--no-fail-fast"];
 
 /// Name of the LibTorch feature in the workspace.
 const FEATURE: &str = "fet/libtorch";

@@ -40,8 +40,10 @@ pub(crate) fn gpu(arguments: &Arguments) -> Result<ExitCode> {
         ),
         None => bail!("LibTorch is not set up; `cargo xtask libtorch --cuda` fetches it"),
     }
-    let mut tests =
-        cargo_with_devices(&workspace, &["test", "--release", "--package", "fet", "--test", "suite"])?;
+    let mut tests = cargo_with_devices(
+        &workspace,
+        &["test", "--release", "--package", "fet", "--package", "fet-e2e", "--test", "suite", "--test", "it"],
+    )?;
     tests.arg("--").args(TESTS).env("FET_REQUIRE", required(env::var("FET_REQUIRE").ok().as_deref()));
     let status = tests.status().context("cannot run cargo")?;
     if !status.success() {
@@ -49,7 +51,7 @@ pub(crate) fn gpu(arguments: &Arguments) -> Result<ExitCode> {
     }
     let mut benches = cargo_with_devices(
         &workspace,
-        &["bench", "--package", "fet-bench", "--bench", "summary", "--", DEVICE],
+        &["bench", "--package", "fet-e2e", "--bench", "summary", "--", DEVICE],
     )?;
     let status = benches.status().context("cannot run cargo")?;
     match &arguments.against {

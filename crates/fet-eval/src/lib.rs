@@ -13,7 +13,7 @@
 //!
 //! All values are plain `f64` on the host: the crate knows no tensors, files or parties. The caller creates
 //! the `ChaCha8Rng` for random numbers, so this crate does not manage seeds. Metrics follow scikit-learn's
-//! definitions, and `tests/golden` compares them with scikit-learn's figures.
+//! definitions, and `tests/it/golden` compares them with scikit-learn's figures.
 
 pub mod bootstrap;
 pub mod calibration;

@@ -14,7 +14,7 @@ use fet_net::{Answer, Caller, Peer};
 use support::Pair;
 use support::server::{Running, program};
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/it/support/mod.rs"]
 mod support;
 
 /// Gives empty answers.

@@ -1,15 +1,9 @@
-//! Tools for tests: seeded changes of inputs ([`mutate`]), checks of user messages ([`message`]), a [`tally`]
-//! of cases, and skipping of tests whose requirements are absent.
+//! Skips tests whose requirements are absent.
 //!
-//! Such a test prints a line and is skipped. If the environment variable `FET_REQUIRE` names the requirement,
+//! A skipped test prints a line. If the environment variable `FET_REQUIRE` names the requirement,
 //! the test fails instead. `.ci/run` sets `FET_REQUIRE` to everything that it has set up, so that a test
 //! without its requirement cannot pass by accident. This crate does not search for requirements: a test does,
 //! and calls [`left_out`] if one is absent.
-
-pub mod folder;
-pub mod message;
-pub mod mutate;
-pub mod tally;
 
 /// Requirements of tests: real data in `FET_DATA`, golden files in `FET_GOLDEN`, Debian's chromium, a Slurm
 /// cluster for tests, the TOML language server taplo in `FET_TAPLO`, LibTorch, a GPU, a `fet` in the folder

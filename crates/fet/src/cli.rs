@@ -1,8 +1,8 @@
 //! The `fet` command: arguments, output and exit code.
 //!
-//! Exit codes: 0: success. 1: a run failed, a golden figure is missed, an audit refutes a claim, or `fet
-//! status --check` finds a problem. 2: invalid input. 75: another process works on the run, a party cannot be
-//! reached, or a disk is full; try again. 130: interrupted.
+//! Exit codes: 0: success. 1: a run failed, an audit refutes a claim, or `fet status --check` finds a problem.
+//! 2: invalid input. 75: another process works on the run, a party cannot be reached, or a disk is full; try
+//! again. 130: interrupted.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,8 +14,8 @@ use crate::experiment_file::{self, ExperimentArguments};
 use crate::parties::{hub, keys, prune, serve, status};
 use crate::run::{Keep, Log};
 use crate::{
-    account, attack, audit, data, exit, explain, golden, init, ledger, list, plot, predict, schema, show,
-    threads, train,
+    account, attack, audit, data, exit, explain, init, ledger, list, plot, predict, schema, show, threads,
+    train,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use fet_io::input::InputError;
@@ -38,7 +38,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Link tables", &["link", "psi"]),
     ("Measure privacy", &["account", "ledger", "attack", "audit"]),
     ("Connect parties on several machines", &["keys", "hub", "party", "status"]),
-    ("Look up settings and plug-ins", &["show", "list", "help", "schema", "golden"]),
+    ("Look up settings and plug-ins", &["show", "list", "help", "schema"]),
     ("Set up the shell", &["completions", "manual"]),
 ];
 
@@ -207,14 +207,6 @@ enum Command {
         /// Audit the experiment under every mechanism and every neighbouring relation, and print a table.
         #[arg(long)]
         table: bool,
-    },
-    /// Compare this program with another implementation's figures.
-    Golden {
-        /// Golden file.
-        file: PathBuf,
-        /// Tensor backend.
-        #[arg(long, default_value = "flex")]
-        device: String,
     },
 }
 
@@ -436,12 +428,6 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
                 found.refuted
             };
             Ok(if refuted { ExitCode::from(1) } else { ExitCode::SUCCESS })
-        }
-        Command::Golden { file, device } => {
-            let backend = fet_backends::open(&device).map_err(|e| InputError(e.to_string()))?;
-            let verdict = golden::check(&file, &backend).map_err(|e| InputError(e.to_string()))?;
-            answer(&format!("{}\n", serde_json::to_string(&verdict)?))?;
-            Ok(if verdict.is_met() { ExitCode::SUCCESS } else { ExitCode::from(1) })
         }
     }
 }

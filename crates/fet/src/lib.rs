@@ -14,7 +14,6 @@ pub mod experiment_file;
 pub mod explain;
 pub mod finished;
 mod folder;
-pub mod golden;
 pub mod help;
 pub mod init;
 pub mod ledger;

@@ -85,7 +85,6 @@ fn inputs_that_never_end_are_refused_at_once() {
             &["link", never, "streets.csv", "--keys=lon,lat", "--out=l.csv"],
             &[never, what],
         );
-        refused(folder.path(), &["golden", never], &[never, what]);
         let source = format!("data.source={{kind=\"libsvm\",file=\"{never}\"}}");
         refused(folder.path(), &["run", "tiny.toml", "--out=r", "--set", &source], &[never, what]);
     }

@@ -100,24 +100,6 @@ fn a_linker_from_another_crate_runs() {
 }
 
 #[test]
-fn golden_answers_with_one_json_line_and_an_exit_code() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let file = |name: &str| golden.join(name).display().to_string();
-    let output = fet(folder.path(), &["golden", &file("no_mask.safetensors"), "--device", "flex"]);
-    assert_eq!(output.status.code(), Some(0));
-    let line: Value = serde_json::from_str(&out(&output)).expect("JSON");
-    for field in ["file", "device", "output_max_abs", "loss_abs", "grad_max_rel"] {
-        assert!(!line[field].is_null(), "{field} in {line}");
-    }
-    let output = fet(folder.path(), &["golden", &file("lamb_20_steps.safetensors")]);
-    let line: Value = serde_json::from_str(&out(&output)).expect("JSON");
-    assert!(line["loss_max_abs"].is_f64() && line["param_max_rel"].is_f64(), "{line}");
-    let output = fet(folder.path(), &["golden", "nothing.safetensors"]);
-    assert_eq!(output.status.code(), Some(2));
-}
-
-#[test]
 fn finished_runs_are_drawn() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");

@@ -2,7 +2,7 @@
 //! expected result.
 //!
 //! Each entry runs in its own folder with the same files. A unit test of the registry covers two plug-ins of
-//! one name, and `fet-fuzz` covers damaged files.
+//! one name, and `fet-e2e fuzz` covers damaged files.
 #![cfg(unix)]
 
 use std::fmt::Write;

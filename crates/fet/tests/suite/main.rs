@@ -1,5 +1,5 @@
-//! Tests of the program in one binary: contract suites of the slots, golden figures, equivalence of devices,
-//! and the command itself.
+//! Tests of the program in one binary: contract suites of the slots, equivalence of devices, and the command
+//! itself.
 
 mod abused;
 mod account;
@@ -18,7 +18,6 @@ mod errors;
 mod evaluated;
 mod findings;
 mod go_on;
-mod golden;
 mod guard;
 mod guides;
 mod hostile;

@@ -1,77 +1,70 @@
-//! Tests the list of the program's plug-ins, because inventory silently drops a crate that is never
-//! referenced.
+//! Tests that the program has every plug-in of the workspace, because inventory silently drops a crate that is
+//! never referenced.
+
+use std::collections::BTreeSet;
+use std::path::Path;
 
 use fet::list::{entries, text};
+use fet_core::aggregator::Aggregator;
+use fet_core::attack::Attack;
+use fet_core::data::{Dataset, Source};
+use fet_core::encoder::Encoder;
+use fet_core::labels::LabelProtection;
 use fet_core::linker::Linker;
-use fet_core::registry::plugins;
+use fet_core::method::Method;
+use fet_core::privacy::PrivacyMechanism;
+use fet_core::registry::{Plugin, SlotKind, plugins};
+use regex::Regex;
+
+/// Adds the slot's trait and the settings type of each plug-in that a file or folder submits.
+fn submitted(place: &Path, pattern: &Regex, found: &mut BTreeSet<String>) {
+    if place.is_dir() {
+        for entry in std::fs::read_dir(place).expect("readable") {
+            submitted(&entry.expect("readable").path(), pattern, found);
+        }
+    } else if place.extension().is_some_and(|extension| extension == "rs") {
+        let text = std::fs::read_to_string(place).expect("readable");
+        found.extend(pattern.captures_iter(&text).map(|plugin| format!("{} {}", &plugin[1], &plugin[2])));
+    }
+}
+
+/// Returns the slot's trait and the settings type of each plug-in of a slot in this program.
+fn linked<T>() -> impl Iterator<Item = String>
+where
+    T: SlotKind + ?Sized,
+    Plugin<T>: inventory::Collect,
+{
+    let last = |path: &str| path.rsplit("::").next().unwrap_or(path).to_string();
+    let slot = last(std::any::type_name::<T>());
+    plugins::<T>().into_iter().map(move |plugin| format!("{slot} {}", last(plugin.source())))
+}
 
 #[test]
-fn every_plugin_is_linked_in() {
-    let found: Vec<String> =
-        entries().iter().map(|entry| format!("{}: {}", entry.slot, entry.kind)).collect();
-    let expected = [
-        "method: fedsim",
-        "method: fet",
-        "method: fet-alone",
-        "method: fet-pool",
-        "method: gbdt-pooled",
-        "method: gbdt-solo",
-        "method: gbdt-top1",
-        "method: solo",
-        "method: top1sim",
-        "method: with-trees",
-        "linker: aligned",
-        "linker: clk",
-        "linker: edit",
-        "linker: exact",
-        "linker: federal",
-        "linker: grid",
-        "linker: hnsw",
-        "linker: nearest",
-        "linker: noisy",
-        "linker: posterior",
-        "linker: psi",
-        "linker: random",
-        "linker: rotation",
-        "linker: tfidf",
-        "linker: top1",
-        "encoder: mlp",
-        "encoder: transformer",
-        "aggregator: average",
-        "aggregator: concat",
-        "aggregator: secure-average",
-        "aggregator: similarity-weighted",
-        "aggregator: sum",
-        "privacy: discrete-gaussian",
-        "privacy: gaussian",
-        "privacy: none",
-        "labels: compressed-gradients",
-        "labels: laplace",
-        "labels: max-norm",
-        "labels: noisy-gradients",
-        "labels: none",
-        "labels: randomised-response",
-        "attack: backdoor",
-        "attack: faulty-party",
-        "attack: gradient-clustering",
-        "attack: gradient-cosine",
-        "attack: gradient-neighbour",
-        "attack: gradient-norm",
-        "attack: gradient-reconstruction",
-        "attack: gradient-sign",
-        "attack: linkage",
-        "attack: membership",
-        "attack: model-completion",
-        "attack: reconstruction",
-        "data: linked",
-        "data: split",
-        "data.source: csv",
-        "data.source: digits",
-        "data.source: idx",
-        "data.source: libsvm",
-        "data.source: probes",
-    ];
+fn links_every_plugin_that_a_source_file_submits() {
+    let pattern = r"inventory::submit!\s*\{\s*Plugin::<dyn (\w+)>::new::<(\w+)>";
+    let pattern = Regex::new(pattern).expect("a regular expression");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut expected = BTreeSet::new();
+    for folder in ["crates", "examples"] {
+        for entry in std::fs::read_dir(root.join(folder)).expect("readable") {
+            let sources = entry.expect("readable").path().join("src");
+            if sources.is_dir() {
+                submitted(&sources, &pattern, &mut expected);
+            }
+        }
+    }
+    let found: BTreeSet<String> = linked::<dyn Method>()
+        .chain(linked::<dyn Linker>())
+        .chain(linked::<dyn Encoder>())
+        .chain(linked::<dyn Aggregator>())
+        .chain(linked::<dyn PrivacyMechanism>())
+        .chain(linked::<dyn LabelProtection>())
+        .chain(linked::<dyn Attack>())
+        .chain(linked::<dyn Dataset>())
+        .chain(linked::<dyn Source>())
+        .collect();
     assert_eq!(found, expected);
+    assert!(expected.len() >= 50 && entries().len() == found.len(), "{} plug-ins", expected.len());
     assert!(entries().iter().all(|entry| !entry.summary.is_empty()));
 }
 

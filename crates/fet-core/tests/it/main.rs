@@ -1,0 +1,3 @@
+//! Tests of the messages between parties.
+
+mod codec;

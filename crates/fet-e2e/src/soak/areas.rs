@@ -1,0 +1,28 @@
+//! Areas of the soak, each a table of cases. A case that found a fault remains in its table.
+
+mod capture;
+mod equal;
+mod kill;
+mod path;
+mod predict;
+mod refusal;
+mod state;
+
+use super::kit::Kit;
+use crate::case::Case;
+
+/// Returns all cases, area by area.
+pub(crate) fn all() -> Vec<Case<Kit>> {
+    [
+        equal::cases(),
+        refusal::cases(),
+        capture::cases(),
+        kill::cases(),
+        state::cases(),
+        predict::cases(),
+        path::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

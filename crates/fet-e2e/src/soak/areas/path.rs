@@ -1,0 +1,218 @@
+//! A disturbed connection between a member and the server, or a server that ends: the run gives the same
+//! bytes, or a clear refusal that loses no data. After the disturbance, the same command gives the same
+//! bytes.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use crate::case::{Case, End, Kind, Verdict};
+use crate::message::problems;
+use crate::process::Process;
+use crate::soak::experiment::{Data, Experiment};
+use crate::soak::kit::Kit;
+use crate::soak::proxy::{Plan, Proxy, Trick};
+use crate::soak::world::World;
+
+const AREA: &str = "path";
+/// Number of cases per disturbance in the long form.
+const EACH: usize = 4;
+/// Time limit in seconds of a run with a disturbed connection.
+const PATIENCE: u64 = 120;
+
+/// Disturbance of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Delay,
+    Throttle,
+    /// Disturbances at random positions.
+    Tricks(&'static [Trick]),
+    /// Disturbances while the members connect for the first time.
+    Early(&'static [Trick]),
+    /// Occasional interruptions of at most the given number of milliseconds.
+    Parted(u64),
+    /// The server is killed and started again.
+    Server,
+    /// Permanent interruption from a random moment until the proxy is healed.
+    Gone,
+}
+
+const ALL: &[Trick] =
+    &[Trick::Cut, Trick::Flip(0), Trick::Repeat, Trick::Swap, Trick::Lose, Trick::Stall(700)];
+
+const WAYS: &[(&str, Way, bool)] = &[
+    ("delay", Way::Delay, true),
+    ("throttle", Way::Throttle, true),
+    ("cut", Way::Tricks(&[Trick::Cut]), true),
+    ("flip", Way::Tricks(&[Trick::Flip(0)]), true),
+    ("repeat", Way::Tricks(&[Trick::Repeat]), false),
+    ("swap", Way::Tricks(&[Trick::Swap]), false),
+    ("lose", Way::Tricks(&[Trick::Lose]), false),
+    ("stall", Way::Tricks(&[Trick::Stall(1500)]), false),
+    ("all", Way::Tricks(ALL), false),
+    ("early", Way::Early(ALL), false),
+    ("parted", Way::Parted(1500), false),
+    ("parted for long", Way::Parted(18_000), false),
+    ("server", Way::Server, true),
+    ("gone", Way::Gone, false),
+];
+
+pub(super) fn cases() -> Vec<Case<Kit>> {
+    let mut cases = Vec::new();
+    for &(name, way, short) in WAYS {
+        for tls in [true, false] {
+            for number in 1..=EACH {
+                let coat = if tls { "TLS" } else { "plain" };
+                let run = move |kit: &Kit, folder: &Path, rng: &mut ChaCha8Rng| {
+                    disturbed(kit, folder, way, tls, rng)
+                };
+                let short = short && number == 1 && (tls || name == "flip");
+                cases.push(Case::new(AREA, format!("{name}, {coat}, {number}"), run).short(short).seeded());
+            }
+        }
+    }
+    cases
+}
+
+fn plan(way: Way, rng: &mut ChaCha8Rng) -> Plan {
+    match way {
+        Way::Delay => Plan { delay: Duration::from_millis(rng.random_range(5..=20)), ..Plan::default() },
+        Way::Throttle => Plan { rate: rng.random_range(60_000..400_000), ..Plan::default() },
+        Way::Tricks(tricks) => {
+            let count = rng.random_range(1..=6);
+            Plan::drawn(rng, tricks, count, 20_000)
+        }
+        Way::Early(tricks) => {
+            let count = rng.random_range(1..=3);
+            Plan::drawn(rng, tricks, count, 700)
+        }
+        Way::Parted(_) | Way::Server | Way::Gone => Plan::default(),
+    }
+}
+
+fn experiment(way: Way, rng: &mut ChaCha8Rng) -> Experiment {
+    let train = match way {
+        Way::Delay | Way::Throttle => "{ epochs = 2, batch_size = 64 }",
+        _ => "{ epochs = 6, batch_size = 32 }",
+    };
+    match rng.random_range(0..4) {
+        0 => Experiment::new(Data::People).with("train", train),
+        1 => Experiment::new(Data::Digits)
+            .with("aggregator", "{ kind = \"secure-average\" }")
+            .with("train", train),
+        2 => Experiment::new(Data::Exact)
+            .with("linker", "{ kind = \"psi\", neighbours = 1 }")
+            .with("train", train),
+        _ => Experiment::new(Data::Digits).rows(600).with("train", train),
+    }
+}
+
+fn disturbed(kit: &Kit, folder: &Path, way: Way, tls: bool, rng: &mut ChaCha8Rng) -> anyhow::Result<Verdict> {
+    let mut verdict = Verdict::new(End::Equal);
+    let experiment = experiment(way, rng);
+    kit.simulation(&experiment)?;
+    let mut world = World::new(kit, folder, experiment, tls, 20)?;
+    let members = world.members();
+    let member = members[rng.random_range(0..members.len())];
+    let proxy = world.through(member, plan(way, rng))?;
+    verdict.note(format!("{member} through a way of {:?}", proxy.plan()));
+    let mut parties = world.parties()?;
+    let mut primary = world.primary()?;
+    if matches!(way, Way::Parted(_) | Way::Server | Way::Gone) {
+        interrupt(way, &mut world, &mut primary, &proxy, rng, &mut verdict)?;
+    }
+    let ended = primary.wait(kit.patience(PATIENCE))?;
+    let [up, down] = proxy.passed();
+    verdict.note(format!("{}; {up} bytes up, {down} down; {} tricks done", ended.said(), proxy.tricks()));
+    proxy.heal();
+    if ended.hung {
+        verdict.fault(Kind::Hang, format!("the primary: {}", ended.stderr));
+    } else if ended.code == Some(0) {
+        world.compare(&mut verdict)?;
+    } else {
+        if way == Way::Delay || way == Way::Throttle || !matches!(ended.code, Some(2 | 75)) {
+            let what = format!("the primary: {}: {}", ended.said(), ended.stderr);
+            verdict.fault(Kind::WrongCode, what);
+        }
+        for problem in problems(&ended.stderr, &[]) {
+            verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
+        }
+        verdict.note(format!("it said: {}", ended.stderr.lines().last().unwrap_or_default()));
+    }
+    revive(&world, &mut parties, &mut verdict)?;
+    if !ended.hung && ended.code != Some(0) {
+        let again = world.run(kit.patience(PATIENCE))?;
+        if again.hung {
+            verdict.fault(Kind::Hang, format!("the primary, once the way was good: {}", again.stderr));
+        } else if again.code == Some(0) {
+            world.compare(&mut verdict)?;
+        } else {
+            let what = format!("the primary, once the way was good: {}: {}", again.said(), again.stderr);
+            verdict.fault(Kind::WrongCode, what);
+        }
+        verdict.end = End::Refused;
+    }
+    world.panics(&mut verdict)?;
+    Ok(verdict)
+}
+
+/// Restarts parties that have ended. A party may end with a clear message if it could not reach the server.
+fn revive(world: &World<'_>, parties: &mut [Process], verdict: &mut Verdict) -> anyhow::Result<()> {
+    for (member, party) in world.members()[1..].iter().zip(parties) {
+        let Some(ended) = party.ended()? else { continue };
+        let last = ended.stderr.lines().last().unwrap_or_default();
+        verdict.note(format!("{member}: {}: {last}", ended.said()));
+        if !matches!(ended.code, Some(2 | 75)) {
+            verdict.fault(Kind::WrongCode, format!("{member}: {}: {}", ended.said(), ended.stderr));
+        }
+        for problem in problems(&ended.stderr, &[]) {
+            verdict.fault(Kind::Unclear, format!("{member}: {problem}: {}", ended.stderr));
+        }
+        *party = world.party(member)?;
+    }
+    Ok(())
+}
+
+/// Interrupts the connection or the server at random moments until the primary has ended.
+fn interrupt(
+    way: Way,
+    world: &mut World<'_>,
+    primary: &mut Process,
+    proxy: &Proxy,
+    rng: &mut ChaCha8Rng,
+    verdict: &mut Verdict,
+) -> anyhow::Result<()> {
+    for number in 1..=rng.random_range(1..=3) {
+        let until = Instant::now() + Duration::from_millis(rng.random_range(0..700));
+        while Instant::now() < until {
+            if primary.ended()?.is_some() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let pause = Duration::from_millis(match way {
+            Way::Parted(longest) if longest > 15_000 => longest,
+            Way::Parted(longest) => rng.random_range(0..longest),
+            _ => rng.random_range(0..1500),
+        });
+        verdict.note(format!("interruption {number}, of {pause:?}"));
+        if way == Way::Server {
+            world.server.stop();
+            std::thread::sleep(pause);
+            world.server.resume()?;
+            continue;
+        }
+        proxy.close();
+        if way == Way::Gone {
+            return Ok(());
+        }
+        std::thread::sleep(pause);
+        proxy.heal();
+        if pause > Duration::from_secs(15) {
+            return Ok(());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! Commands that must be refused: wrong files, wrong keys, different settings, and violations of a party's
+//! policy. Each refusal has exit code 2 and one message that names the problem, and loses or changes no file.
+
+mod agreement;
+mod change;
+mod connection;
+mod members;
+mod needs;
+mod policy;
+mod rosters;
+mod waits;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::case::{Case, End, Kind, Verdict};
+use crate::message::problems;
+use crate::process::Ended;
+use crate::soak::experiment::{Data, Experiment};
+use crate::soak::kit::Kit;
+use crate::soak::world::World;
+
+const AREA: &str = "refusal";
+
+/// Process that must refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    /// The primary's command.
+    Primary,
+    /// The command of party 1.
+    Party,
+    /// The command of the primary, after a refusal by party 1, which continues to serve.
+    Asked,
+}
+
+/// Change in the folders of a run that would otherwise succeed.
+type Change = fn(&World<'_>) -> anyhow::Result<()>;
+
+/// Name, refusing process, change, and texts that the message must contain: one alternative of each entry,
+/// separated by `|`.
+type Line = (&'static str, Who, Change, &'static [&'static str]);
+
+const PRIMARY: Who = Who::Primary;
+const PARTY: Who = Who::Party;
+const ASKED: Who = Who::Asked;
+
+/// Cases, topic by topic.
+const LINES: [&[Line]; 5] =
+    [connection::LINES, rosters::LINES, agreement::LINES, policy::LINES, needs::LINES];
+
+/// Interval of the cases in the short form: every third case.
+const SHORT: usize = 3;
+
+pub(super) fn cases() -> Vec<Case<Kit>> {
+    let case = |(number, &(name, who, change, names)): (usize, &Line)| {
+        Case::new(AREA, name, move |kit, folder, _| refused(kit, folder, name, who, change, names))
+            .short(number % SHORT == 0)
+    };
+    LINES.concat().iter().enumerate().map(case).chain(members::cases()).chain(waits::cases()).collect()
+}
+
+fn refused(
+    kit: &Kit,
+    folder: &Path,
+    name: &str,
+    who: Who,
+    change: Change,
+    names: &[&str],
+) -> anyhow::Result<Verdict> {
+    let mut verdict = Verdict::new(End::Refused);
+    let world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
+    change(&world)?;
+    let before = files(folder)?;
+    let patience = kit.patience(20);
+    match who {
+        Who::Party => {
+            let ended = world.party("p1")?.wait(patience)?;
+            judge("p1", &ended, codes(name), names, &mut verdict);
+        }
+        Who::Primary => {
+            // The case does not check the parties that serve.
+            let _parties = world.parties()?;
+            let ended = world.run(patience)?;
+            judge("the primary", &ended, codes(name), names, &mut verdict);
+        }
+        Who::Asked => {
+            let mut parties = world.parties()?;
+            let ended = world.run(patience)?;
+            judge("the primary", &ended, &[2], names, &mut verdict);
+            world.check(&mut parties, &mut verdict)?;
+            let written = ["report.json", "model.safetensors", "predictions.csv"];
+            for name in written.iter().filter(|name| world.of("primary").join("out").join(name).exists()) {
+                verdict.fault(Kind::Files, format!("a refused run left out/{name}"));
+            }
+        }
+    }
+    unchanged(&before, &mut verdict)?;
+    world.panics(&mut verdict)?;
+    Ok(verdict)
+}
+
+/// Returns the expected exit codes. Code 75 is for temporary problems, such as an unreachable server.
+fn codes(name: &str) -> &'static [i32] {
+    match name.starts_with("no such server") || name == "other host" {
+        true => &[75],
+        false => &[2],
+    }
+}
+
+/// Checks the exit code of a process, and the texts in its message.
+fn judge(who: &str, ended: &Ended, codes: &[i32], names: &[&str], verdict: &mut Verdict) {
+    if ended.hung {
+        verdict.fault(Kind::Hang, format!("{who}: {}", ended.stderr));
+        return;
+    }
+    if !ended.code.is_some_and(|code| codes.contains(&code)) {
+        verdict
+            .fault(Kind::WrongCode, format!("{who}: {}; expected {codes:?}: {}", ended.said(), ended.stderr));
+    }
+    if ended.code != Some(0) {
+        for problem in problems(&ended.stderr, names) {
+            verdict.fault(Kind::Unclear, format!("{who}: {problem}: {}", ended.stderr));
+        }
+    }
+}
+
+/// Returns the files below a folder, without the output of processes.
+fn files(folder: &Path) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.append(&mut files(&path)?);
+        } else if !path.extension().is_some_and(|end| end == "err" || end == "out") {
+            found.insert(path.clone(), std::fs::read(&path)?);
+        }
+    }
+    Ok(found)
+}
+
+fn unchanged(before: &BTreeMap<PathBuf, Vec<u8>>, verdict: &mut Verdict) -> anyhow::Result<()> {
+    for (path, bytes) in before {
+        match std::fs::read(path) {
+            Ok(now) if now == *bytes => {}
+            Ok(_) => verdict.fault(Kind::Files, format!("changed: {}", path.display())),
+            Err(error) => verdict.fault(Kind::Files, format!("{}: {error}", path.display())),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! Short campaign in one process: readers accept valid inputs, earlier faults do not return, and a few
+//! hundred damaged inputs cause no faults.
+
+use fet_e2e::fuzz::campaign::one;
+use fet_e2e::fuzz::{Outcome, readers, unclear};
+
+#[test]
+fn what_is_sound_is_accepted() {
+    for reader in readers::ALL {
+        let sound = (reader.sound)();
+        assert!(!sound.is_empty(), "{} has inputs", reader.name);
+        for (number, input) in sound.iter().enumerate() {
+            let outcome = (reader.read)(input);
+            assert_eq!(outcome, Outcome::Accepted, "{} {number}: {}", reader.name, input.escape_ascii());
+        }
+    }
+}
+
+#[test]
+fn what_was_read_wrongly_once_is_not_any_more() {
+    for reader in readers::ALL {
+        for (path, input) in reader.found() {
+            assert_eq!(one(reader, &input).1, None, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn damaged_inputs_do_no_harm() {
+    for reader in readers::ALL {
+        let beginnings = reader.beginnings();
+        let mut refused = 0;
+        for number in 0..400 {
+            let input = reader.case(&beginnings, 7, number);
+            let (outcome, fault) = one(reader, &input);
+            assert_eq!(fault, None, "{} {number}: {}", reader.name, input.escape_ascii());
+            refused += usize::from(matches!(outcome, Some(Outcome::Refused(_))));
+        }
+        assert!(refused > 100, "{}: only {refused} of 400 changes do damage", reader.name);
+    }
+}
+
+#[test]
+fn words_of_the_inside_are_noticed() {
+    assert_eq!(unclear("wanted: expected usize"), Some("usize"));
+    assert_eq!(unclear("invalid type: string"), Some("invalid type"));
+    assert_eq!(unclear(" "), Some("it is empty"));
+    assert_eq!(unclear("`train.epochs` must be a whole number; it is \"x\""), None);
+}

@@ -1,0 +1,7 @@
+//! Tests of the metrics, splits, intervals and reports, in one program.
+
+mod coverage;
+mod golden;
+mod report;
+mod shapley;
+mod splits;

@@ -1,0 +1,4 @@
+//! Tests of the CLKs, in one program.
+
+mod clkhash;
+mod clkhash_refusals;

@@ -1,0 +1,6 @@
+//! Tests of the links between parties, in one program.
+
+mod endings;
+mod faults;
+mod nats;
+mod support;

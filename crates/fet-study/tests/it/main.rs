@@ -1,0 +1,10 @@
+//! Tests of the ablation harness, in one program.
+
+mod ablate;
+mod browser;
+mod defences;
+mod engines;
+mod study;
+#[cfg(unix)]
+mod sweep;
+mod tune;
