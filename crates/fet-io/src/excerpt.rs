@@ -24,7 +24,7 @@ pub fn excerpt(file: &str, text: &str, field: &str, mark: Mark) -> Option<String
     let span = span(text, field, mark)?;
     let start = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
     let line = text[start..].lines().next().unwrap_or_default();
-    // A private key may stand where a setting should.
+    // The line may contain a private key that was passed by mistake.
     if line.len() > LONGEST || line.chars().any(|c| c.is_control() && c != '\t') || holds_key(line) {
         return None;
     }

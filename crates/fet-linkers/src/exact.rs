@@ -240,7 +240,7 @@ mod tests {
             said.contains("12 of 312 records have the key \"NA1\"") && said.contains("`linker.missing`"),
             "{said}"
         );
-        // Where every key is frequent, none stands for a missing one.
+        // If every key is frequent, no key marks a missing one.
         let shared: Vec<String> = (0..300).map(|row| format!("a{}", row % 20)).collect();
         assert_eq!(warned("neighbours = 20", &keys(&records[..3]), &keys(&shared)), "");
     }

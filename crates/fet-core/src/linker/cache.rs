@@ -27,15 +27,15 @@ const FORMAT: &str = concat!("fet links 6 ", env!("CARGO_PKG_VERSION"));
 /// A linker whose data holder searches a folder before it links.
 pub struct Cached {
     inner: Box<dyn Linker>,
-    /// Kind and settings, as in the report.
+    /// Kind and settings of the linker, as in the report.
     settings: String,
-    /// The environment variables that these say hold secrets.
+    /// Environment variables with the secrets that the settings name.
     secrets: Vec<String>,
     folder: PathBuf,
 }
 
 impl Cached {
-    /// `inner`, with a cache if the environment names a folder.
+    /// Returns `inner` with a cache if the environment names a folder, else `inner` itself.
     pub fn from_environment(inner: Box<dyn Linker>, settings: &toml::Table) -> Box<dyn Linker> {
         match std::env::var_os(CACHE_VARIABLE).filter(|folder| !folder.is_empty()) {
             Some(folder) => Box::new(Self::new(inner, settings, PathBuf::from(folder))),
@@ -43,13 +43,13 @@ impl Cached {
         }
     }
 
-    /// `inner`, which was built from `settings`, with a cache in `folder`.
+    /// Creates a cache in `folder` around `inner`, which was built from `settings`.
     pub fn new(inner: Box<dyn Linker>, settings: &toml::Table, folder: PathBuf) -> Self {
         Self { inner, settings: settings.to_string(), secrets: secrets(settings), folder }
     }
 }
 
-/// Every `secret_env` of the settings, those of inner linkers included.
+/// Returns every `secret_env` of the settings, including those of inner linkers.
 fn secrets(settings: &toml::Table) -> Vec<String> {
     let own = settings.get("secret_env").and_then(toml::Value::as_str).filter(|name| !name.is_empty());
     let inner = settings.values().filter_map(toml::Value::as_table).flat_map(secrets);
@@ -71,7 +71,7 @@ impl Linker for Cached {
 
     fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
         let inner = self.inner.data_holder(seed);
-        // A data holder that asks back links by messages of this run, which no file of another run can stand for.
+        // A data holder that poses a challenge links by messages of this run; a file of another run cannot replace them.
         if self.inner.about().challenges {
             return inner;
         }
@@ -182,7 +182,7 @@ fn digest(keys: &Keys, hash: &mut Sha256) {
     }
 }
 
-/// The content of a file between the hash of its inputs and its checksum.
+/// Content of a file between the hash of its inputs and its checksum.
 #[derive(Serialize, Deserialize)]
 struct Content {
     neighbours: usize,
@@ -277,7 +277,7 @@ mod tests {
         .expect("TOML");
         assert_eq!(secrets(&settings), ["FET_CACHE"]);
         let keys = Keys::from(Matrix::new(1, (0..40).map(f64::from).collect()));
-        // The settings stay the same. PATH stands for a secret: every environment has it.
+        // The settings stay the same. PATH serves as a secret, because every environment has it.
         for variables in [&["PATH"][..], &[], &["PATH"]] {
             let mut linker = Cached::new(Box::new(First), &settings, folder.path().to_path_buf());
             linker.secrets = variables.iter().map(|name| name.to_string()).collect();

@@ -251,7 +251,7 @@ pub fn read_equal_keys(path: &Path, columns: &[String]) -> Result<(Keys, Vec<Str
 
 /// Which columns of numbers have signs of identifiers, as 1.10 and 1e2 do: different cells may be one number.
 fn with_signs_of_codes(table: &TextTable) -> Vec<bool> {
-    // A comma may stand before decimals.
+    // A comma can precede decimals.
     let point = |cell: &str| if cell.contains('.') { cell.to_string() } else { cell.replacen(',', ".", 1) };
     let of = |column| {
         let cells: Vec<String> = table.column(column).map(point).collect();

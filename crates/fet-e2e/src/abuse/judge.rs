@@ -109,7 +109,7 @@ fn files(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec
     let ours = |path: &Path, change: Change| match change {
         // The command creates the parents of its files.
         Change::New if holds(path) => true,
-        // A command must not replace a link or a device at the path to write. Inside a folder of its own it
+        // A command must not replace a link or a device at the path to write. Inside its own folder it
         // may.
         Change::Replaced if is(path) => false,
         // A killed process leaves temporary files, and the lock of a run disappears when the run ends.

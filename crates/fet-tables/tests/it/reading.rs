@@ -442,7 +442,7 @@ fn reads_another_table_in_the_form_of_the_first() {
     check(comma, "a;b\n9,916;1\n7;2\n", Ok(&[9.916, 7.0]));
     check(comma, "a;b\n1.5;1\n", Err("line 2 column `a`"));
     check(comma, "a;b\n1.234;1\n", Ok(&[1234.0]));
-    // Whole numbers say nothing of a form, but one cell does not change another.
+    // Whole numbers fit every form; one cell does not change another.
     let whole = "a;b\n9;1\n12;2\n";
     check(whole, "a;b\n1.234;1\n9;2\n", Ok(&[1.234, 9.0]));
     check(whole, "a;b\n1.234;1\n1.234,5;2\n", Err("line 3 column `a`"));
@@ -458,7 +458,7 @@ fn notes_a_column_of_names_that_is_mostly_numbers_or_dates() {
         assert_eq!(values.kind(), "category");
         let share = notes.iter().any(|note| note.contains("30 of 35 cells"));
         assert!(share && parts.iter().all(|part| notes[0].contains(part)), "{notes:?}");
-        // Once it is declared there is nothing to say.
+        // A declaration silences the note.
         let (_, notes) = column(&cells, &options(&[("a", "category")])).expect("a table");
         assert!(notes.is_empty(), "{notes:?}");
     };

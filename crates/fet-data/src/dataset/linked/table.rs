@@ -142,7 +142,7 @@ impl TableSettings {
         for (name, kind) in declared.chain(self.categories.keys().map(|name| (name, Kind::Category))) {
             kinds.entry(name.clone()).or_insert(kind);
         }
-        // The owner may say in which form a key's numbers are written.
+        // The table's owner may declare the form of a key's numbers.
         let is_said = |name: &String| !text_keys && self.columns.contains_key(name);
         kinds.extend(self.keys.iter().filter(|name| !is_said(name)).map(|name| (name.clone(), key.clone())));
         let drop = self.drop.iter().filter(|name| !kept.contains(name)).cloned().collect();
