@@ -6,7 +6,7 @@ use fet_core::experiment::Experiment;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{SettingsError, plugins};
 
-use super::{Audit, Settings, audit, input};
+use super::{Audit, Settings, input};
 
 /// Returns one experiment for each mechanism and relation, with those of the experiment's own privacy
 /// settings that the mechanism also has.
@@ -36,9 +36,13 @@ fn variants(experiment: &Experiment) -> Result<Vec<Experiment>, SettingsError> {
     Ok(all)
 }
 
-/// Audits the experiment under every mechanism and relation. Returns a Markdown table, and true if a claim is
-/// refuted.
-pub fn table(experiment: &Experiment, settings: &Settings) -> anyhow::Result<(String, bool)> {
+/// Audits the experiment under every mechanism and relation by `audit`. Returns a Markdown table, and true if a
+/// claim is refuted.
+pub fn table(
+    experiment: &Experiment,
+    settings: &Settings,
+    audit: impl Fn(&Experiment, &Settings) -> anyhow::Result<Audit>,
+) -> anyhow::Result<(String, bool)> {
     let variants = variants(experiment).map_err(input)?;
     let each = Settings { alpha: settings.alpha / variants.len().max(1) as f64, ..*settings };
     let mut text = format!(
