@@ -9,10 +9,10 @@ use fet_core::message::{Epoch, Reply, Request, Saved};
 use fet_core::parameters::Parameters;
 use serde::{Deserialize, Serialize};
 
-use crate::federation::{PartyError, Traffic};
+use crate::federation::{Federation, PartyError, Traffic};
 use crate::state_file::{Learned, StateError, StateFile};
 use crate::table_digest::short;
-use crate::trainer::{Progress, Tables, Trainer};
+use crate::trainer::{InterruptedRun, Progress, ReleaseCount, SingleRelease, Tables, Trainer};
 
 /// Name of the single release of a run with frozen secondaries.
 const RELEASED: &str = "released";
@@ -27,6 +27,11 @@ struct Header {
     /// restored.
     identity: serde_json::Value,
     progress: Progress,
+    releases: ReleaseCount,
+    /// Secondaries that dropped out, from 0.
+    dropped: Vec<usize>,
+    /// Warnings about events of the run.
+    warnings: Vec<String>,
     traffic: Vec<Traffic>,
     steps: Vec<u64>,
     /// Number of real neighbours in the single release, if every row is released once.
@@ -60,18 +65,22 @@ pub fn save(
     seconds: f64,
 ) -> Result<Vec<u8>, CheckpointError> {
     let epoch = trainer.progress().epochs.len() as u32;
-    let secondaries = trainer.save_parties(epoch)?;
-    let Learned { mut parameters, steps } = Learned::of(trainer.primary().learner(), trainer.best());
+    let secondaries = save_parties(trainer.federation_mut(), epoch)?;
+    let Learned { mut parameters, steps } =
+        Learned::from_learner(trainer.primary().learner(), trainer.best());
     for (name, outputs) in OUTPUTS.iter().zip(trainer.best_outputs().into_iter().flatten()) {
         parameters.push(name, &[outputs.len()], outputs);
     }
-    let released = trainer.kept_release().map(|(shape, values, available)| {
+    let released = trainer.single_release().saved().map(|(shape, values, available)| {
         parameters.push(RELEASED, &shape, &values);
         available
     });
     let header = Header {
         identity: identity.clone(),
         progress: trainer.progress().clone(),
+        releases: trainer.releases().clone(),
+        dropped: trainer.federation().dropped().to_vec(),
+        warnings: trainer.lasting_warnings().to_vec(),
         traffic: trainer.federation().traffic_by_party().to_vec(),
         steps,
         released,
@@ -84,7 +93,7 @@ pub fn save(
 /// Returns the secondaries, from 0, that had dropped out when the checkpoint was made. The primary must not
 /// contact these secondaries again.
 pub fn gone(bytes: &[u8]) -> Result<Vec<usize>, StateError> {
-    Ok(StateFile::read::<Header>(bytes)?.0.progress.gone)
+    Ok(StateFile::read::<Header>(bytes)?.0.dropped)
 }
 
 /// Restores a saved state into a trainer made from the same experiment, and asks every remaining party to
@@ -98,7 +107,8 @@ pub fn load(
     if header.identity != *identity {
         return Err(CheckpointError::OtherSettings);
     }
-    trainer.check_table(&header.progress.tables)?;
+    check_table(trainer, &header.progress.tables)?;
+    let mut single_release = None;
     if let Some(available) = header.released {
         let all = file.parameters.segments();
         let segment = all.iter().find(|segment| segment.name == RELEASED);
@@ -106,7 +116,8 @@ pub fn load(
         let (shape, values) = shape.zip(file.parameters.get(RELEASED)).ok_or_else(|| {
             StateError::Damaged("it does not have the release that its header names".into())
         })?;
-        trainer.keep_release(shape, values.to_vec(), available);
+        let device = trainer.device();
+        single_release = Some(SingleRelease::restored(shape, values.to_vec(), available, &device));
     }
     let outputs = OUTPUTS.map(|name| file.parameters.get(name).map(<[f32]>::to_vec));
     let outputs = match outputs {
@@ -114,10 +125,12 @@ pub fn load(
         _ if header.progress.best.is_none() => None,
         _ => return Err(StateError::Damaged("it does not have the outputs of its best epoch".into()).into()),
     };
-    trainer.keep_outputs(outputs);
     let learned = Learned { parameters: file.parameters, steps: header.steps };
     let best = learned.restore(trainer.primary_mut().learner_mut())?;
-    trainer.restore(header.progress, header.traffic, best, &header.secondaries)?;
+    let Header { progress, releases, dropped, warnings, .. } = header;
+    let run = InterruptedRun { progress, releases, dropped, warnings, best, outputs, single_release };
+    restore_parties(trainer, &run, header.traffic, &header.secondaries)?;
+    trainer.continue_from(run);
     Ok(header.seconds)
 }
 
@@ -131,61 +144,59 @@ fn other_table(table: &str, known: &[u8; 32], found: &[u8; 32]) -> StateError {
     StateError::OtherTable { table: table.to_string(), known: short(known), found: short(found) }
 }
 
-impl Trainer {
-    fn save_parties(&mut self, epoch: u32) -> Result<Vec<(usize, Saved)>, PartyError> {
-        let here = self.here();
-        let requests = vec![Request::Save(Epoch { epoch }); here.len()];
-        let mut saved = Vec::with_capacity(here.len());
-        for (&party, (asked, reply)) in here.iter().zip(self.federation_mut().exchange_all(&here, requests)?)
-        {
-            match reply {
-                Reply::Saved(state) if state.epoch == epoch => saved.push((party, state)),
-                Reply::Saved(state) => {
-                    return Err(asked.wrong("epoch", format!("must be {epoch}"), state.epoch));
-                }
-                other => return Err(asked.unexpected(&other)),
+/// Asks every active party to save its state, and returns the tags of the states by party, from 0.
+fn save_parties(federation: &mut Federation, epoch: u32) -> Result<Vec<(usize, Saved)>, PartyError> {
+    let active = federation.active();
+    let requests = vec![Request::Save(Epoch { epoch }); active.len()];
+    let mut saved = Vec::with_capacity(active.len());
+    for (&party, (sent, reply)) in active.iter().zip(federation.exchange_all(&active, requests)?) {
+        match reply {
+            Reply::Saved(state) if state.epoch == epoch => saved.push((party, state)),
+            Reply::Saved(state) => {
+                return Err(sent.wrong("epoch", format!("must be {epoch}"), state.epoch));
             }
+            other => return Err(sent.unexpected(&other)),
         }
-        Ok(saved)
     }
+    Ok(saved)
+}
 
-    fn restore(
-        &mut self,
-        progress: Progress,
-        traffic: Vec<Traffic>,
-        best: Parameters,
-        secondaries: &[(usize, Saved)],
-    ) -> Result<(), CheckpointError> {
-        let parties: Vec<usize> = secondaries.iter().map(|(party, _)| *party).collect();
-        let known = parties.is_sorted_by(|a, b| a < b)
-            && parties.iter().chain(&progress.gone).all(|&party| party < self.federation().len())
-            && progress.best.is_none_or(|best| best < progress.epochs.len());
-        if !known {
-            return Err(StateError::Damaged("it names parties or epochs that do not exist".into()).into());
-        }
-        self.federation_mut().restore_traffic(traffic);
-        let requests = secondaries.iter().map(|(_, saved)| Request::Load(*saved)).collect();
-        self.federation_mut().command(&parties, requests)?;
-        let joined = &self.progress().tables.secondaries;
-        // A party itself refuses a table that the run did not begin with. This check covers a party that does
-        // not.
-        let known = &progress.tables.secondaries;
-        let other = parties.iter().find(|&&party| known.get(party) != joined.get(party));
-        if let Some(&party) = other {
-            let tables =
-                [known, joined].map(|tables| tables.get(party).copied().flatten().unwrap_or_default());
-            return Err(other_table(self.federation().name(party), &tables[0], &tables[1]).into());
-        }
-        self.continue_from(progress, best);
-        Ok(())
+/// Asks every remaining party of an interrupted run to restore its saved state.
+fn restore_parties(
+    trainer: &mut Trainer,
+    run: &InterruptedRun,
+    traffic: Vec<Traffic>,
+    secondaries: &[(usize, Saved)],
+) -> Result<(), CheckpointError> {
+    let InterruptedRun { progress, dropped, .. } = run;
+    let federation = trainer.federation_mut();
+    let parties: Vec<usize> = secondaries.iter().map(|(party, _)| *party).collect();
+    let sound = parties.is_sorted_by(|a, b| a < b)
+        && parties.iter().chain(dropped).all(|&party| party < federation.len())
+        && progress.best.is_none_or(|best| best < progress.epochs.len());
+    if !sound {
+        return Err(StateError::Damaged("it names parties or epochs that do not exist".into()).into());
     }
+    federation.restore_traffic(traffic);
+    let requests = secondaries.iter().map(|(_, saved)| Request::Load(*saved)).collect();
+    federation.command(&parties, requests)?;
+    let joined = &trainer.progress().tables.secondaries;
+    // A party itself refuses a table that the run did not begin with. This check covers a party that does
+    // not.
+    let known = &progress.tables.secondaries;
+    let other = parties.iter().find(|&&party| known.get(party) != joined.get(party));
+    if let Some(&party) = other {
+        let tables = [known, joined].map(|tables| tables.get(party).copied().flatten().unwrap_or_default());
+        return Err(other_table(trainer.federation().name(party), &tables[0], &tables[1]).into());
+    }
+    Ok(())
+}
 
-    /// Refuses to continue if the primary's own table has changed.
-    fn check_table(&self, known: &Tables) -> Result<(), StateError> {
-        let found = &self.progress().tables.primary;
-        if known.primary == *found {
-            return Ok(());
-        }
-        Err(other_table(&self.records().scaled.name, &known.primary, found))
+/// Refuses to continue if the primary's own table has changed.
+fn check_table(trainer: &Trainer, known: &Tables) -> Result<(), StateError> {
+    let found = &trainer.progress().tables.primary;
+    if known.primary == *found {
+        return Ok(());
     }
+    Err(other_table(&trainer.records().scaled.name, &known.primary, found))
 }

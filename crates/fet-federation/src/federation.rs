@@ -2,7 +2,7 @@
 //! bytes sent.
 //!
 //! Several parties compute in parallel if there are enough threads. The federation cannot access a party's
-//! state. It treats a reply as data: if the reply does not fit the request, [`Asked`] makes an error that
+//! state. It treats a reply as data: if the reply does not fit the request, [`SentRequest`] makes an error that
 //! names party, message and round.
 
 use fet_core::message::{CodecError, Reply, Request, Round};
@@ -16,15 +16,54 @@ pub struct Federation {
     threads: usize,
     /// Traffic by party, in their order.
     traffic: Vec<Traffic>,
+    /// Parties that dropped out, from 0, in the order in which they did; the primary does not contact them again.
+    dropped: Vec<usize>,
+}
+
+/// A secondary party. Programs count parties from 0; people and the terms of a run count from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartyIndex(usize);
+
+impl PartyIndex {
+    /// Makes the index of a party that is counted from 0.
+    pub fn new(index: usize) -> Self {
+        Self(index)
+    }
+
+    /// Makes the index of a party with this number, counted from 1; `None` for 0.
+    pub fn from_number(number: usize) -> Option<Self> {
+        number.checked_sub(1).map(Self)
+    }
+
+    /// Returns the party's place among the secondaries, from 0.
+    pub fn index(self) -> usize {
+        self.0
+    }
+
+    /// Returns the party's number, from 1.
+    pub fn number(self) -> usize {
+        self.0 + 1
+    }
+
+    /// Returns the party's place in the form of messages, from 0.
+    pub(crate) fn in_message(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+impl std::fmt::Display for PartyIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "party {}", self.number())
+    }
 }
 
 /// A request that a party was sent, for errors about its reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct SentRequest {
     /// The party's name.
     pub party: String,
-    /// The party's number, from 1.
-    pub number: usize,
+    /// The party.
+    pub index: PartyIndex,
     /// Name of the request.
     pub message: &'static str,
     /// The request's round, if it has one.
@@ -33,16 +72,16 @@ pub struct Asked {
 
 /// Failure of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("party \"{}\", {}{}: {problem}", asked.party, asked.message, round(asked))]
+#[error("party \"{}\", {}{}: {problem}", sent.party, sent.message, round(sent))]
 pub struct PartyError {
     /// The party and the request.
-    pub asked: Box<Asked>,
+    pub sent: Box<SentRequest>,
     /// The problem.
     pub problem: Box<Problem>,
 }
 
-fn round(asked: &Asked) -> String {
-    asked.round.map_or_else(String::new, |round| format!(" in {round}"))
+fn round(sent: &SentRequest) -> String {
+    sent.round.map_or_else(String::new, |round| format!(" in {round}"))
 }
 
 impl PartyError {
@@ -97,10 +136,10 @@ pub enum Problem {
     },
 }
 
-impl Asked {
+impl SentRequest {
     /// Makes an error about this request.
     pub fn failed(self, problem: Problem) -> PartyError {
-        PartyError { asked: Box::new(self), problem: Box::new(problem) }
+        PartyError { sent: Box::new(self), problem: Box::new(problem) }
     }
 
     /// Makes the error for a reply of the wrong kind.
@@ -115,13 +154,29 @@ impl Asked {
 }
 
 /// Result of a request; `None` if the party dropped out.
-pub type Answered = (Asked, Option<Reply>);
+pub type Answered = (SentRequest, Option<Reply>);
 
 impl Federation {
-    /// Makes a federation of `parties`; up to `threads` parties compute in parallel.
-    pub fn new(parties: Vec<Box<dyn Party>>, threads: usize) -> Self {
+    /// Makes a federation of `parties`, of which `dropped` (from 0) have dropped out; up to `threads` parties
+    /// compute in parallel.
+    pub fn new(parties: Vec<Box<dyn Party>>, dropped: Vec<usize>, threads: usize) -> Self {
         let traffic = vec![Traffic::default(); parties.len()];
-        Self { parties, threads: threads.max(1), traffic }
+        Self { parties, threads: threads.max(1), traffic, dropped }
+    }
+
+    /// Returns the active parties, from 0, ascending.
+    pub fn active(&self) -> Vec<usize> {
+        (0..self.len()).filter(|party| !self.dropped.contains(party)).collect()
+    }
+
+    /// Returns the parties that dropped out, from 0, in the order in which they did.
+    pub fn dropped(&self) -> &[usize] {
+        &self.dropped
+    }
+
+    /// Records parties that dropped out.
+    pub(crate) fn drop_out(&mut self, parties: impl IntoIterator<Item = usize>) {
+        self.dropped.extend(parties);
     }
 
     /// Returns the number of parties.
@@ -152,6 +207,11 @@ impl Federation {
         &self.traffic
     }
 
+    /// Continues with the dropped-out parties of an interrupted run.
+    pub(crate) fn restore_dropped(&mut self, dropped: Vec<usize>) {
+        self.dropped = dropped;
+    }
+
     /// Continues the byte counts of an interrupted run.
     pub(crate) fn restore_traffic(&mut self, traffic: Vec<Traffic>) {
         if traffic.len() == self.traffic.len() {
@@ -161,13 +221,17 @@ impl Federation {
 
     /// Sends each of the parties numbered `to` (ascending, from 0) its request, and waits for all answers.
     /// The answers have the same order.
-    pub fn ask_each(&mut self, to: &[usize], requests: Vec<Request>) -> Vec<(Asked, Result<Reply, Problem>)> {
-        let mut asked = Vec::with_capacity(to.len());
+    pub fn ask_each(
+        &mut self,
+        to: &[usize],
+        requests: Vec<Request>,
+    ) -> Vec<(SentRequest, Result<Reply, Problem>)> {
+        let mut sent = Vec::with_capacity(to.len());
         for (&party, request) in to.iter().zip(&requests) {
             self.traffic[party].sent += request.payload();
-            asked.push(Asked {
+            sent.push(SentRequest {
                 party: self.parties[party].name().to_string(),
-                number: party + 1,
+                index: PartyIndex::new(party),
                 message: request.name(),
                 round: request.round(),
             });
@@ -192,17 +256,17 @@ impl Federation {
         for (&party, answer) in to.iter().zip(&answers) {
             self.traffic[party].received += answer.as_ref().map_or(0, Reply::payload);
         }
-        asked.into_iter().zip(answers).map(|(asked, answer)| (asked, answer.map_err(problem))).collect()
+        sent.into_iter().zip(answers).map(|(sent, answer)| (sent, answer.map_err(problem))).collect()
     }
 
     /// Sends each of the parties its request. The reply of a party that dropped out is `None`; a refusal is
     /// an error.
     pub fn exchange(&mut self, to: &[usize], requests: Vec<Request>) -> Result<Vec<Answered>, PartyError> {
         let answers = self.ask_each(to, requests).into_iter();
-        let answered = answers.map(|(asked, answer)| match answer {
-            Ok(reply) => Ok((asked, Some(reply))),
-            Err(Problem::Gone) => Ok((asked, None)),
-            Err(problem) => Err(asked.failed(problem)),
+        let answered = answers.map(|(sent, answer)| match answer {
+            Ok(reply) => Ok((sent, Some(reply))),
+            Err(Problem::Gone) => Ok((sent, None)),
+            Err(problem) => Err(sent.failed(problem)),
         });
         answered.collect()
     }
@@ -212,29 +276,35 @@ impl Federation {
         &mut self,
         to: &[usize],
         requests: Vec<Request>,
-    ) -> Result<Vec<(Asked, Reply)>, PartyError> {
+    ) -> Result<Vec<(SentRequest, Reply)>, PartyError> {
         let answered = self.exchange(to, requests)?;
-        let here = |(asked, reply): Answered| match reply {
-            Some(reply) => Ok((asked, reply)),
-            None => Err(asked.failed(Problem::Gone)),
+        let here = |(sent, reply): Answered| match reply {
+            Some(reply) => Ok((sent, reply)),
+            None => Err(sent.failed(Problem::Gone)),
         };
         answered.into_iter().map(here).collect()
     }
 
     /// Sends one party a request and returns its reply.
-    pub fn exchange_one(&mut self, to: usize, request: Request) -> Result<(Asked, Reply), PartyError> {
+    pub fn exchange_one(&mut self, to: usize, request: Request) -> Result<(SentRequest, Reply), PartyError> {
         let mut answered = self.exchange_all(&[to], vec![request])?;
         Ok(answered.pop().expect("one party got a request"))
     }
 
     /// Sends each of the parties numbered `to` a request whose only valid reply is [`Reply::Done`].
     pub fn command(&mut self, to: &[usize], requests: Vec<Request>) -> Result<(), PartyError> {
-        for (asked, reply) in self.exchange_all(to, requests)? {
+        for (sent, reply) in self.exchange_all(to, requests)? {
             if !matches!(reply, Reply::Done) {
-                return Err(asked.unexpected(&reply));
+                return Err(sent.unexpected(&reply));
             }
         }
         Ok(())
+    }
+
+    /// Sends every active party the same request, whose only valid reply is [`Reply::Done`].
+    pub fn command_active(&mut self, request: &Request) -> Result<(), PartyError> {
+        let active = self.active();
+        self.command(&active, vec![request.clone(); active.len()])
     }
 }
 

@@ -9,12 +9,11 @@
 pub mod checkpoint;
 pub mod data;
 pub mod federation;
-mod gather;
-mod lanes;
 pub mod lifetime;
 pub mod prepare;
 pub mod privacy;
 pub mod report;
+mod rows;
 pub mod schedule;
 pub mod secondary;
 pub mod secret_sum;
@@ -22,3 +21,7 @@ pub mod simulation;
 pub mod state_file;
 pub mod table_digest;
 pub mod trainer;
+
+/// Links the plug-ins that the unit tests build by name.
+#[cfg(test)]
+use {fet_components as _, fet_linkers as _};

@@ -165,7 +165,7 @@ impl PreparedParty {
     fn refine_keys(&mut self, rows: &[usize]) -> Result<(), DataError> {
         let Self { raw_keys, scaled } = self;
         let refined = RefinedKeys::fit(&scaled.name, raw_keys, &scaled.features, rows)?;
-        *raw_keys = refined.of(&scaled.features);
+        *raw_keys = refined.predict(&scaled.features);
         scaled.preparing.refined = Some(refined);
         Ok(())
     }

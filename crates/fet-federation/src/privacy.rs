@@ -9,7 +9,7 @@ use fet_core::privacy::{PrivacyMechanism, Releases};
 use fet_core::registry::{SettingsError, Slot, Violation};
 use fet_privacy::secure_sum::MaskGraph;
 
-use crate::schedule::{Split, releases};
+use crate::schedule::{ReleaseForm, Split, releases};
 use crate::secret_sum;
 
 /// Reason why a run cannot have the protection that its settings require.
@@ -31,22 +31,30 @@ pub(crate) fn secret_sum(aggregator: &dyn Aggregator) -> Option<SecureSum> {
     }
 }
 
+/// The parts of a run that determine its releases.
+#[derive(Clone, Copy)]
+pub(crate) struct RunShape<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) linker: &'a dyn Linker,
+    pub(crate) aggregator: &'a dyn Aggregator,
+    pub(crate) split: &'a Split,
+    /// Number of secondaries.
+    pub(crate) parties: usize,
+}
+
 /// Returns the mechanism of the settings, calibrated to the run's releases. Refuses a mechanism that cannot
 /// protect these releases.
 pub(crate) fn protection(
     settings: &CommonSettings,
-    plan: &Plan,
-    linker: &dyn Linker,
-    aggregator: &dyn Aggregator,
-    split: &Split,
-    parties: usize,
+    run: &RunShape<'_>,
 ) -> Result<(Box<dyn PrivacyMechanism>, Releases), ProtectionError> {
+    let RunShape { plan, linker, aggregator, split, parties } = *run;
     let mut privacy = settings.privacy.build(&())?;
     let own = |party| plan.positions(plan.neighbours.of(party, linker.about().neighbours));
     let positions = (1..=parties).map(own).max().unwrap_or(0);
     let sum = secret_sum(aggregator).filter(|_| plan.secondaries);
-    let block = positions * plan.width;
-    let releases = releases(&settings.train, plan, split, parties, block, sum.is_some());
+    let form = ReleaseForm { block: positions * plan.width, summed: sum.is_some() };
+    let releases = releases(&settings.train, plan, split, parties, form);
     if plan.secondaries {
         if let Some(sum) = sum {
             check_sums(sum, privacy.as_ref(), &releases)?;

@@ -64,6 +64,11 @@ impl Schedule {
         if self.at_once.is_some() { 1 } else { self.split.train.len().div_ceil(self.settings.batch_size) }
     }
 
+    /// Returns the maximum number of rows of a batch in evaluations and predictions.
+    pub fn evaluation_batch_size(&self) -> usize {
+        self.settings.evaluation_batch_size
+    }
+
     /// Returns the round of step `step` of `epoch`, both from 0.
     pub fn training(&self, epoch: usize, step: usize) -> Round {
         Round::Train { step: (epoch * self.steps() + step) as u64 }
@@ -180,16 +185,24 @@ fn left(parties: usize, party_dropout: f64) -> usize {
     parties.saturating_sub(dropped).max(1).min(parties)
 }
 
-/// Returns the total releases of a run of `parties` secondaries over the records of `split`, where a row's
-/// block has `block` values.
+/// Form of a run's releases.
+#[derive(Debug, Clone, Copy)]
+pub struct ReleaseForm {
+    /// Number of values of a row's block.
+    pub block: usize,
+    /// True if the primary sees only sums of the parties' blocks.
+    pub summed: bool,
+}
+
+/// Returns the total releases of a run of `parties` secondaries over the records of `split`.
 pub fn releases(
     settings: &TrainSettings,
     plan: &Plan,
     split: &Split,
     parties: usize,
-    block: usize,
-    summed: bool,
+    form: ReleaseForm,
 ) -> Releases {
+    let ReleaseForm { block, summed } = form;
     let [train, validation, test] = [&split.train, &split.validation, &split.test].map(Vec::len);
     // A Poisson batch can hold every row.
     let most = match settings.batches {
@@ -282,7 +295,13 @@ mod tests {
             }
             assert_eq!(schedule.active(Round::Validation { epoch: 0, batch: 0 }).len(), 5);
             let plan = Plan { party_dropout: rate, ..Plan::default() };
-            let all = releases(&TrainSettings::default(), &plan, &rows(), 5, 1, true);
+            let all = releases(
+                &TrainSettings::default(),
+                &plan,
+                &rows(),
+                5,
+                ReleaseForm { block: 1, summed: true },
+            );
             assert_eq!(all.train_active, left);
         }
     }

@@ -6,23 +6,18 @@
 
 mod account;
 mod error;
-mod evaluated;
-mod guarantee;
+mod evaluation_cache;
 mod join;
-mod keys;
 mod ledger;
 mod lifetime;
 mod linking;
-mod model;
+mod policy;
 mod received;
-mod release;
-mod represent;
-mod request_validator;
+mod representation;
 mod selection;
-mod serving;
 mod state;
 mod sums;
-mod table;
+mod validator;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -34,7 +29,7 @@ use fet_core::data::{Features, Keys, Matrix, PartyTable};
 use fet_core::encoder::{Computation, Encoder};
 use fet_core::experiment::CommonSettings;
 use fet_core::linker::{DataHolder, Linker, Links};
-use fet_core::message::{Reply, Request, Round};
+use fet_core::message::{Joined, Reply, Request, Round, Terms};
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party, Refusal};
 use fet_core::policy::Policy;
@@ -43,29 +38,37 @@ use fet_core::rng::OwnSeed;
 use fet_privacy::identity::{Identity, PublicIdentity};
 use fet_privacy::secure_sum::Participant;
 
+use crate::federation::PartyIndex;
 use crate::prepare::PreparedParty;
 
 use self::account::Account;
 pub use self::error::SecondaryError;
-use self::evaluated::Evaluated;
+use self::evaluation_cache::EvaluationCache;
 pub use self::linking::linking_seed;
-pub use self::model::Finished;
 use self::received::Received;
-use self::request_validator::RequestValidator;
-pub use self::state::Store;
 pub(crate) use self::state::has_entries;
-use self::table::TableIdentity;
+pub use self::state::{Finished, Store};
+use self::state::{SavedState, TableIdentity};
+use self::validator::RequestValidator;
 
 /// A secondary party.
 pub struct Secondary {
     name: String,
-    /// The party's own data before it joins a run; `None` afterwards.
-    own: Option<Own>,
-    session: Option<Session>,
+    state: PartyState,
+}
+
+/// State of a party in the protocol.
+enum PartyState {
+    /// The party waits for terms to which it agrees.
+    Joining(Box<PartyConfig>),
+    /// The party agreed to the terms of a run.
+    Joined(Box<Session>),
+    /// The party agreed to the terms, but cannot use its records or its model in the run.
+    Unusable,
 }
 
 /// A party's private data and settings. The party never sends them.
-pub struct Own {
+pub struct PartyConfig {
     /// The party's records.
     pub table: PartyTable,
     /// Name of the records' file, for messages; the name of the party without such a file.
@@ -115,8 +118,24 @@ pub type Tell = Arc<dyn Fn(String) + Send + Sync>;
 
 /// A party's side of one run.
 struct Session {
-    /// The party's number among the secondaries, from 1; it keys the randomness that all parties know.
-    number: usize,
+    terms: AgreedTerms,
+    credentials: Credentials,
+    records: OwnRecords,
+    method: MethodTerms,
+    linking: Linking,
+    model: LocalModel,
+    privacy: Box<dyn PrivacyMechanism>,
+    release: ReleaseState,
+    received: Received,
+    validator: RequestValidator,
+    saved: SavedState,
+    tell: Tell,
+}
+
+/// The terms to which the party agreed.
+struct AgreedTerms {
+    /// This party; its number keys the randomness that all parties know.
+    party: PartyIndex,
     /// Number of secondaries.
     parties: usize,
     /// Number of the primary's records.
@@ -126,69 +145,119 @@ struct Session {
     settings_hash: [u8; 32],
     /// Digest of the terms that all parties have.
     common: [u8; 32],
-    received: Received,
-    linker: Box<dyn Linker>,
+}
+
+/// The party's private seed, and the identities of all parties.
+struct Credentials {
+    seed: OwnSeed,
+    identity: Identity,
+    roster: Arc<[PublicIdentity]>,
+}
+
+/// The party's records.
+struct OwnRecords {
+    prepared: PreparedParty,
+    table: TableIdentity,
+    /// True if the party's table is that of the run, false if it is a table for new rows of the primary.
+    is_of_run: bool,
+}
+
+/// Facts about the method that the party must know.
+struct MethodTerms {
     /// Number of neighbours that the party represents.
     neighbours: usize,
     /// True if the party makes one representation of all neighbours.
     pooled: bool,
     /// True if the party sends the similarities of the neighbours to the primary.
     reveals_similarities: bool,
-    encoder: Box<dyn Encoder>,
-    privacy: Box<dyn PrivacyMechanism>,
     /// Form of the secure aggregation, if representations are aggregated securely.
     sum: Option<SecureSum>,
     /// Prefix of the names of the parameters that the method averages.
-    shared: Option<&'static str>,
-    /// An autodiff device.
-    device: Device,
-    seed: OwnSeed,
-    identity: Identity,
-    roster: Arc<[PublicIdentity]>,
-    validator: RequestValidator,
-    account: Account,
-    store: Store,
-    /// True if the party's own seed is saved.
-    seed_kept: bool,
-    tell: Tell,
-    records: PreparedParty,
-    table: TableIdentity,
-    /// True if the party's table is that of the run, false if it is a table for new rows of the primary.
-    has_run_records: bool,
-    /// True if keys were linked, or an attempt to link them failed.
-    linked: bool,
+    averaged: Option<&'static str>,
+}
+
+/// The linker and its results.
+struct Linking {
+    linker: Box<dyn Linker>,
+    run: RunLinks,
+    /// Links of new records, for predictions; `None` before the first prediction request.
+    new_rows: Option<Links>,
     /// A linker's challenge that the primary has not answered yet.
-    unlinked: Option<Challenged>,
-    links: Option<Links>,
-    /// Links of new records, for predictions.
-    serving: Option<Links>,
+    challenge: Option<Challenged>,
     /// The primary's keys, stored if neighbours are chosen again for each release.
     queries: Option<Keys>,
+}
+
+/// State of the links of the run's keys.
+enum RunLinks {
+    /// The primary has not sent the keys yet.
+    Awaited,
+    /// The search has begun, and may have failed; the party allows no second search.
+    Searched,
+    /// The keys are linked, and the party takes part in training.
+    Linked(Links),
+    /// The party serves predictions of a finished model and does not link the run's keys.
+    Serving,
+}
+
+impl RunLinks {
+    /// Returns the links of the run's keys; `None` before the keys are linked.
+    fn links(&self) -> Option<&Links> {
+        match self {
+            Self::Linked(links) => Some(links),
+            Self::Awaited | Self::Searched | Self::Serving => None,
+        }
+    }
+}
+
+impl Linking {
+    /// Returns the links of rows with this origin.
+    fn links(&self, origin: RowOrigin) -> Result<&Links, SecondaryError> {
+        let links = match origin {
+            RowOrigin::Run => self.run.links(),
+            RowOrigin::New => self.new_rows.as_ref(),
+        };
+        links.ok_or(SecondaryError::NotLinked)
+    }
+}
+
+/// The party's model, and its state between messages.
+struct LocalModel {
+    encoder: Box<dyn Encoder>,
+    /// An autodiff device.
+    device: Device,
+    /// Representation that waits for its gradient.
+    pending: Option<Pending>,
+    /// Cache of representations within an evaluation.
+    cache: EvaluationCache,
+    /// The party's best model so far; empty before the first one.
+    best: Parameters,
+    /// One entry for each record, `u32::MAX` outside the assembly of a batch.
+    scratch: Vec<u32>,
+}
+
+/// The party's releases, and its state in secure aggregation.
+struct ReleaseState {
+    account: Account,
     /// Selection of the single release, if every row is released once.
     chosen: Option<Chosen>,
-    pending: Option<Pending>,
-    /// Cache of evaluation results.
-    evaluated: Evaluated,
+    /// The party's state in secure aggregation, once it has made a key.
+    participant: Option<Participant>,
     /// Number of blocks that held NaN or infinity and were sent as zeros. The operator is warned; the number
     /// is never sent.
     blanked: u64,
-    scratch: Vec<u32>,
-    /// The party's state in secure aggregation, once it has made a key.
-    sums: Option<Participant>,
-    /// The party's best model so far; empty before the first one.
-    best: Parameters,
 }
 
 /// The primary's encoded keys, and the linker's side that posed a challenge.
 struct Challenged {
     queries: Keys,
     data_holder: Box<dyn DataHolder>,
-    of: Of,
+    origin: RowOrigin,
 }
 
 /// Origin of keys or rows among the primary's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum RowOrigin {
     /// Records of the run.
     Run,
     /// New records, for predictions.
@@ -223,47 +292,47 @@ struct Bounded {
 
 impl Secondary {
     /// Makes a party that has not joined a run yet.
-    pub fn new(own: Own) -> Self {
-        Self { name: own.table.name.clone(), own: Some(own), session: None }
+    pub fn new(config: PartyConfig) -> Self {
+        Self { name: config.table.name.clone(), state: PartyState::Joining(Box::new(config)) }
     }
 
-    /// Returns the current parameters of the party's model; `None` before it joins. For the party's data holder and
+    /// Returns the current parameters of the party's model; `None` before it joins. For the party's data_holder and
     /// for tests in one process.
     pub fn parameters(&self) -> Option<&Parameters> {
-        self.session.as_ref().map(|session| session.encoder.learner().parameters())
+        self.session().ok().map(|session| session.model.encoder.learner().parameters())
     }
 
-    /// Returns the gradient of the last backward pass; `None` before the party joins. For the party's data holder
+    /// Returns the gradient of the last backward pass; `None` before the party joins. For the party's data_holder
     /// and for tests in one process.
     pub fn gradient(&self) -> Option<&[f32]> {
-        self.session.as_ref().map(|session| session.encoder.learner().gradient().values.as_slice())
+        self.session().ok().map(|session| session.model.encoder.learner().gradient().values.as_slice())
     }
 
-    /// Overwrites parameters of the party's model. For the party's data holder and for tests in one process.
+    /// Overwrites parameters of the party's model. For the party's data_holder and for tests in one process.
     pub fn load(&mut self, parameters: &Parameters) -> Result<(), SecondaryError> {
-        let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
-        session.evaluated.forget();
-        Ok(session.encoder.learner_mut().load(parameters)?)
+        let session = self.session_mut()?;
+        session.model.cache.forget();
+        Ok(session.model.encoder.learner_mut().load(parameters)?)
     }
 
     /// Returns the scaled features and keys of the record that is most similar to each of these primary rows:
-    /// an attacker's target. For the party's data holder and for measuring attacks in one process.
+    /// an attacker's target. For the party's data_holder and for measuring attacks in one process.
     pub fn nearest_records(&self, rows: &[usize]) -> Result<[Matrix<f32>; 2], SecondaryError> {
-        self.session.as_ref().ok_or(SecondaryError::NotJoined)?.nearest_records(rows)
+        representation::nearest_records(self.session()?, rows)
     }
 
     /// Returns the records that are shown for each of these primary rows, most similar first. For the party's
-    /// data holder and for measuring attacks in one process.
+    /// data_holder and for measuring attacks in one process.
     pub fn shown(&self, rows: &[usize]) -> Result<Vec<Vec<usize>>, SecondaryError> {
-        self.session.as_ref().ok_or(SecondaryError::NotJoined)?.shown(rows)
+        representation::shown(self.session()?, rows)
     }
 
-    /// Replaces the features of all records. A malicious party can do that at any time. For the party's data holder
+    /// Replaces the features of all records. A malicious party can do that at any time. For the party's data_holder
     /// and for measuring attacks in one process.
     pub fn replace_features(&mut self, features: Features) -> Result<(), SecondaryError> {
-        let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
-        session.evaluated.forget();
-        let rows = session.records.raw_keys.rows();
+        let session = self.session_mut()?;
+        session.model.cache.forget();
+        let rows = session.records.prepared.raw_keys.rows();
         if features.rows() != rows {
             let rule = format!("must be {rows} rows");
             return Err(SecondaryError::Message {
@@ -272,19 +341,19 @@ impl Secondary {
                 value: features.rows().to_string(),
             });
         }
-        Ok(session.records.replace_features(features)?)
+        Ok(session.records.prepared.replace_features(features)?)
     }
 
-    /// Returns the keys of the records as the model sees them. For the party's data holder.
+    /// Returns the keys of the records as the model sees them. For the party's data_holder.
     pub fn model_keys(&self) -> Result<Matrix<f32>, SecondaryError> {
-        Ok(self.session.as_ref().ok_or(SecondaryError::NotJoined)?.records.scaled.keys.clone())
+        Ok(self.session()?.records.prepared.scaled.keys.clone())
     }
 
-    /// Replaces the keys that the model sees of all records; links do not change. For the party's data holder.
+    /// Replaces the keys that the model sees of all records; links do not change. For the party's data_holder.
     pub fn replace_model_keys(&mut self, keys: Matrix<f32>) -> Result<(), SecondaryError> {
-        let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
-        session.evaluated.forget();
-        let present = &mut session.records.scaled.keys;
+        let session = self.session_mut()?;
+        session.model.cache.forget();
+        let present = &mut session.records.prepared.scaled.keys;
         let shape = |keys: &Matrix<f32>| format!("{} rows of {}", keys.rows(), keys.columns());
         if shape(&keys) != shape(present) {
             let rule = format!("must be {}", shape(present));
@@ -294,61 +363,95 @@ impl Secondary {
         Ok(())
     }
 
-    /// Returns the party's links; `None` before the keys are linked. For the party's data holder and for measuring
+    /// Returns the party's links; `None` before the keys are linked. For the party's data_holder and for measuring
     /// attacks in one process.
     pub fn links(&self) -> Option<&Links> {
-        self.session.as_ref()?.links.as_ref()
+        self.session().ok()?.linking.run.links()
     }
 
     /// Returns the links of the new records in the last prediction request; `None` before the first. For the
-    /// party's data holder.
+    /// party's data_holder.
     pub fn served(&self) -> Option<&Links> {
-        self.session.as_ref()?.serving.as_ref()
+        self.session().ok()?.linking.new_rows.as_ref()
     }
 
     /// Returns the model's output for the neighbours of these primary rows, before any clipping, noise or
-    /// mask, [n, K·H]. For the party's data holder and for measuring attacks in one process.
+    /// mask, [n, K·H]. For the party's data_holder and for measuring attacks in one process.
     pub fn encoded(&mut self, rows: &[usize]) -> Result<Matrix<f32>, SecondaryError> {
-        self.session.as_mut().ok_or(SecondaryError::NotJoined)?.encoded(rows)
+        representation::encoded(self.session_mut()?, rows)
     }
 
     /// Returns the state of the lifetime account in words, once the party has joined; `None` if it has no
-    /// account. For the party's data holder.
+    /// account. For the party's data_holder.
     pub fn lifetime(&self) -> Option<String> {
-        self.session.as_ref()?.account.lifetime.as_ref().map(lifetime::Spending::words)
+        self.session().ok()?.release.account.lifetime.as_ref().map(lifetime::Spending::words)
+    }
+
+    /// Returns the party's side of the run that it joined.
+    fn session(&self) -> Result<&Session, SecondaryError> {
+        match &self.state {
+            PartyState::Joined(session) => Ok(session),
+            PartyState::Joining(_) | PartyState::Unusable => Err(SecondaryError::NotJoined),
+        }
+    }
+
+    fn session_mut(&mut self) -> Result<&mut Session, SecondaryError> {
+        match &mut self.state {
+            PartyState::Joined(session) => Ok(session),
+            PartyState::Joining(_) | PartyState::Unusable => Err(SecondaryError::NotJoined),
+        }
+    }
+
+    /// Agrees to the terms, or refuses them and stays unchanged. The party drops a table that no model can use.
+    fn join(&mut self, terms: &Terms) -> Result<Reply, SecondaryError> {
+        let PartyState::Joining(config) = &self.state else { return Err(SecondaryError::AlreadyJoined) };
+        let agreement = join::agree(config, terms)?;
+        let PartyState::Joining(config) = std::mem::replace(&mut self.state, PartyState::Unusable) else {
+            return Err(SecondaryError::AlreadyJoined);
+        };
+        let session = join::session(agreement, *config, terms)?;
+        let joined = Joined {
+            parameters: session.model.encoder.learner().parameters().values().len(),
+            table: session.records.table.keyed(),
+            lifetime: session.release.account.lifetime.as_ref().map(lifetime::Spending::standing),
+        };
+        self.state = PartyState::Joined(Box::new(session));
+        Ok(Reply::Joined(joined))
     }
 
     fn handle(&mut self, request: Request) -> Result<Reply, SecondaryError> {
         if let Request::Join(terms) = request {
             return self.join(&terms);
         }
-        let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
+        let session = self.session_mut()?;
         // Only these requests leave the model unchanged, so that the cache of the evaluation stays valid.
         if !matches!(request, Request::Forward(_) | Request::Open(_) | Request::Reveal(_)) {
-            session.evaluated.forget();
+            session.model.cache.forget();
         }
         match request {
-            Request::Link(message) => session.link(message),
-            Request::Answer(message) => session.link_answered(&message),
-            Request::MakeKey => session.make_key().map(Reply::Key),
-            Request::AgreeOnKeys(keys) => session.agree_on_keys(&keys).map(Reply::Agreed),
-            Request::KeepBackups(message) => session.keep_backups(&message).map(|()| Reply::Done),
-            Request::Open(message) => session.open(message).map(Reply::Opening),
-            Request::Reveal(message) => session.reveal(message).map(Reply::Share),
-            Request::Forward(message) => session.forward(message),
-            Request::Backward(message) => session.learn(message).map(|()| Reply::Done),
-            Request::ShareParameters(message) => session.share_parameters(message),
-            Request::LoadParameters(message) => session.load_parameters(&message).map(|()| Reply::Done),
+            Request::Link(message) => linking::link(session, message),
+            Request::Answer(message) => linking::link_answered(session, &message),
+            Request::MakeKey => sums::make_key(session).map(Reply::Key),
+            Request::AgreeOnKeys(keys) => sums::agree_on_keys(session, &keys).map(Reply::Agreed),
+            Request::KeepBackups(message) => sums::keep_backups(session, &message).map(|()| Reply::Done),
+            Request::Open(message) => sums::unmask(session, message).map(Reply::Opening),
+            Request::Reveal(message) => sums::reveal(session, message).map(Reply::Share),
+            Request::Forward(message) => representation::forward(session, message),
+            Request::Backward(message) => representation::learn(session, message).map(|()| Reply::Done),
+            Request::ShareParameters(message) => representation::share_parameters(session, message),
+            Request::LoadParameters(message) => {
+                representation::load_parameters(session, &message).map(|()| Reply::Done)
+            }
             Request::KeepBest(_) => {
-                session.keep_best();
+                state::keep_best(session);
                 Ok(Reply::Done)
             }
-            Request::Save(message) => session.save(message.epoch).map(Reply::Saved),
-            Request::Load(message) => session.load(&message).map(|()| Reply::Done),
-            Request::Predict(message) => session.predict(message),
-            Request::Finish => session.finish(&self.name).map(|()| Reply::Done),
+            Request::Save(message) => state::save(session, message.epoch).map(Reply::Saved),
+            Request::Load(message) => state::load(session, &message).map(|()| Reply::Done),
+            Request::Predict(message) => linking::predict(session, message),
+            Request::Finish => state::finish(session).map(|()| Reply::Done),
             Request::Forget => {
-                session.forget();
+                state::forget(session);
                 Ok(Reply::Done)
             }
             other => Err(SecondaryError::Unknown { name: other.name() }),
@@ -359,7 +462,7 @@ impl Secondary {
 impl Drop for Session {
     fn drop(&mut self) {
         // If this fails, the whole reservation counts: at least as much as was released.
-        if let Err(error) = self.account.close(self.privacy.as_ref()) {
+        if let Err(error) = self.release.account.close(self.privacy.as_ref()) {
             (self.tell)(error.to_string());
         }
     }
@@ -382,7 +485,7 @@ impl Party for Secondary {
 
 impl fmt::Debug for Secondary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = if self.session.is_some() { "joined" } else { "not joined" };
+        let state = if matches!(self.state, PartyState::Joined(_)) { "joined" } else { "not joined" };
         write!(f, "Secondary({:?}, {state})", self.name)
     }
 }

@@ -18,7 +18,7 @@ use fet_privacy::identity::Identity;
 
 use crate::data::{divided, read};
 use crate::prepare::PrimaryData;
-use crate::secondary::{Finished, Own, Secondary, Store, Tell, has_entries};
+use crate::secondary::{Finished, PartyConfig, Secondary, Store, Tell, has_entries};
 use crate::trainer::{Beginning, Machine, RunError, SavedModel, Trainer};
 
 /// A simulation: its experiment, its device, and the storage of its parties' states.
@@ -164,7 +164,7 @@ impl<'a> Simulation<'a> {
         let roster: Arc<[_]> = seeds.iter().map(|seed| identity(seed).public()).collect();
         let evaluation_cache = self.experiment.train.evaluation_cache_of(tables.len());
         let party = |(((index, table), seed), model): (((usize, PartyTable), OwnSeed), Option<Finished>)| {
-            Secondary::new(Own {
+            Secondary::new(PartyConfig {
                 file: table.name.clone(),
                 table,
                 settings: self.experiment.common(),

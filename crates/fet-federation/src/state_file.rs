@@ -235,7 +235,7 @@ pub(crate) struct Learned {
 }
 
 impl Learned {
-    pub(crate) fn of(learner: &dyn Learner, best: &Parameters) -> Self {
+    pub(crate) fn from_learner(learner: &dyn Learner, best: &Parameters) -> Self {
         let (now, moments) = (learner.parameters(), learner.moments());
         let mut all = Parameters::default();
         append(&mut all, "now", now, now.values());

@@ -223,7 +223,7 @@ impl Scorer<'_> {
 
     /// Returns the score of a model with these parties.
     fn with(&self, served: &mut Served, new: &NewRecords, parties: &[usize]) -> anyhow::Result<f64> {
-        let outputs = served.trainer.outputs(new, parties)?;
+        let outputs = served.predictor.outputs(new, parties)?;
         self.of(&self.model.objective().predictions(outputs.values())).map_err(|error| {
             input(format!(
                 "{} is undefined on these {} test rows ({error}). Use more rows (--rows 0 for all), or run with \
@@ -256,7 +256,7 @@ fn control(path: &Path, run: &FinishedRun, tested_here: &Tested, rows: usize) ->
         return refuse("must predict the same label; the labels of its test rows differ");
     }
     let mut served = Served::new(&control, &model, &data_folders(&control.experiment))?;
-    let new = served.trainer.link_new(table).map_err(input)?;
+    let new = served.predictor.link_new(table).map_err(input)?;
     let scorer = Scorer { metric: run.report.metric, model: &model, truth: &truth };
     let score = scorer.with(&mut served, &new, &[])?;
     Ok(Control { run: path.display().to_string(), method, score })
@@ -307,7 +307,7 @@ impl Shuffler<'_> {
                 let features = own.shuffled(at, order);
                 let new = if refines {
                     let table = PartyTable { features, ..table.clone() };
-                    this.served.trainer.link_new(table).map_err(said)?
+                    this.served.predictor.link_new(table).map_err(said)?
                 } else {
                     this.new.with_features(features).map_err(said)?
                 };
@@ -316,7 +316,7 @@ impl Shuffler<'_> {
             columns.push(ColumnImportance { party: table.name.clone(), column: own.name(at), importance });
         }
         if refines {
-            self.served.trainer.link_new(table.clone()).map_err(input)?;
+            self.served.predictor.link_new(table.clone()).map_err(input)?;
         }
         let importance = self.loss(table.rows(), (0, KEYS), |this, order| {
             let new = this.new.with_keys_in_order(order);
@@ -408,7 +408,7 @@ fn of(run: &FinishedRun, model: &SavedModel, arguments: &Arguments) -> anyhow::R
         arguments.control.as_deref().map(|path| control(path, run, &tested, arguments.rows)).transpose()?;
     let mut served = Served::new(run, model, &data_folders(&run.experiment))?;
     served.warnings.iter().for_each(|warning| fet_io::note!("warning: {warning}"));
-    let new = served.trainer.link_new(tested.table.clone()).map_err(input)?;
+    let new = served.predictor.link_new(tested.table.clone()).map_err(input)?;
     let here = new.parties();
     let tables = if here.is_empty() { Vec::new() } else { served.secondaries()? };
     let scorer = Scorer { metric, model, truth: &tested.truth };

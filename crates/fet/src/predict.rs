@@ -16,7 +16,7 @@ use fet_core::linker::{About, Links};
 use fet_core::party::Party;
 use fet_federation::prepare::{NEW_ROWS, warnings};
 use fet_federation::simulation::{Simulation, Watched};
-use fet_federation::trainer::{Machine, SavedModel, Trainer};
+use fet_federation::trainer::{Machine, Predictor, SavedModel};
 use fet_tables::{Format, Kind, Options, Table};
 
 use crate::experiment_file::data_folders;
@@ -108,7 +108,7 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     let rows = records.rows();
     let mut warnings = served.warnings.clone();
     warnings.extend(odd_cells(&records, &model));
-    let outputs = served.trainer.predict(records).map_err(parties::error)?;
+    let outputs = served.predictor.predict(records).map_err(parties::error)?;
     let values = model.objective().predictions(outputs.values());
     if let Some(place) = values.iter().position(|value| !value.is_finite()) {
         return Err(input(format!(
@@ -157,7 +157,7 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
 
 /// Finished model, together with the parties that serve their models.
 pub(crate) struct Served {
-    pub(crate) trainer: Trainer,
+    pub(crate) predictor: Predictor,
     pub(crate) parties: Vec<Watched>,
     pub(crate) warnings: Vec<String>,
     /// Parties elsewhere that did not join.
@@ -196,13 +196,13 @@ impl Served {
         let parties: Vec<Watched> = parties.into_iter().map(Watched::new).collect();
         backend.share(parties.len());
         let boxed = parties.iter().map(|party| simulation.wired(party.clone())).collect();
-        let trainer = Trainer::serving(experiment, model, boxed, gone, &machine).map_err(input)?;
+        let predictor = Predictor::new(experiment, model, boxed, gone, &machine).map_err(input)?;
         let about = experiment.linker.build(&()).map_err(input)?.about();
         let apart = linked_apart(experiment, &about).filter(|_| !parties.is_empty());
         let (where_drawn, apart) = if draws(&about) { (apart, None) } else { (None, apart) };
         warnings.extend(apart);
         let floor = about.floor;
-        Ok(Self { trainer, parties, warnings, missing: Vec::new(), dataset, floor, where_drawn })
+        Ok(Self { predictor, parties, warnings, missing: Vec::new(), dataset, floor, where_drawn })
     }
 
     /// Reaches the parties of a run on separate machines, each with its finished model.
@@ -233,11 +233,11 @@ impl Served {
         gone.sort_unstable();
         let machine = Machine { party_threads: names.len(), ..machine(&backend) };
         let parties = network.parties(names);
-        let trainer = Trainer::serving(experiment, model, parties, gone, &machine).map_err(parties::error)?;
+        let predictor = Predictor::new(experiment, model, parties, gone, &machine).map_err(parties::error)?;
         warnings.extend(linked_apart(experiment, &experiment.linker.build(&()).map_err(input)?.about()));
         let missing = missing_names;
         let parties = Vec::new();
-        Ok(Self { trainer, parties, warnings, missing, dataset, floor: None, where_drawn: None })
+        Ok(Self { predictor, parties, warnings, missing, dataset, floor: None, where_drawn: None })
     }
 
     /// Returns the secondaries' tables.

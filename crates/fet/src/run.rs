@@ -215,7 +215,7 @@ pub fn run_among(
     let conformal = trainer.conformal(experiment.scores.coverage);
     predictions::write(&trainer, conformal.as_ref(), &folder.join(PREDICTIONS))?;
     write(&folder.join(CARD), card::card(experiment, &trainer, &report, conformal.as_ref())?.as_bytes())?;
-    let model = SavedModel::of(&trainer, &identity, conformal).to_bytes();
+    let model = SavedModel::from_trainer(&trainer, &identity, conformal).to_bytes();
     write(&folder.join(MODEL), &model)?;
     network.map_or(Ok(()), |network| network.run().keep(folder, Some(&model)))?;
     let path = folder.join(REPORT);

@@ -9,7 +9,7 @@ use fet_core::party::Party;
 use fet_core::privacy::{Neighbouring, Spent};
 use fet_core::rng::{OwnSeed, Purpose, stream};
 use fet_federation::data::divided;
-use fet_federation::secondary::{Own, Secondary, Store};
+use fet_federation::secondary::{PartyConfig, Secondary, Store};
 use fet_federation::simulation::Simulation;
 use fet_federation::trainer::{Machine, Trainer};
 use fet_privacy::identity::{Identity, PublicIdentity};
@@ -124,7 +124,7 @@ impl<'a> Game<'a> {
         let mut all: Vec<Box<dyn Party>> = Vec::with_capacity(parties);
         for (index, table) in tables.into_iter().enumerate() {
             let table = self.table(index, &table, inside);
-            let party = Secondary::new(Own {
+            let party = Secondary::new(PartyConfig {
                 file: table.name.clone(),
                 table,
                 settings: self.experiment.common(),
@@ -155,7 +155,7 @@ impl<'a> Game<'a> {
             }
         }
         let mut privacy = self.experiment.privacy.build(&())?;
-        privacy.prepare(&trainer.progress().releases)?;
+        privacy.prepare(&trainer.releases().planned)?;
         let seen = observed(&tapes, self.sum, privacy.as_ref())?;
         let spent = trainer.spent().ok_or_else(|| input("no party releases anything"))?;
         Ok(Played { tapes, seen, spent })

@@ -18,8 +18,9 @@ use fet_core::party::Party;
 use fet_core::policy::Policy;
 use fet_core::registry::Slot;
 use fet_core::rng::OwnSeed;
+use fet_federation::federation::PartyIndex;
 use fet_federation::privacy::without_noise;
-use fet_federation::secondary::{Own, Secondary, Store, linking_seed};
+use fet_federation::secondary::{PartyConfig, Secondary, Store, linking_seed};
 use fet_federation::trainer::Machine;
 use fet_privacy::identity::Identity;
 
@@ -58,7 +59,7 @@ impl<'a> Copies<'a> {
         tape: &Tape,
     ) -> anyhow::Result<Transcript> {
         let settings = self.experiment.common().to_toml();
-        let mut copy = Secondary::new(Own {
+        let mut copy = Secondary::new(PartyConfig {
             file: table.name.clone(),
             table,
             settings: self.experiment.common(),
@@ -108,7 +109,7 @@ impl<'a> Copies<'a> {
     }
 
     fn link(&self, copy: &mut Secondary, linker: &dyn Linker, index: usize) -> anyhow::Result<()> {
-        let mut querier = linker.querier(linking_seed(self.experiment.seed, index + 1));
+        let mut querier = linker.querier(linking_seed(self.experiment.seed, PartyIndex::new(index)));
         let mut request = Request::Link(LinkKeys { keys: querier.encode(self.keys)? });
         while let Reply::Challenge(challenge) = copy.ask(request)? {
             request = Request::Answer(querier.answer(&challenge)?);

@@ -122,7 +122,7 @@ impl Preparing {
         }
         let keys = Matrix::new(keys.columns(), keys.values().iter().map(|&x| x as f32).collect());
         let raw_keys = match (&self.refined, table.keys) {
-            (Some(refined), _) => refined.of(&features),
+            (Some(refined), _) => refined.predict(&features),
             (None, Keys::Text(keys)) => Keys::Text(keys.with_forms(self.forms.clone())),
             (None, keys) => keys,
         };

@@ -74,7 +74,7 @@ impl RefinedKeys {
     }
 
     /// Returns the keys of records with these features.
-    pub(super) fn of(&self, features: &Matrix<f32>) -> Keys {
+    pub(super) fn predict(&self, features: &Matrix<f32>) -> Keys {
         let columns = self.weights.len();
         let told = |row: usize| {
             self.weights.iter().zip(&self.ranges).map(move |(weights, &[low, high])| {
@@ -137,7 +137,7 @@ mod tests {
     fn an_error_of_keys_is_averaged_away() {
         let (keys, features, true_keys) = table(500, 0.4);
         let rows: Vec<usize> = (0..400).collect();
-        let refined = RefinedKeys::fit("p", &keys, &features, &rows).expect("solvable").of(&features);
+        let refined = RefinedKeys::fit("p", &keys, &features, &rows).expect("solvable").predict(&features);
         let refined = refined.numbers().expect("numbers");
         for (row, wanted) in true_keys.iter().enumerate().skip(400) {
             for (found, wanted) in refined.row(row).iter().zip(wanted) {

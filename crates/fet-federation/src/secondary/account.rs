@@ -23,7 +23,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::ledger::{self, Counting, Entry, Ledger};
 use super::lifetime::Spending;
-use super::{SecondaryError, Session, Store};
+use super::{SecondaryError, Session, Store, representation, state};
 
 /// The cost that a party allows its releases.
 pub(super) struct Account {
@@ -104,6 +104,12 @@ impl Account {
             lifetime: None,
             told: false,
         }
+    }
+
+    /// Returns the account with the session's part in the party's lifetime account.
+    #[must_use]
+    pub(super) fn with_lifetime(self, lifetime: Spending) -> Self {
+        Self { lifetime: Some(lifetime), ..self }
     }
 
     /// Refuses a release if `made`, which includes it, would exceed a limit.
@@ -249,60 +255,72 @@ pub(super) fn planned(releases: &Releases, frozen: bool) -> Vec<Tally> {
     vec![Tally::of_all(std::iter::repeat_n(&epoch, if frozen { 1 } else { releases.epochs }))]
 }
 
-impl Session {
-    /// Counts a release before it leaves, or refuses it. `content` is a digest of the release before noise;
-    /// it determines the noise.
-    pub(super) fn count(&mut self, message: &Forward, content: &[u8; 32]) -> Result<(), SecondaryError> {
-        let (round, active) = (message.round.key(), message.active.len());
-        let attempt = message.attempt.unwrap_or(0);
-        let sample = match &self.chosen {
-            Some(chosen) if matches!(message.round, Round::Once { .. }) => chosen.sample,
-            _ => self.sample(message),
-        };
-        let (privacy, account) = (self.privacy.as_ref(), &mut self.account);
-        privacy.check_parties(&account.releases, active).map_err(|violation| violation.within("privacy"))?;
-        let secret = self.seed.secret("ledger");
-        let hash = Sha256::new().chain_update(&secret[..]).chain_update(round.to_le_bytes());
-        let release = hash.chain_update(attempt.to_le_bytes()).chain_update(content).finalize();
-        let sample =
-            Sha256::new().chain_update(b"sample").chain_update(&secret[..]).chain_update(sample).finalize();
-        let digest = ledger::digest(&sample.into(), &release.into());
-        let ledger = open(account, &self.store, (&self.settings_hash, self.received.run()))?;
-        if ledger.knows(&digest) {
-            return Ok(());
-        }
-        if ledger.knows_sample(&digest) {
-            return Err(SecondaryError::SampledAlready { round: message.round });
-        }
-        let entry = Entry { round, attempt, active, digest };
-        let made = ledger.with(entry).tallies();
-        let earlier = ledger.knows_any();
-        account.check(privacy, made.clone(), active)?;
-        account.reserve(privacy, made, active)?;
-        if earlier && !account.told {
-            account.told = true;
-            (self.tell)(format!(
-                "{} differs from the release of an earlier session of this run: both are counted",
-                message.round
-            ));
-        }
-        self.keep_seed()?;
-        let ledger = open(&mut self.account, &self.store, (&self.settings_hash, self.received.run()))?;
-        Ok(ledger.write(entry)?)
+/// Counts a release before it leaves, or refuses it. `content` is a digest of the release before noise;
+/// it determines the noise.
+pub(super) fn count_release(
+    session: &mut Session,
+    message: &Forward,
+    content: &[u8; 32],
+) -> Result<(), SecondaryError> {
+    let (round, active) = (message.round.key(), message.active.len());
+    let attempt = message.attempt.unwrap_or(0);
+    let sample = match &session.release.chosen {
+        Some(chosen) if matches!(message.round, Round::Once { .. }) => chosen.sample,
+        _ => representation::sample(session, message),
+    };
+    let (privacy, account) = (session.privacy.as_ref(), &mut session.release.account);
+    privacy.check_parties(&account.releases, active).map_err(|violation| violation.within("privacy"))?;
+    let secret = session.credentials.seed.secret("ledger");
+    let hash = Sha256::new().chain_update(&secret[..]).chain_update(round.to_le_bytes());
+    let release = hash.chain_update(attempt.to_le_bytes()).chain_update(content).finalize();
+    let sample =
+        Sha256::new().chain_update(b"sample").chain_update(&secret[..]).chain_update(sample).finalize();
+    let digest = ledger::digest(&sample.into(), &release.into());
+    let ledger = open(account, &session.saved.store, (&session.terms.settings_hash, session.received.run()))?;
+    if ledger.knows(&digest) {
+        return Ok(());
     }
-
-    /// Returns the party's ledger, which is read on first use; `None` if the run lacks an account.
-    pub(super) fn ledger(&mut self) -> Result<Option<&mut Ledger>, SecondaryError> {
-        if self.privacy.is_identity() {
-            return Ok(None);
-        }
-        if self.links.is_none() {
-            return Err(SecondaryError::NotLinked);
-        }
-        open(&mut self.account, &self.store, (&self.settings_hash, self.received.run())).map(Some)
+    if ledger.knows_sample(&digest) {
+        return Err(SecondaryError::SampledAlready { round: message.round });
     }
+    let entry = Entry { round, attempt, active, digest };
+    let made = ledger.with(entry).tallies();
+    let earlier = ledger.knows_any();
+    account.check(privacy, made.clone(), active)?;
+    account.reserve(privacy, made, active)?;
+    if earlier && !account.told {
+        account.told = true;
+        (session.tell)(format!(
+            "{} differs from the release of an earlier session of this run: both are counted",
+            message.round
+        ));
+    }
+    state::keep_seed(session)?;
+    let ledger = open(
+        &mut session.release.account,
+        &session.saved.store,
+        (&session.terms.settings_hash, session.received.run()),
+    )?;
+    Ok(ledger.write(entry)?)
 }
 
+/// Returns the party's ledger, which is read on first use; `None` if the run lacks an account.
+pub(super) fn ledger(session: &mut Session) -> Result<Option<&mut Ledger>, SecondaryError> {
+    if session.privacy.is_identity() {
+        return Ok(None);
+    }
+    if session.linking.run.links().is_none() {
+        return Err(SecondaryError::NotLinked);
+    }
+    open(
+        &mut session.release.account,
+        &session.saved.store,
+        (&session.terms.settings_hash, session.received.run()),
+    )
+    .map(Some)
+}
+
+/// Opens the ledger on first use.
 pub(super) fn open<'a>(
     account: &'a mut Account,
     store: &Store,

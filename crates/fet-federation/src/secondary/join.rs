@@ -1,25 +1,28 @@
 //! Joining a run: a party compares the terms with its own settings, and builds its side of the run.
 
-use fet_core::aggregator::SecureSum;
 use fet_core::data::DataError;
 use fet_core::encoder::Encoder;
 use fet_core::linker::{Cached, Linker};
-use fet_core::message::{Joined, LARGEST_FRAME, PROTOCOL_VERSION, Reply, Terms};
+use fet_core::message::{LARGEST_FRAME, PROTOCOL_VERSION, Terms};
 use fet_core::method::SecondaryContext;
 use fet_core::parameters::Parameters;
 use fet_core::privacy::{PrivacyMechanism, Selection};
 use fet_core::rng::{Purpose, stream};
 
 use super::account::Account;
-use super::evaluated::Evaluated;
-use super::guarantee;
+use super::evaluation_cache::EvaluationCache;
 use super::lifetime::{Joining, Spending};
+use super::policy::{PredictionRules, ProposedRun, check_guarantee, check_policy, needs_whole_sums};
 use super::received::{self, Received};
-use super::request_validator::{self, RequestValidator};
-use super::table::TableIdentity;
-use super::{Finished, Own, Secondary, SecondaryError, Session};
+use super::state::{SavedState, TableIdentity};
+use super::validator::{ReleaseRules, RequestValidator};
+use super::{
+    AgreedTerms, Credentials, Finished, Linking, LocalModel, MethodTerms, OwnRecords, PartyConfig,
+    ReleaseState, RunLinks, SecondaryError, Session,
+};
+use crate::federation::PartyIndex;
 use crate::prepare::{Preparing, RECORDS, by_statistics, key_columns, warnings};
-use crate::privacy::{protection, secret_sum, solvable_sums};
+use crate::privacy::{RunShape, protection, secret_sum, solvable_sums};
 use crate::report::RESULTS_VERSION;
 use crate::schedule::{self, Schedule};
 use crate::state_file::load_all;
@@ -29,28 +32,7 @@ const MOST_PARTIES: usize = 1 << 14;
 /// Maximum number of the primary's records: the capacity of a frame if a key is one number.
 pub(super) const MOST_ROWS: usize = LARGEST_FRAME / 8;
 
-impl Secondary {
-    /// Agrees to the terms, or refuses them and stays unchanged; a table that no model can use is dropped.
-    pub(super) fn join(&mut self, terms: &Terms) -> Result<Reply, SecondaryError> {
-        let own = self.own.take().ok_or(SecondaryError::AlreadyJoined)?;
-        match agree(&own, terms) {
-            Ok(parts) => {
-                let session = parts.into_session(own, terms)?;
-                let parameters = session.encoder.learner().parameters().values().len();
-                let table = session.table.keyed();
-                let lifetime = session.account.lifetime.as_ref().map(Spending::standing);
-                self.session = Some(session);
-                Ok(Reply::Joined(Joined { parameters, table, lifetime }))
-            }
-            Err(error) => {
-                self.own = Some(own);
-                Err(error)
-            }
-        }
-    }
-}
-
-impl Own {
+impl PartyConfig {
     /// Reports a problem with the party's own records to its operator only; the refusal goes to the primary.
     fn unusable(&self, error: &DataError) -> SecondaryError {
         (self.tell)(error.to_string());
@@ -62,23 +44,21 @@ fn differs(field: &str, theirs: impl ToString, ours: impl ToString) -> Secondary
     SecondaryError::Terms { field: field.to_string(), theirs: theirs.to_string(), ours: ours.to_string() }
 }
 
-/// Parts of a session in addition to the party's own data.
-struct Parts {
-    linker: Box<dyn Linker>,
-    neighbours: usize,
-    pooled: bool,
-    reveals_similarities: bool,
+/// The parts of a session that follow from the terms.
+pub(super) struct Agreement {
+    party: PartyIndex,
     preparing: Preparing,
+    linker: Box<dyn Linker>,
+    method: MethodTerms,
     encoder: Box<dyn Encoder>,
     privacy: Box<dyn PrivacyMechanism>,
-    sum: Option<SecureSum>,
-    shared: Option<&'static str>,
-    validator: RequestValidator,
     account: Account,
+    validator: RequestValidator,
 }
 
-fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
-    let Own { table, settings, .. } = own;
+/// Compares the terms with the party's own settings and policy, and builds the parts of a session from them.
+pub(super) fn agree(own: &PartyConfig, terms: &Terms) -> Result<Agreement, SecondaryError> {
+    let PartyConfig { table, settings, .. } = own;
     if terms.protocol != PROTOCOL_VERSION {
         return Err(differs("protocol", terms.protocol, PROTOCOL_VERSION));
     }
@@ -106,13 +86,10 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     if terms.parties != own.roster.len() {
         return Err(differs("parties", terms.parties, own.roster.len()));
     }
-    if !(1..=terms.parties).contains(&terms.number) {
-        return Err(message(
-            "number",
-            format!("must be 1 to {}, the number of parties", terms.parties),
-            terms.number,
-        ));
-    }
+    let party = PartyIndex::from_number(terms.number).filter(|party| party.index() < terms.parties);
+    let party = party.ok_or_else(|| {
+        message("number", format!("must be 1 to {}, the number of parties", terms.parties), terms.number)
+    })?;
     if terms.rows > MOST_ROWS {
         return Err(message("rows", format!("must be at most {MOST_ROWS}"), terms.rows));
     }
@@ -121,11 +98,19 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     let aggregator = settings.aggregator.build(&())?;
     let linker = settings.linker.build(&())?;
     let split = schedule::split(&terms.parts, terms.rows, settings.seed)?;
-    let (privacy, releases) =
-        protection(settings, &plan, linker.as_ref(), aggregator.as_ref(), &split, terms.parties)?;
+    let run = RunShape {
+        plan: &plan,
+        linker: linker.as_ref(),
+        aggregator: aggregator.as_ref(),
+        split: &split,
+        parties: terms.parties,
+    };
+    let (privacy, releases) = protection(settings, &run)?;
     let sum = secret_sum(aggregator.as_ref());
-    request_validator::check_policy(&own.policy, settings, terms.rows, privacy.as_ref(), sum, &releases)?;
-    let weaknesses = guarantee::check(&own.policy, settings.privacy.kind(), privacy.as_ref(), &releases)?;
+    let proposed =
+        ProposedRun { settings, rows: terms.rows, privacy: privacy.as_ref(), sum, releases: &releases };
+    check_policy(&own.policy, &proposed)?;
+    let weaknesses = check_guarantee(&own.policy, settings.privacy.kind(), privacy.as_ref(), &releases)?;
     let weaknesses = weaknesses.into_iter().chain(solvable_sums(privacy.as_ref(), &releases));
     // In a simulation, the report states this for all parties.
     if !own.seed.is_simulated() {
@@ -162,112 +147,107 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     let mut account = Account::new(releases, privacy.as_ref(), &own.policy);
     if let Some(place) = &own.lifetime {
         let joining = Joining::new(own, place, privacy.as_ref());
-        account.lifetime = Some(Spending::join(joining, privacy.as_ref(), &releases)?);
+        account = account.with_lifetime(Spending::join(joining, privacy.as_ref(), &releases)?);
     }
-    let chosen_once = privacy.selection() == Selection::ALL;
-    Ok(Parts {
+    let rules = ReleaseRules {
+        serving: own.model.is_some(),
+        frozen: privacy.freezes_secondaries(),
+        sums: sum.is_some(),
+        whole_sums: needs_whole_sums(&own.policy, privacy.as_ref(), sum),
+        least_summed: own.policy.least_summed,
+        averaged_every: plan.averaged.map(|averaged| averaged.every),
+        probes: own.policy.probes,
+        predictions: PredictionRules::new(&own.policy),
+    };
+    let method = MethodTerms {
         neighbours,
         pooled: plan.pooled,
         reveals_similarities: plan.similarities || aggregator.uses_similarities(),
-        preparing,
-        encoder,
         sum,
-        validator: RequestValidator::new(
-            schedule,
-            privacy.freezes_secondaries(),
-            sum.is_some(),
-            plan.averaged.map(|averaged| averaged.every),
-            &own.policy,
-        )
-        .serving(own.model.is_some())
-        .whole_sums(request_validator::needs_whole_sums(&own.policy, privacy.as_ref(), sum)),
-        account,
-        shared: plan.averaged.map(|averaged| averaged.prefix),
-        privacy,
-        // If neighbours are chosen again for each release, caching links does not pay off.
-        linker: if chosen_once {
-            Cached::from_environment(linker, &settings.linker.settings())
-        } else {
-            linker
-        },
-    })
+        averaged: plan.averaged.map(|averaged| averaged.prefix),
+    };
+    // If neighbours are chosen again for each release, caching links does not pay off.
+    let chosen_once = privacy.selection() == Selection::ALL;
+    let linker =
+        if chosen_once { Cached::from_environment(linker, &settings.linker.settings()) } else { linker };
+    let validator = RequestValidator::new(schedule, rules);
+    Ok(Agreement { party, preparing, linker, method, encoder, privacy, account, validator })
 }
 
-impl Parts {
-    fn into_session(self, own: Own, terms: &Terms) -> Result<Session, SecondaryError> {
-        let Own {
-            table,
-            file,
-            settings,
-            seed,
-            identity,
-            roster,
-            device,
-            evaluation_cache,
-            store,
-            tell,
-            model,
-            start,
-            ..
-        } = own;
-        let rows = table.rows();
-        let identity_of_table = TableIdentity::new(&table, &seed, &file);
-        let trained = model.as_ref().or(start.as_ref()).map(Finished::table);
-        trained.and_then(|trained| identity_of_table.note(trained)).into_iter().for_each(|note| tell(note));
-        let records = self.preparing.apply(table).map_err(|error| {
-            tell(error.to_string());
-            SecondaryError::UnusableRecords
-        })?;
-        let mut encoder = self.encoder;
-        if let Some(model) = &model {
-            encoder.learner_mut().load(&model.parameters)?;
-        } else if let Some(start) = &start {
-            load_all(encoder.learner_mut(), &start.parameters)?;
-        }
-        // The hash uses the party's own copy of the settings: the terms may express the same settings in
-        // other words.
-        let text = settings.of_state(self.privacy.as_ref()).to_toml();
-        Ok(Session {
-            number: terms.number,
+/// Makes the session of a run from the party's own data.
+pub(super) fn session(
+    agreement: Agreement,
+    config: PartyConfig,
+    terms: &Terms,
+) -> Result<Session, SecondaryError> {
+    let Agreement { party, preparing, linker, method, mut encoder, privacy, account, validator } = agreement;
+    let PartyConfig {
+        table,
+        file,
+        settings,
+        seed,
+        identity,
+        roster,
+        device,
+        evaluation_cache,
+        store,
+        tell,
+        model,
+        start,
+        ..
+    } = config;
+    let rows = table.rows();
+    let identity_of_table = TableIdentity::new(&table, &seed, &file);
+    let trained = model.as_ref().or(start.as_ref()).map(Finished::table);
+    trained.and_then(|trained| identity_of_table.note(trained)).into_iter().for_each(|note| tell(note));
+    let prepared = preparing.apply(table).map_err(|error| {
+        tell(error.to_string());
+        SecondaryError::UnusableRecords
+    })?;
+    if let Some(model) = &model {
+        encoder.learner_mut().load(&model.parameters)?;
+    } else if let Some(start) = &start {
+        load_all(encoder.learner_mut(), &start.parameters)?;
+    }
+    // The hash uses the party's own copy of the settings: the terms may express the same settings in
+    // other words.
+    let text = settings.of_state(privacy.as_ref()).to_toml();
+    Ok(Session {
+        terms: AgreedTerms {
+            party,
             parties: terms.parties,
             rows: terms.rows,
             settings_hash: fet_io::sha256(text.as_bytes()),
             common: received::common(&text, terms),
-            received: Received::new(&text, terms),
             settings,
-            linker: self.linker,
-            neighbours: self.neighbours,
-            pooled: self.pooled,
-            reveals_similarities: self.reveals_similarities,
-            encoder,
-            privacy: self.privacy,
-            sum: self.sum,
-            shared: self.shared,
-            device: device.autodiff(),
-            seed,
-            identity,
-            roster,
-            validator: self.validator,
-            account: self.account,
-            store,
-            seed_kept: false,
-            tell,
-            scratch: vec![u32::MAX; rows],
-            records,
-            has_run_records: model.as_ref().is_none_or(|model| *model.table() == identity_of_table.digest()),
+        },
+        received: Received::new(&text, terms),
+        credentials: Credentials { seed, identity, roster },
+        records: OwnRecords {
+            prepared,
+            is_of_run: model.as_ref().is_none_or(|model| *model.table() == identity_of_table.digest()),
             table: identity_of_table,
-            // A party that serves predictions does not link the run's keys.
-            linked: model.is_some(),
-            unlinked: None,
-            links: None,
-            serving: None,
+        },
+        method,
+        linking: Linking {
+            linker,
+            run: if model.is_some() { RunLinks::Serving } else { RunLinks::Awaited },
+            new_rows: None,
+            challenge: None,
             queries: None,
-            chosen: None,
+        },
+        model: LocalModel {
+            encoder,
+            device: device.autodiff(),
             pending: None,
-            evaluated: Evaluated::new(evaluation_cache),
-            blanked: 0,
-            sums: None,
+            cache: EvaluationCache::new(evaluation_cache),
             best: Parameters::default(),
-        })
-    }
+            scratch: vec![u32::MAX; rows],
+        },
+        privacy,
+        release: ReleaseState { account, chosen: None, participant: None, blanked: 0 },
+        validator,
+        saved: SavedState { store, seed_kept: false },
+        tell,
+    })
 }

@@ -12,7 +12,7 @@ use fet_core::privacy::{Loss, PrivacyMechanism, Releases, Tally};
 use fet_privacy::accountant::Total;
 
 use super::account::{planned, within};
-use super::{LifetimePlace, Own, SecondaryError, Tell, ledger};
+use super::{LifetimePlace, PartyConfig, SecondaryError, Tell, ledger};
 use crate::lifetime::{About, Lifetime, RunLoss, add};
 use crate::report::RESULTS_VERSION;
 
@@ -50,7 +50,11 @@ pub(super) struct Joining<'a> {
 
 impl<'a> Joining<'a> {
     /// Makes the description of a run with these settings.
-    pub(super) fn new(own: &'a Own, place: &'a LifetimePlace, privacy: &dyn PrivacyMechanism) -> Self {
+    pub(super) fn new(
+        own: &'a PartyConfig,
+        place: &'a LifetimePlace,
+        privacy: &dyn PrivacyMechanism,
+    ) -> Self {
         let hash = fet_io::sha256(own.settings.of_state(privacy).to_toml().as_bytes());
         let about = About {
             mechanism: own.settings.privacy.kind().to_string(),

@@ -1,18 +1,21 @@
-//! A party's links, made once from the keys that the primary sends.
+//! Links of a party's records with the keys that the primary sends: once with the keys of the run, and with the
+//! keys of new records for predictions.
 
 use fet_core::data::{Keys, Matrix, Sealed};
 use fet_core::linker::{LinkError, LinkTask, Links};
-use fet_core::message::{LinkKeys, Linked, Reply};
+use fet_core::message::{Forward, LinkKeys, Linked, Reply};
 use fet_core::privacy::Selection;
 use fet_core::rng::{Purpose, stream};
 use fet_tables::prepare::FittedRange;
 use rand::Rng;
 
-use super::{Challenged, Of, SecondaryError, Session};
+use super::join::MOST_ROWS;
+use super::{Challenged, RowOrigin, RunLinks, SecondaryError, Session, representation};
+use crate::federation::PartyIndex;
 
-/// Returns the seed of the linker of secondary `number` (from 1); both sides of the linker know it.
-pub fn linking_seed(seed: u64, number: usize) -> u64 {
-    stream(seed, number, Purpose::Linking, 0).next_u64()
+/// Returns the seed of a secondary's linker; both sides of the linker know it.
+pub fn linking_seed(seed: u64, party: PartyIndex) -> u64 {
+    stream(seed, party.number(), Purpose::Linking, 0).next_u64()
 }
 
 /// Returns the similarity of a row's best link, if the linker returns similarities.
@@ -20,151 +23,207 @@ fn best(links: &Links, row: usize) -> Option<f64> {
     links.similarities(row)?.first().map(|best| f64::from(*best))
 }
 
-impl Session {
-    pub(super) fn linking_seed(&self) -> u64 {
-        linking_seed(self.settings.seed, self.number)
+/// Links the keys of the run, once.
+pub(super) fn link(session: &mut Session, message: LinkKeys) -> Result<Reply, SecondaryError> {
+    if message.keys.rows() != session.terms.rows {
+        let rule = format!("must be one for each of the primary's {} records", session.terms.rows);
+        let value = message.keys.rows().to_string();
+        return Err(SecondaryError::Message { field: "keys", rule, value });
     }
-
-    pub(super) fn link(&mut self, message: LinkKeys) -> Result<Reply, SecondaryError> {
-        if message.keys.rows() != self.rows {
-            let rule = format!("must be one for each of the primary's {} records", self.rows);
-            let value = message.keys.rows().to_string();
-            return Err(SecondaryError::Message { field: "keys", rule, value });
-        }
-        if self.linked {
-            return Err(SecondaryError::LinkedAlready);
-        }
-        if self.privacy.selection() != Selection::ALL {
-            if !self.linker.about().in_the_clear || matches!(message.keys, Keys::Sealed(_)) {
-                return Err(SecondaryError::SealedSelection);
-            }
-            self.queries = Some(message.keys.clone());
-        }
-        // From here on, the party searches its records. Even a failed search may disclose something about
-        // them, so that no second search is allowed.
-        self.linked = true;
-        self.received.keys(&message.keys);
-        self.begin(message.keys, Of::Run)
+    if !matches!(session.linking.run, RunLinks::Awaited) {
+        return Err(SecondaryError::LinkedAlready);
     }
-
-    /// Links keys, or poses the linker's challenge first.
-    pub(super) fn begin(&mut self, queries: Keys, of: Of) -> Result<Reply, SecondaryError> {
-        let mut data_holder = self.linker.data_holder(self.linking_seed());
-        let challenge =
-            data_holder.challenge(&queries, &self.records.raw_keys).map_err(|error| self.private(error))?;
-        if let Some(challenge) = challenge {
-            self.unlinked = Some(Challenged { queries, data_holder, of });
-            return Ok(Reply::Challenge(challenge));
+    if session.privacy.selection() != Selection::ALL {
+        if !session.linking.linker.about().in_the_clear || matches!(message.keys, Keys::Sealed(_)) {
+            return Err(SecondaryError::SealedSelection);
         }
-        self.search(Challenged { queries, data_holder, of }, None)
+        session.linking.queries = Some(message.keys.clone());
     }
+    // From here on, the party searches its records. Even a failed search may disclose something about
+    // them, so that no second search is allowed.
+    session.linking.run = RunLinks::Searched;
+    session.received.keys(&message.keys);
+    begin_links(session, message.keys, RowOrigin::Run)
+}
 
-    pub(super) fn link_answered(&mut self, answer: &Sealed) -> Result<Reply, SecondaryError> {
-        let challenged = self.unlinked.take().ok_or(SecondaryError::NoChallenge)?;
-        if challenged.of == Of::Run {
-            self.received.answer(answer);
+/// Links keys, or poses the linker's challenge first.
+pub(super) fn begin_links(
+    session: &mut Session,
+    queries: Keys,
+    origin: RowOrigin,
+) -> Result<Reply, SecondaryError> {
+    let mut data_holder =
+        session.linking.linker.data_holder(linking_seed(session.terms.settings.seed, session.terms.party));
+    let challenge = data_holder
+        .challenge(&queries, &session.records.prepared.raw_keys)
+        .map_err(|error| linking_error(session, error))?;
+    if let Some(challenge) = challenge {
+        session.linking.challenge = Some(Challenged { queries, data_holder, origin });
+        return Ok(Reply::Challenge(challenge));
+    }
+    search(session, Challenged { queries, data_holder, origin }, None)
+}
+
+/// Links the keys of the pending challenge with the primary's answer.
+pub(super) fn link_answered(session: &mut Session, answer: &Sealed) -> Result<Reply, SecondaryError> {
+    let challenged = session.linking.challenge.take().ok_or(SecondaryError::NoChallenge)?;
+    if challenged.origin == RowOrigin::Run {
+        session.received.answer(answer);
+    }
+    search(session, challenged, Some(answer))
+}
+
+/// Searches the records for the keys and keeps the links.
+fn search(
+    session: &mut Session,
+    mut challenged: Challenged,
+    answer: Option<&Sealed>,
+) -> Result<Reply, SecondaryError> {
+    let Challenged { queries, data_holder, origin } = &mut challenged;
+    let new_rows = *origin == RowOrigin::New;
+    let estimate = session.records.prepared.scaled.preparing.linking.filter(|_| new_rows);
+    let links = data_holder.link(&LinkTask {
+        answer,
+        estimate,
+        new_rows,
+        ..LinkTask::new(queries, &session.records.prepared.raw_keys)
+    });
+    let links = links.map_err(|error| linking_error(session, error))?;
+    data_holder.warnings().into_iter().for_each(|warning| (session.tell)(warning));
+    keep_links(session, &links, *origin)
+}
+
+/// Reports a problem with the party's own keys to its operator only; the refusal goes to the primary.
+fn linking_error(session: &Session, error: LinkError) -> SecondaryError {
+    if let LinkError::Own { .. } = error {
+        (session.tell)(error.to_string());
+        return SecondaryError::UnusableKeys;
+    }
+    error.into()
+}
+
+/// Tells the operator how many of the primary's records lack a link, which no other output shows.
+fn tell_unlinked(session: &Session, links: &Links) {
+    let Some(floor) = session.linking.linker.about().floor else { return };
+    let unlinked = |row: &usize| best(links, *row).is_some_and(|best| best <= f64::from(floor));
+    let none = (0..links.rows()).filter(unlinked).count();
+    if none > 0 {
+        (session.tell)(format!(
+            "{}: {none} of the primary's {} records have no link with it; the model sees unrelated \
+             records of this party instead. `fet data show` and `fet link` show how keys are \
+             written",
+            session.records.prepared.scaled.name,
+            links.rows()
+        ));
+    }
+}
+
+/// Tells the operator how many of these rows have keys far from any record: their best link is worse than
+/// that of every training row by more than a standard deviation.
+fn tell_far(session: &Session, links: &Links, rows: impl Iterator<Item = usize>, which: &str) {
+    let Some(range) = &session.records.prepared.scaled.preparing.similarities else { return };
+    let (mut of, mut far, mut first) = (0, 0, 0);
+    for row in rows {
+        of += 1;
+        let Some(best) = best(links, row) else { return };
+        let [worst, _] = range.ends();
+        if best < worst && !range.has(best) {
+            first = if far == 0 { row } else { first };
+            far += 1;
         }
-        self.search(challenged, Some(answer))
     }
+    if far > 0 {
+        (session.tell)(format!(
+            "{}: {far} of the primary's {of} {which} (the first is row {first}) are far from any record of this party: their best \
+             links are worse than those of all training rows. The model has learned nothing of such links",
+            session.records.prepared.scaled.name
+        ));
+    }
+}
 
-    fn search(
-        &mut self,
-        mut challenged: Challenged,
-        answer: Option<&Sealed>,
-    ) -> Result<Reply, SecondaryError> {
-        let Challenged { queries, data_holder, of } = &mut challenged;
-        let new_rows = *of == Of::New;
-        let estimate = self.records.scaled.preparing.linking.filter(|_| new_rows);
-        let links = data_holder.link(&LinkTask {
-            answer,
-            estimate,
-            new_rows,
-            ..LinkTask::new(queries, &self.records.raw_keys)
+/// Keeps the links, and returns the reply to the primary.
+fn keep_links(session: &mut Session, links: &Links, origin: RowOrigin) -> Result<Reply, SecondaryError> {
+    let links = links.first(session.method.neighbours);
+    let mut similarities = None;
+    if session.method.reveals_similarities {
+        let row = |row| links.similarities(row).ok_or(SecondaryError::NoSimilarities);
+        let all = (0..links.rows()).map(row).collect::<Result<Vec<_>, _>>()?;
+        similarities = Some(Matrix::new(links.neighbours(), all.concat()));
+    }
+    let mut available = links.available();
+    if origin == RowOrigin::Run {
+        session.records.prepared.scaled.preparing.linking = links.estimate();
+        tell_unlinked(session, &links);
+        let split = session.validator.schedule().split().clone();
+        let trained: Option<Vec<f64>> = split.train.iter().map(|&row| best(&links, row)).collect();
+        session.records.prepared.scaled.preparing.similarities = trained.map(FittedRange::fit);
+        let held_out = split.validation.into_iter().chain(split.test);
+        tell_far(session, &links, held_out, "validation and test rows");
+    } else {
+        tell_far(session, &links, 0..links.rows(), "new rows");
+    }
+    match origin {
+        RowOrigin::Run => {
+            session.linking.run = RunLinks::Linked(links);
+            session.model.cache.forget_links();
+        }
+        RowOrigin::New => session.linking.new_rows = Some(links),
+    }
+    if session.privacy.selection() != Selection::ALL {
+        // The blank record fills empty places.
+        available = session.method.neighbours;
+    }
+    Ok(Reply::Linked(Linked { available, similarities }))
+}
+
+/// Links the keys of new records.
+pub(super) fn predict(session: &mut Session, message: LinkKeys) -> Result<Reply, SecondaryError> {
+    check_serving(session)?;
+    if matches!(session.linking.run, RunLinks::Awaited | RunLinks::Searched) {
+        return Err(SecondaryError::NotLinked);
+    }
+    if session.linking.linker.about().by_position && session.records.is_of_run {
+        return Err(SecondaryError::NoNewRecords {
+            linker: session.terms.settings.linker.kind().to_string(),
         });
-        let links = links.map_err(|error| self.private(error))?;
-        data_holder.warnings().into_iter().for_each(|warning| (self.tell)(warning));
-        self.keep(&links, *of)
     }
+    let rows = message.keys.rows();
+    if !(1..=MOST_ROWS).contains(&rows) {
+        let rule = format!("must have 1 to {MOST_ROWS} rows");
+        return Err(SecondaryError::Message { field: "keys", rule, value: rows.to_string() });
+    }
+    let rules = session.validator.predictions();
+    let all = rules.count(session.saved.store.predictions()?, rows)?;
+    if rules.most > 0 {
+        session.saved.store.keep_predictions(all)?;
+    }
+    session.linking.new_rows = None;
+    begin_links(session, message.keys, RowOrigin::New)
+}
 
-    /// Reports a problem with the party's own keys to its operator only; the refusal goes to the primary.
-    fn private(&self, error: LinkError) -> SecondaryError {
-        if let LinkError::Own { .. } = error {
-            (self.tell)(error.to_string());
-            return SecondaryError::UnusableKeys;
-        }
-        error.into()
+/// Returns the representation of new records by the best model, and restores the current model
+/// afterwards.
+pub(super) fn represent_new(session: &mut Session, message: &Forward) -> Result<Reply, SecondaryError> {
+    check_serving(session)?;
+    session.validator.check_new(message)?;
+    if session.model.best.segments().is_empty() {
+        return representation::represent_rows(session, message);
     }
+    let current = session.model.encoder.learner().parameters().clone();
+    session.model.encoder.learner_mut().load(&session.model.best)?;
+    let reply = representation::represent_rows(session, message);
+    session.model.encoder.learner_mut().load(&current)?;
+    reply
+}
 
-    /// Tells the operator how many of the primary's records lack a link, which no other output shows.
-    fn tell_unlinked(&self, links: &Links) {
-        let Some(floor) = self.linker.about().floor else { return };
-        let unlinked = |row: &usize| best(links, *row).is_some_and(|best| best <= f64::from(floor));
-        let none = (0..links.rows()).filter(unlinked).count();
-        if none > 0 {
-            (self.tell)(format!(
-                "{}: {none} of the primary's {} records have no link with it; the model sees unrelated \
-                 records of this party instead. `fet data show` and `fet link` show how keys are \
-                 written",
-                self.records.scaled.name,
-                links.rows()
-            ));
-        }
+/// Refuses predictions that the policy forbids, or that would leave without the run's protection.
+fn check_serving(session: &Session) -> Result<(), SecondaryError> {
+    session.validator.predictions().check_allowed()?;
+    if !session.privacy.is_identity() {
+        return Err(SecondaryError::UncountedPrediction);
     }
-
-    /// Tells the operator how many of these rows have keys far from any record: their best link is worse than
-    /// that of every training row by more than a standard deviation.
-    fn tell_far(&self, links: &Links, rows: impl Iterator<Item = usize>, which: &str) {
-        let Some(range) = &self.records.scaled.preparing.similarities else { return };
-        let (mut of, mut far, mut first) = (0, 0, 0);
-        for row in rows {
-            of += 1;
-            let Some(best) = best(links, row) else { return };
-            let [worst, _] = range.ends();
-            if best < worst && !range.has(best) {
-                first = if far == 0 { row } else { first };
-                far += 1;
-            }
-        }
-        if far > 0 {
-            (self.tell)(format!(
-                "{}: {far} of the primary's {of} {which} (the first is row {first}) are far from any record of this party: their best \
-                 links are worse than those of all training rows. The model has learned nothing of such links",
-                self.records.scaled.name
-            ));
-        }
+    if session.method.sum.is_some() {
+        return Err(SecondaryError::SummedPrediction);
     }
-
-    fn keep(&mut self, links: &Links, of: Of) -> Result<Reply, SecondaryError> {
-        let links = links.first(self.neighbours);
-        let mut similarities = None;
-        if self.reveals_similarities {
-            let row = |row| links.similarities(row).ok_or(SecondaryError::NoSimilarities);
-            let all = (0..links.rows()).map(row).collect::<Result<Vec<_>, _>>()?;
-            similarities = Some(Matrix::new(links.neighbours(), all.concat()));
-        }
-        let mut available = links.available();
-        if of == Of::Run {
-            self.records.scaled.preparing.linking = links.estimate();
-            self.tell_unlinked(&links);
-            let split = self.validator.schedule().split().clone();
-            let trained: Option<Vec<f64>> = split.train.iter().map(|&row| best(&links, row)).collect();
-            self.records.scaled.preparing.similarities = trained.map(FittedRange::fit);
-            let held_out = split.validation.into_iter().chain(split.test);
-            self.tell_far(&links, held_out, "validation and test rows");
-        } else {
-            self.tell_far(&links, 0..links.rows(), "new rows");
-        }
-        match of {
-            Of::Run => {
-                self.links = Some(links);
-                self.evaluated.forget_links();
-            }
-            Of::New => self.serving = Some(links),
-        }
-        if self.privacy.selection() != Selection::ALL {
-            // The blank record fills empty places.
-            available = self.neighbours;
-        }
-        Ok(Reply::Linked(Linked { available, similarities }))
-    }
+    Ok(())
 }

@@ -19,15 +19,21 @@ use fet_core::rng::ChaCha8Rng;
 /// empty place.
 pub(super) type Places = Vec<Vec<Option<(u32, f32)>>>;
 
+/// A linker and the rules by which it selects records.
+pub(super) struct Sampler<'a> {
+    pub(super) linker: &'a dyn Linker,
+    /// Number K of a row's places.
+    pub(super) neighbours: usize,
+    pub(super) selection: Selection,
+    pub(super) linking_seed: u64,
+    /// Draws the records that take part.
+    pub(super) sampling: &'a mut ChaCha8Rng,
+}
+
 /// Links `queries` to a selection of `records`.
-pub(super) fn select(
-    linker: &dyn Linker,
-    queries: &Keys,
-    records: &Keys,
-    neighbours: usize,
-    selection: Selection,
-    (seed, sampling): (u64, &mut ChaCha8Rng),
-) -> Result<Places, LinkError> {
+pub(super) fn select(sampler: &mut Sampler<'_>, queries: &Keys, records: &Keys) -> Result<Places, LinkError> {
+    let Sampler { linker, neighbours, selection, linking_seed: seed, sampling } = sampler;
+    let (linker, neighbours, selection, seed) = (*linker, *neighbours, *selection, *seed);
     let drawn: Vec<usize> = (0..records.rows())
         .filter(|_| selection.rate >= 1.0 || sampling.random::<f64>() < selection.rate)
         .collect();
@@ -113,8 +119,9 @@ mod tests {
         let slot = Slot::<dyn Linker>::of("nearest").expect("sound defaults");
         let linker = slot.build(&()).expect("sound defaults");
         let mut sampling = stream(3, 0, Purpose::Sampling, 0);
-        select(linker.as_ref(), queries, records, neighbours, selection, (0, &mut sampling))
-            .expect("linkable")
+        let linker = linker.as_ref();
+        let mut sampler = Sampler { linker, neighbours, selection, linking_seed: 0, sampling: &mut sampling };
+        select(&mut sampler, queries, records).expect("linkable")
     }
 
     /// Returns the number of rows with other neighbours; `renumber` maps the records of `after` to their

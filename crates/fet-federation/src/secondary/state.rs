@@ -1,5 +1,5 @@
 //! A party's saved state, in its own storage: its seed, the last two states during a run, and the best model
-//! at the end.
+//! at the end. The identity of its table belongs to each.
 //!
 //! The primary requests a save and receives a tag. After a crash, it requests the last epoch whose checkpoint
 //! it has committed itself; one of the two states belongs to that epoch. The tag is drawn at random. A
@@ -10,16 +10,19 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
-use fet_core::message::Saved;
+use fet_core::data::PartyTable;
+use fet_core::experiment::CommonSettings;
+use fet_core::message::{Saved, Terms};
+use fet_core::parameters::Parameters;
 use fet_core::rng::OwnSeed;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::keys;
-use super::model::Model;
-use super::{SecondaryError, Session};
+use super::{SecondaryError, Session, Tell, account, sums};
 use crate::lifetime;
+use crate::prepare::Preparing;
 use crate::state_file::{Learned, StateError, StateFile};
+use crate::table_digest::{of_table, short};
 
 /// Storage of a party's state.
 #[derive(Debug, Clone)]
@@ -33,6 +36,13 @@ pub enum Store {
         /// Folder of one run: its states and its model.
         run: PathBuf,
     },
+}
+
+/// A session's storage.
+pub(super) struct SavedState {
+    pub(super) store: Store,
+    /// True if the party's own seed is saved.
+    pub(super) seed_kept: bool,
 }
 
 /// File of a party's own seed.
@@ -64,84 +74,90 @@ struct Header {
     ledger: u64,
 }
 
-impl Session {
-    pub(super) fn keep_best(&mut self) {
-        self.best = self.encoder.learner().parameters().clone();
-    }
+/// Keeps the current model as the best so far.
+pub(super) fn keep_best(session: &mut Session) {
+    session.model.best = session.model.encoder.learner().parameters().clone();
+}
 
-    pub(super) fn save(&mut self, epoch: u32) -> Result<Saved, SecondaryError> {
-        self.keep_seed()?;
-        let ledger = self.ledger()?.map_or(0, |ledger| ledger.records());
-        let Learned { parameters, steps } = Learned::of(self.encoder.learner(), &self.best);
-        let (settings_hash, number, tag) = (self.settings_hash, self.number, random()?);
-        let (terms, run) = (*self.received.terms(), *self.received.run());
-        let (received, table) = (*self.received.all(), self.table.digest());
-        let header = Header { epoch, tag, settings_hash, terms, run, received, number, table, steps, ledger };
-        let bytes = StateFile::new(&header, parameters).to_bytes();
-        self.store.save(epoch, bytes)?;
-        Ok(Saved { epoch, tag })
-    }
+/// Saves the party's state after an epoch, and returns its tag.
+pub(super) fn save(session: &mut Session, epoch: u32) -> Result<Saved, SecondaryError> {
+    keep_seed(session)?;
+    let ledger = account::ledger(session)?.map_or(0, |ledger| ledger.records());
+    let Learned { parameters, steps } =
+        Learned::from_learner(session.model.encoder.learner(), &session.model.best);
+    let (settings_hash, number, tag) = (session.terms.settings_hash, session.terms.party.number(), random()?);
+    let (terms, run) = (*session.received.terms(), *session.received.run());
+    let (received, table) = (*session.received.all(), session.records.table.digest());
+    let header = Header { epoch, tag, settings_hash, terms, run, received, number, table, steps, ledger };
+    let bytes = StateFile::new(&header, parameters).to_bytes();
+    session.saved.store.save(epoch, bytes)?;
+    Ok(Saved { epoch, tag })
+}
 
-    pub(super) fn load(&mut self, saved: &Saved) -> Result<(), SecondaryError> {
-        self.validator.check_load()?;
-        let bytes = self.store.find(saved.epoch)?;
-        let (header, file) = StateFile::read::<Header>(&bytes)?;
-        if header.number == self.number {
-            self.table.check(&header.table, &self.tell)?;
-        }
-        // Without an account of releases, keys may arrive again in another encoding, as in `psi`.
-        let same_keys = self.privacy.is_identity() || header.run == *self.received.run();
-        let same_terms = header.settings_hash == self.settings_hash && header.terms == *self.received.terms();
-        let same_run = same_terms && same_keys;
-        if !same_run || header.number != self.number {
-            return Err(StateError::OtherRun.into());
-        }
-        if header.tag != saved.tag {
-            return Err(StateError::OtherContent { epoch: saved.epoch }.into());
-        }
-        if let Some(ledger) = self.ledger()? {
-            ledger.check_records(header.ledger)?;
-        }
-        self.best = Learned { parameters: file.parameters, steps: header.steps }
-            .restore(self.encoder.learner_mut())?;
-        self.received.continue_from(header.received);
-        self.validator.loaded(saved.epoch);
-        Ok(())
+/// Restores the state that the tag names; refuses the state of another run.
+pub(super) fn load(session: &mut Session, saved: &Saved) -> Result<(), SecondaryError> {
+    session.validator.check_load()?;
+    let bytes = session.saved.store.find(saved.epoch)?;
+    let (header, file) = StateFile::read::<Header>(&bytes)?;
+    if header.number == session.terms.party.number() {
+        session.records.table.check(&header.table, &session.tell)?;
     }
-
-    /// Saves the party's own seed before any output that depends on it leaves.
-    pub(super) fn keep_seed(&mut self) -> Result<(), StateError> {
-        if !self.seed_kept {
-            self.store.keep_seed(&self.seed)?;
-            self.seed_kept = true;
-        }
-        Ok(())
+    // Without an account of releases, keys may arrive again in another encoding, as in `psi`.
+    let same_keys = session.privacy.is_identity() || header.run == *session.received.run();
+    let same_terms =
+        header.settings_hash == session.terms.settings_hash && header.terms == *session.received.terms();
+    let same_run = same_terms && same_keys;
+    if !same_run || header.number != session.terms.party.number() {
+        return Err(StateError::OtherRun.into());
     }
-
-    /// Writes the best model and the preparation of the records.
-    pub(super) fn finish(&mut self, name: &str) -> Result<(), SecondaryError> {
-        self.keep_seed()?;
-        if self.blanked > 0 {
-            (self.tell)(format!("{} blocks held NaN or infinity and were sent as zeros", self.blanked));
-        }
-        let settings = self.settings.to_toml();
-        let preparing = self.records.scaled.preparing.clone();
-        let (number, table) = (self.number, self.table.digest());
-        let model = Model { party: name.to_string(), number, settings, preparing, table };
-        Ok(self.store.finish(&model.to_bytes(self.best.clone()))?)
+    if header.tag != saved.tag {
+        return Err(StateError::OtherContent { epoch: saved.epoch }.into());
     }
+    if let Some(ledger) = account::ledger(session)? {
+        ledger.check_records(header.ledger)?;
+    }
+    session.model.best = Learned { parameters: file.parameters, steps: header.steps }
+        .restore(session.model.encoder.learner_mut())?;
+    session.received.continue_from(header.received);
+    session.validator.loaded(saved.epoch);
+    Ok(())
+}
 
-    /// Removes the states saved during the run, including incomplete files of a killed process.
-    pub(super) fn forget(&mut self) {
-        match &mut self.store {
-            Store::Memory(kept) => kept.clear(),
-            Store::Folder { run: folder, own } => {
-                for epoch in epochs(folder) {
-                    let _ = fs::remove_file(folder.join(file_name(epoch)));
-                }
-                fet_io::sweep(folder);
-                fet_io::sweep(own);
+/// Saves the party's own seed before any output that depends on it leaves.
+pub(super) fn keep_seed(session: &mut Session) -> Result<(), StateError> {
+    if !session.saved.seed_kept {
+        session.saved.store.keep_seed(&session.credentials.seed)?;
+        session.saved.seed_kept = true;
+    }
+    Ok(())
+}
+
+/// Writes the best model and the preparation of the records.
+pub(super) fn finish(session: &mut Session) -> Result<(), SecondaryError> {
+    keep_seed(session)?;
+    if session.release.blanked > 0 {
+        (session.tell)(format!(
+            "{} blocks held NaN or infinity and were sent as zeros",
+            session.release.blanked
+        ));
+    }
+    let (settings, party) = (session.terms.settings.to_toml(), session.records.prepared.scaled.name.clone());
+    let preparing = session.records.prepared.scaled.preparing.clone();
+    let (number, table) = (session.terms.party.number(), session.records.table.digest());
+    let model = Model { party, number, settings, preparing, table };
+    Ok(session.saved.store.finish(&model.to_bytes(session.model.best.clone()))?)
+}
+
+/// Removes the states saved during the run, including incomplete files of a killed process.
+pub(super) fn forget(session: &mut Session) {
+    match &mut session.saved.store {
+        Store::Memory(kept) => kept.clear(),
+        Store::Folder { run: folder, own } => {
+            for epoch in epochs(folder) {
+                let _ = fs::remove_file(folder.join(file_name(epoch)));
             }
+            fet_io::sweep(folder);
+            fet_io::sweep(own);
         }
     }
 }
@@ -172,7 +188,7 @@ impl Store {
                         || has_entries_but(folder, |name| {
                             // These accounts may be older than the seed, for example in a folder for another
                             // table.
-                            let accounts = [PREDICTIONS, lifetime::FILE, keys::OTHERS];
+                            let accounts = [PREDICTIONS, lifetime::FILE, sums::OTHERS];
                             name.starts_with(&format!("{SEED}.")) || accounts.contains(&name)
                         }) =>
                 {
@@ -301,4 +317,140 @@ fn epochs(folder: &std::path::Path) -> Vec<u32> {
     let mut epochs: Vec<u32> = entries.filter_map(|entry| epoch(entry.ok()?)).collect();
     epochs.sort_unstable();
     epochs
+}
+
+/// The header of a model file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Model {
+    party: String,
+    number: usize,
+    /// Common settings of the training.
+    settings: String,
+    preparing: Preparing,
+    /// Digest of the training table.
+    table: [u8; 32],
+}
+
+/// A finished model that a party serves.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    model: Model,
+    /// Parameters by name.
+    pub(super) parameters: Parameters,
+}
+
+impl Model {
+    fn to_bytes(&self, parameters: Parameters) -> Vec<u8> {
+        StateFile::new(self, parameters).to_bytes()
+    }
+}
+
+impl Finished {
+    /// Reads a model file.
+    pub fn read(bytes: &[u8]) -> Result<Self, StateError> {
+        let (model, file) = StateFile::read::<Model>(bytes)?;
+        Ok(Self { model, parameters: file.parameters })
+    }
+
+    /// Returns the digest of the training table.
+    pub(super) fn table(&self) -> &[u8; 32] {
+        &self.model.table
+    }
+
+    /// Returns true if the model belongs to the secondary with this number, from 1, in a run with these
+    /// settings.
+    pub fn is_of(&self, number: usize, settings: &CommonSettings) -> bool {
+        self.model.number == number && self.model.settings == settings.to_toml()
+    }
+
+    /// Returns the preparation of records for the model; refuses the model of another party or of other
+    /// settings.
+    pub(super) fn preparing(
+        &self,
+        terms: &Terms,
+        settings: &CommonSettings,
+    ) -> Result<Preparing, SecondaryError> {
+        if !self.is_of(terms.number, settings) {
+            return Err(StateError::OtherRun.into());
+        }
+        Ok(self.model.preparing.clone())
+    }
+
+    /// Returns the preparation of records for training that begins with the model; refuses another party's
+    /// model.
+    pub(super) fn beginning(&self, terms: &Terms) -> Result<Preparing, SecondaryError> {
+        let Model { party, number, preparing, .. } = &self.model;
+        if (party, *number) != (&terms.name, terms.number) {
+            return Err(SecondaryError::OtherModel { party: party.clone(), number: *number });
+        }
+        Ok(preparing.clone())
+    }
+}
+
+/// Identity of a party's table: a run continues only with the table that it began with.
+///
+/// The party's own files hold the digest. The primary receives the digest keyed with the party's seed. The
+/// primary cannot compare this value with a guessed table, and learns only whether the table is the same in
+/// two sessions.
+pub(super) struct TableIdentity {
+    digest: [u8; 32],
+    seed: OwnSeed,
+    party: String,
+    /// Name of the table's file, for the operator.
+    file: String,
+}
+
+impl TableIdentity {
+    pub(super) fn new(table: &PartyTable, seed: &OwnSeed, file: &str) -> Self {
+        Self {
+            digest: of_table(table),
+            seed: seed.clone(),
+            party: table.name.clone(),
+            file: file.to_string(),
+        }
+    }
+
+    /// Returns the digest for the party's own files.
+    pub(super) fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// Returns the keyed digest for the primary.
+    pub(super) fn keyed(&self) -> [u8; 32] {
+        self.key(&self.digest)
+    }
+
+    fn key(&self, digest: &[u8; 32]) -> [u8; 32] {
+        self.seed.keyed_digest("table", digest)
+    }
+
+    /// Returns both digests in the form that the primary may see.
+    fn shown(&self, known: &[u8; 32]) -> [String; 2] {
+        [short(&self.key(known)), short(&self.keyed())]
+    }
+
+    /// Refuses to continue a run that began with another table; the operator learns the name of the file.
+    pub(super) fn check(&self, known: &[u8; 32], tell: &Tell) -> Result<(), StateError> {
+        if *known == self.digest {
+            return Ok(());
+        }
+        let [known, found] = self.shown(known);
+        let error = StateError::OtherTable { table: self.party.clone(), known, found };
+        tell(format!("{}: {error}", self.file));
+        Err(error)
+    }
+
+    /// Returns a note for the operator if a finished model was trained on another table.
+    pub(super) fn note(&self, trained: &[u8; 32]) -> Option<String> {
+        if *trained == self.digest {
+            return None;
+        }
+        let [known, found] = self.shown(trained);
+        Some(format!(
+            "{}: the table is not the one that the model was trained on (checksum {known}, now {found}): the model sees the records \
+             as they are now",
+            self.file
+        ))
+    }
 }

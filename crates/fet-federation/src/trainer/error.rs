@@ -72,9 +72,9 @@ pub enum RunError {
 impl RunError {
     /// Returns true if a party refused a release because its account allows no more.
     pub(super) fn is_spent(&self) -> bool {
-        let Self::Party(PartyError { asked, problem }) = self else { return false };
+        let Self::Party(PartyError { sent, problem }) = self else { return false };
         let spent = matches!(problem.as_ref(), Problem::Refused(refusal) if refusal.spent);
         // Only a refused release can have this cause.
-        spent && asked.message == "Forward"
+        spent && sent.message == "Forward"
     }
 }

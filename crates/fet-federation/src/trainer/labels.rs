@@ -1,32 +1,116 @@
-//! Protection of labels that leave: randomised before training, or through noise on the gradients; and the
-//! resulting guarantee.
+//! The primary's labels in training, and their protection: randomised before training, or through noise on the
+//! gradients that leave.
 
 use burn::tensor::{Tensor, TensorData};
 use fet_core::data::Task;
-use fet_core::experiment::{Batches, Experiment, TrainSettings};
+use fet_core::experiment::{Batches, Experiment, TrainSettings, Weighting, WeightingRule};
 use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
 use fet_core::learning_rate::Decay;
 use fet_core::message::Round;
+use fet_core::method::PrimaryBatch;
 use fet_core::objective::Objective;
 use fet_core::parameters::host;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::Violation;
 use fet_core::rng::{OwnSeed, Purpose};
+use fet_eval::class_weights::ClassWeights;
 use sha2::{Digest, Sha256};
 
-use super::Trainer;
-use crate::prepare::PreparedPrimary;
+use super::RunError;
 use crate::schedule::{Schedule, Split};
 
-impl Trainer {
-    /// Returns the guarantee for training labels over the whole run; `None` if no other party takes part.
-    pub fn label_privacy(&self) -> Option<LabelPrivacy> {
-        (!self.federation.is_empty()).then(|| self.protection.spent(&self.exposure))
+/// The primary's labels, protected as the settings require.
+pub(super) struct TrainingLabels {
+    /// Labels in their own unit; those of training rows are already protected.
+    values: Vec<f64>,
+    objective: Objective,
+    /// Weights of the rows' losses by class; `None` if all rows have equal weight.
+    weights: Option<ClassWeights>,
+    protection: Box<dyn LabelProtection>,
+    exposure: Exposure,
+    /// Seed of the primary's private randomness.
+    seed: OwnSeed,
+}
+
+/// The primary's labels before their protection.
+pub(super) struct RecordedLabels<'a> {
+    /// Labels in their own unit.
+    pub(super) values: Vec<f64>,
+    pub(super) objective: Objective,
+    /// Row of each record in the file, from 0; empty if the records have the order of the file.
+    pub(super) file_rows: &'a [usize],
+}
+
+impl TrainingLabels {
+    /// Replaces the training labels by the answers of the settings' protection, which is prepared for this
+    /// exposure, and weighs the classes.
+    pub(super) fn new(
+        experiment: &Experiment,
+        exposure: Exposure,
+        split: &Split,
+        recorded: RecordedLabels<'_>,
+        seed: OwnSeed,
+    ) -> Result<Self, RunError> {
+        let RecordedLabels { mut values, mut objective, file_rows } = recorded;
+        let mut protection = experiment.labels.build(&())?;
+        protection.prepare(&exposure).map_err(|violation| violation.within("labels"))?;
+        // Settings are a table of plain values.
+        let settings = toml::to_string(&experiment.labels.settings()).unwrap_or_default();
+        // The number of classes changes the thresholds of an answer.
+        let settings = format!("{settings}classes = {}\n", exposure.classes);
+        let rows: Vec<(usize, usize)> =
+            split.train.iter().map(|&row| (row, file_rows.get(row).copied().unwrap_or(row))).collect();
+        answer((protection.as_ref(), &settings), &rows, &mut values, &mut objective, &seed);
+        let weighting = &experiment.train.class_weights;
+        let weights = match objective.task {
+            Task::Regression if *weighting == Weighting::Rule(WeightingRule::None) => None,
+            Task::Regression => {
+                let rule = "must be \"none\" for a regression: weights need classes";
+                return Err(Violation::new("train.class_weights", rule, weighting).into());
+            }
+            Task::Binary | Task::Multiclass => {
+                let labels: Vec<usize> = split.train.iter().map(|&row| values[row] as usize).collect();
+                weighting.of(&labels, exposure.classes)?
+            }
+        };
+        Ok(Self { values, objective, weights, protection, exposure, seed })
+    }
+
+    /// Returns the labels in their own unit; those of training rows are protected.
+    pub(super) fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// Returns the loss, the metric and the number of outputs, with protected labels.
+    pub(super) fn objective(&self) -> Objective {
+        self.objective
+    }
+
+    /// Returns the primary's private seed.
+    pub(super) fn seed(&self) -> &OwnSeed {
+        &self.seed
+    }
+
+    /// Returns the guarantee for training labels over the whole run.
+    pub(super) fn guarantee(&self) -> LabelPrivacy {
+        self.protection.spent(&self.exposure)
+    }
+
+    /// Returns these rows of the primary's records with scaled labels and weights.
+    pub(super) fn label(&self, records: PrimaryBatch, rows: &[usize]) -> PrimaryBatch {
+        let weight = |weights: &ClassWeights| {
+            rows.iter().map(|&row| weights.of(self.values[row] as usize) as f32).collect()
+        };
+        PrimaryBatch {
+            labels: rows.iter().map(|&row| self.objective.scale(self.values[row])).collect(),
+            weights: self.weights.as_ref().map(weight).unwrap_or_default(),
+            ..records
+        }
     }
 
     /// Returns the protected gradient of the batch's mean loss with respect to the memory. The aggregator's
     /// later split of the gradient by party does not depend on labels.
-    pub(super) fn protected(&self, gradient: Tensor<3>, round: Round) -> Tensor<3> {
+    pub(super) fn protect(&self, gradient: Tensor<3>, round: Round) -> Tensor<3> {
         if !self.protection.changes_gradients() {
             return gradient;
         }
@@ -36,7 +120,7 @@ impl Trainer {
         // The clipping bound is for the gradient of each row's own loss, which does not depend on the batch
         // size.
         values.iter_mut().for_each(|value| *value *= rows as f32);
-        let mut rng = self.own.stream_over(Purpose::Noise, round.key(), &sent_from(&self.own, &values));
+        let mut rng = self.seed.stream_over(Purpose::Noise, round.key(), &sent_from(&self.seed, &values));
         self.protection.gradients(&mut values, positions * width, &mut rng);
         values.iter_mut().for_each(|value| *value /= rows as f32);
         Tensor::from_data(TensorData::new(values, shape), &device)
@@ -70,28 +154,6 @@ fn sent(schedule: &Schedule, batches: Batches) -> (u64, u64) {
     let batches = (0..schedule.epochs()).flat_map(|epoch| schedule.batches(epoch));
     batches.flatten().for_each(|row| counts[row] += 1);
     (counts.iter().sum(), counts.into_iter().max().unwrap_or(0))
-}
-
-/// Returns the settings' protection, prepared for this exposure, and replaces the training labels by its
-/// answers.
-pub(super) fn protect_labels(
-    experiment: &Experiment,
-    exposure: &Exposure,
-    split: &Split,
-    prepared: &mut PreparedPrimary,
-    own: &OwnSeed,
-) -> Result<Box<dyn LabelProtection>, Violation> {
-    let mut protection = experiment.labels.build(&())?;
-    protection.prepare(exposure).map_err(|violation| violation.within("labels"))?;
-    // Settings are a table of plain values.
-    let settings = toml::to_string(&experiment.labels.settings()).unwrap_or_default();
-    // The number of classes changes the thresholds of an answer.
-    let settings = format!("{settings}classes = {}\n", exposure.classes);
-    let PreparedPrimary { labels, objective, file_rows, .. } = prepared;
-    let rows: Vec<(usize, usize)> =
-        split.train.iter().map(|&row| (row, file_rows.get(row).copied().unwrap_or(row))).collect();
-    answer((protection.as_ref(), &settings), &rows, labels, objective, own);
-    Ok(protection)
 }
 
 /// Replaces the labels of these rows, given with their rows of the file, by the protection's answers.

@@ -1,14 +1,22 @@
-//! The primary's side of secure aggregation: requests masked messages, has one attempt unmasked, and has the
-//! other parties help to unmask for a party that dropped out.
+//! Sums over the secondaries that hide each party's part, and averages of parameters.
+//!
+//! The primary requests masked messages, has one attempt unmasked, and has the other parties help to unmask for
+//! a party that dropped out.
 
-use fet_core::aggregator::SecureSum;
-use fet_core::message::{Forward, Masked, Open, Reply, Request, Reveal, Round, ShareParameters, Words};
+use fet_core::aggregator::{Role, SecureSum};
+use fet_core::message::{
+    Agreed, Backups, Confirmed, Forward, LoadParameters, Masked, Open, PublicKeys, Reply, Request, Reveal,
+    Round, ShareParameters, Words,
+};
+use fet_core::parameters::Parameters;
 use fet_privacy::secure_sum::{
-    Attempt, Commitment, Message, Opening, Parties, Recovered, SumId, holders, quorum, recover,
+    Attempt, Commitment, Message, Opening, Parties, Recovered, SEALED_SHARE, SumId, collect, holders, quorum,
+    recover,
 };
 
-use super::{RunError, Trainer};
-use crate::federation::{Asked, PartyError, Problem};
+use super::RunError;
+use super::core::PrimaryCore;
+use crate::federation::{Federation, PartyError, PartyIndex, Problem, SentRequest};
 use crate::secret_sum;
 
 /// Returns indices of rows or parties in the form of messages.
@@ -17,22 +25,22 @@ pub(super) fn short(numbers: &[usize]) -> Vec<u32> {
 }
 
 /// A secure aggregation of representations.
-pub(super) struct Parts<'a> {
-    pub(super) trainer: &'a mut Trainer,
+pub(super) struct RepresentationSum<'a> {
+    pub(super) core: &'a mut PrimaryCore,
     pub(super) round: Round,
     pub(super) rows: &'a [u32],
     pub(super) shape: [usize; 3],
     pub(super) sum: SecureSum,
 }
 
-impl Parts<'_> {
+impl RepresentationSum<'_> {
     fn bits(&self, attempt: &Attempt) -> Result<u32, RunError> {
-        let form = self.trainer.privacy.form(attempt.active.len(), self.shape[1] * self.shape[2]);
+        let form = self.core.components.privacy.form(attempt.active.len(), self.shape[1] * self.shape[2]);
         Ok(secret_sum::units(self.sum, form, attempt.active.len())?.bits)
     }
 }
 
-impl Parties<u32> for Parts<'_> {
+impl Parties<u32> for RepresentationSum<'_> {
     type Error = RunError;
 
     fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Message<u32>>>, RunError> {
@@ -44,19 +52,19 @@ impl Parties<u32> for Parts<'_> {
             attempt: Some(attempt.number),
         };
         let requests = vec![Request::Forward(message); attempt.active.len()];
-        let answered = self.trainer.federation.exchange(&attempt.active, requests)?;
-        self.trainer.progress.released += 1;
+        let answered = self.core.federation.exchange(&attempt.active, requests)?;
+        self.core.releases.requests += 1;
         let shape = self.shape;
-        let words = answered.into_iter().map(|(asked, reply)| match reply {
-            Some(Reply::Masked(masked)) => Ok(Some(words(asked, masked, shape, bits)?)),
-            Some(other) => Err(asked.unexpected(&other)),
+        let words = answered.into_iter().map(|(sent, reply)| match reply {
+            Some(Reply::Masked(masked)) => Ok(Some(words(sent, masked, shape, bits)?)),
+            Some(other) => Err(sent.unexpected(&other)),
             None => Ok(None),
         });
         Ok(words.collect::<Result<_, PartyError>>()?)
     }
 
     fn opened(&mut self, attempt: &Attempt) -> Result<Vec<Option<Opening>>, RunError> {
-        self.trainer.open(self.round, attempt)
+        unmask(&mut self.core.federation, self.round, attempt)
     }
 
     fn recovered(
@@ -76,41 +84,41 @@ impl Parties<u32> for Parts<'_> {
             bits: self.bits(attempt)?,
             degree: self.sum.degree,
         };
-        self.trainer.recover(self.round, party, others, commitment, &id)
+        reconstruct(self.core, (party, others), commitment, (self.round, &id))
     }
 }
 
 /// A secure aggregation of the parameters that the method averages.
-pub(super) struct SharedParameters<'a> {
-    pub(super) trainer: &'a mut Trainer,
-    pub(super) round: Round,
-    pub(super) length: usize,
-    pub(super) degree: usize,
+struct ParameterSum<'a> {
+    core: &'a mut PrimaryCore,
+    round: Round,
+    length: usize,
+    degree: usize,
 }
 
-impl Parties<u64> for SharedParameters<'_> {
+impl Parties<u64> for ParameterSum<'_> {
     type Error = RunError;
 
     fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Message<u64>>>, RunError> {
         let active = short(&attempt.active);
         let message = ShareParameters { round: self.round, active, attempt: Some(attempt.number) };
         let requests = vec![Request::ShareParameters(message); attempt.active.len()];
-        let answered = self.trainer.federation.exchange(&attempt.active, requests)?;
-        let words = answered.into_iter().map(|(asked, reply)| match reply {
+        let answered = self.core.federation.exchange(&attempt.active, requests)?;
+        let words = answered.into_iter().map(|(sent, reply)| match reply {
             Some(Reply::MaskedParameters(Words { words, commitment })) if words.len() == self.length => {
                 Ok(Some(Message { words, commitment }))
             }
             Some(Reply::MaskedParameters(message)) => {
-                Err(asked.wrong("words", format!("must be {}", self.length), message.words.len()))
+                Err(sent.wrong("words", format!("must be {}", self.length), message.words.len()))
             }
-            Some(other) => Err(asked.unexpected(&other)),
+            Some(other) => Err(sent.unexpected(&other)),
             None => Ok(None),
         });
         Ok(words.collect::<Result<_, PartyError>>()?)
     }
 
     fn opened(&mut self, attempt: &Attempt) -> Result<Vec<Option<Opening>>, RunError> {
-        self.trainer.open(self.round, attempt)
+        unmask(&mut self.core.federation, self.round, attempt)
     }
 
     fn recovered(
@@ -129,95 +137,212 @@ impl Parties<u64> for SharedParameters<'_> {
             bits: secret_sum::parameters(attempt.active.len())?.bits,
             degree: self.degree,
         };
-        self.trainer.recover(self.round, party, others, commitment, &id)
+        reconstruct(self.core, (party, others), commitment, (self.round, &id))
     }
 }
 
-impl Trainer {
-    /// Has the parties of an attempt unmask their own messages.
-    fn open(&mut self, round: Round, attempt: &Attempt) -> Result<Vec<Option<Opening>>, RunError> {
-        let request = Request::Open(Open { round, attempt: attempt.number });
-        let requests = vec![request; attempt.active.len()];
-        let answered = self.federation.exchange(&attempt.active, requests)?;
-        let openings = answered.into_iter().map(|(asked, reply)| match reply {
-            Some(Reply::Opening(opening)) => Ok(Some(Opening(opening))),
-            Some(other) => Err(asked.unexpected(&other)),
-            None => Ok(None),
-        });
-        Ok(openings.collect::<Result<_, PartyError>>()?)
+/// Has every two secondaries agree on a key, and has each secondary store key shares of the others' secrets.
+/// The primary relays public keys, which their parties signed, and encrypted key shares. Returns the parties that
+/// agreed, from 0.
+pub(super) fn agree_on_keys(federation: &mut Federation) -> Result<Vec<usize>, RunError> {
+    let everyone = federation.active();
+    let mut keys = Vec::with_capacity(everyone.len());
+    for (sent, reply) in federation.exchange_all(&everyone, vec![Request::MakeKey; everyone.len()])? {
+        let Reply::Key(key) = reply else { return Err(sent.unexpected(&reply).into()) };
+        keys.push(key);
     }
-
-    /// Reconstructs the mask of a party that dropped out, from the key shares of `others`. A party that
-    /// refuses or sends an invalid reply contributes nothing.
-    fn recover(
-        &mut self,
-        round: Round,
-        party: usize,
-        others: &[usize],
-        commitment: &Commitment,
-        id: &SumId<'_>,
-    ) -> Result<Recovered, RunError> {
-        // Parties that took no part in the sum have unmasked no message, and reveal no key share.
-        let ask = holders(others, party);
-        let request = Request::Reveal(Reveal { round, attempt: id.attempt, party: party as u32 });
-        let answers = self.federation.ask_each(&ask, vec![request; ask.len()]);
-        let share = |(&holder, (_, answer)): (&usize, (Asked, Result<Reply, Problem>))| match answer {
-            Ok(Reply::Share(share)) => Some((holder, share)),
-            _ => None,
+    let request = Request::AgreeOnKeys(PublicKeys { parties: short(&everyone), keys });
+    let replies = federation.exchange_all(&everyone, vec![request; everyone.len()])?;
+    let mut shares = vec![Backups { parties: Vec::new(), sealed: Vec::new() }; federation.len()];
+    let mut signatures = Vec::with_capacity(64 * everyone.len());
+    for (&from, (sent, reply)) in everyone.iter().zip(replies) {
+        let Reply::Agreed(Agreed { backups, signature }) = reply else {
+            return Err(sent.unexpected(&reply).into());
         };
-        let shares: Vec<_> = ask.iter().zip(answers).filter_map(share).collect();
-        let needed = quorum(self.agreed.len(), self.privacy.colluding());
-        Ok(recover(party, needed, &shares, commitment, id)?)
-    }
-
-    /// Returns the minimum number of parties for secure aggregation in a round.
-    pub(super) fn fewest(&self, round: Round) -> usize {
-        let scheduled = self.schedule.active(round);
-        let of = scheduled.iter().filter(|party| self.agreed.contains(party)).count();
-        quorum(of, self.privacy.colluding())
-    }
-
-    /// Warns of the parties that dropped out after the first `before`, if sums without noise differ by their
-    /// parts.
-    pub(super) fn note_smaller_sums(&mut self, before: usize) {
-        let gone: Vec<usize> = self.progress.gone.iter().skip(before).copied().collect();
-        for party in gone.into_iter().filter(|_| self.privacy.is_identity()) {
-            let name = self.federation.name(party);
-            let warning = format!(
-                "party {} (\"{name}\") dropped out, and `privacy.kind` is \"none\": secure sums over \
-                 the same rows with and without this party differ by its part, which the primary can \
-                 compute",
-                party + 1
-            );
-            self.warnings.push(warning.clone());
-            self.progress.warnings.push(warning);
+        let expected = short(&holders(&everyone, from));
+        let count = expected.len();
+        if backups.parties != expected || backups.sealed.len() != SEALED_SHARE * count {
+            let rule = format!("must be {SEALED_SHARE} bytes for each of the {count} others, in their order");
+            let value = format!("{} bytes for {:?}", backups.sealed.len(), backups.parties);
+            return Err(sent.wrong("sealed", rule, value).into());
+        }
+        if signature.len() != 64 {
+            return Err(sent.wrong("signature", "must be 64 bytes", signature.len()).into());
+        }
+        signatures.extend(signature);
+        for (&holder, share) in expected.iter().zip(backups.sealed.chunks_exact(SEALED_SHARE)) {
+            let shares = &mut shares[holder as usize];
+            shares.parties.push(from as u32);
+            shares.sealed.extend(share);
         }
     }
+    let confirmed = |&party: &usize| {
+        let (backups, signatures) = (shares[party].clone(), signatures.clone());
+        Request::KeepBackups(Confirmed { backups, signatures })
+    };
+    federation.command(&everyone, everyone.iter().map(confirmed).collect())?;
+    Ok(everyone)
+}
 
-    /// Records the parties that dropped out while a sum was unmasked, and the parties that sent invalid
-    /// values.
-    pub(super) fn note_opening(&mut self, round: Round, lost: Vec<usize>, wrong: &[usize]) {
-        self.progress.gone.extend(lost);
-        for &party in wrong {
-            let name = self.federation.name(party);
-            let warning = format!(
-                "party {} (\"{name}\") sent an invalid mask or key share for the secure sum of {round}; \
-                 the sum is correct without it",
-                party + 1
-            );
-            self.warnings.push(warning.clone());
-            self.progress.warnings.push(warning);
-        }
+/// Has the parties of an attempt unmask their own messages.
+fn unmask(
+    federation: &mut Federation,
+    round: Round,
+    attempt: &Attempt,
+) -> Result<Vec<Option<Opening>>, RunError> {
+    let request = Request::Open(Open { round, attempt: attempt.number });
+    let requests = vec![request; attempt.active.len()];
+    let answered = federation.exchange(&attempt.active, requests)?;
+    let openings = answered.into_iter().map(|(sent, reply)| match reply {
+        Some(Reply::Opening(opening)) => Ok(Some(Opening(opening))),
+        Some(other) => Err(sent.unexpected(&other)),
+        None => Ok(None),
+    });
+    Ok(openings.collect::<Result<_, PartyError>>()?)
+}
+
+/// Reconstructs the mask of a party that dropped out, from the key shares of `others`. A party that refuses or
+/// sends an invalid reply contributes nothing.
+fn reconstruct(
+    core: &mut PrimaryCore,
+    (party, others): (usize, &[usize]),
+    commitment: &Commitment,
+    (round, id): (Round, &SumId<'_>),
+) -> Result<Recovered, RunError> {
+    // Parties that took no part in the sum have unmasked no message, and reveal no key share.
+    let ask = holders(others, party);
+    let request = Request::Reveal(Reveal { round, attempt: id.attempt, party: party as u32 });
+    let answers = core.federation.ask_each(&ask, vec![request; ask.len()]);
+    let share = |(&holder, (_, answer)): (&usize, (SentRequest, Result<Reply, Problem>))| match answer {
+        Ok(Reply::Share(share)) => Some((holder, share)),
+        _ => None,
+    };
+    let shares: Vec<_> = ask.iter().zip(answers).filter_map(share).collect();
+    let needed = quorum(core.agreed.len(), core.components.privacy.colluding());
+    Ok(recover(party, needed, &shares, commitment, id)?)
+}
+
+/// Returns the minimum number of parties for secure aggregation in a round.
+pub(super) fn fewest(core: &PrimaryCore, round: Round) -> usize {
+    let scheduled = core.schedule.active(round);
+    let of = scheduled.iter().filter(|party| core.agreed.contains(party)).count();
+    quorum(of, core.components.privacy.colluding())
+}
+
+/// Warns of the parties that dropped out after the first `before`, if sums without noise differ by their parts.
+pub(super) fn warn_of_smaller_sums(core: &mut PrimaryCore, before: usize) {
+    if !core.components.privacy.is_identity() {
+        return;
     }
+    for &party in &core.federation.dropped()[before..] {
+        let name = core.federation.name(party);
+        core.warnings.add_lasting(format!(
+            "{} (\"{name}\") dropped out, and `privacy.kind` is \"none\": secure sums over \
+             the same rows with and without this party differ by its part, which the primary can \
+             compute",
+            PartyIndex::new(party)
+        ));
+    }
+}
+
+/// Records the parties that dropped out while a sum was unmasked, and warns of the parties that sent invalid
+/// values.
+pub(super) fn note_unmasking(core: &mut PrimaryCore, round: Round, lost: Vec<usize>, wrong: &[usize]) {
+    core.federation.drop_out(lost);
+    for &party in wrong {
+        let name = core.federation.name(party);
+        core.warnings.add_lasting(format!(
+            "{} (\"{name}\") sent an invalid mask or key share for the secure sum of {round}; \
+             the sum is correct without it",
+            PartyIndex::new(party)
+        ));
+    }
+}
+
+/// Averages the parameters whose names begin with `prefix` over all parties and the primary: the positional
+/// encodings of the Federated Transformer (paper, 4.2). Optimisers keep their moments.
+pub(super) fn average_parameters(core: &mut PrimaryCore, prefix: &str, epoch: usize) -> Result<(), RunError> {
+    let own = core.model.learner().parameters().with_prefix(prefix);
+    let round = Round::Average { epoch: epoch as u32 };
+    let (sum, others) = match core.components.aggregator.role() {
+        Role::Sum(role) => {
+            let sum = role.form();
+            secret_sum_of_parameters(core, sum, round, own.values().len())?
+        }
+        Role::Combine(_) => sum_of_parameters(&mut core.federation, round, &own)?,
+    };
+    let average = mean_with(own, sum, others);
+    core.model.learner_mut().load(&average)?;
+    let request = Request::LoadParameters(LoadParameters { round, parameters: average });
+    Ok(core.federation.command_active(&request)?)
+}
+
+fn sum_of_parameters(
+    federation: &mut Federation,
+    round: Round,
+    own: &Parameters,
+) -> Result<(Vec<f64>, usize), RunError> {
+    let active = federation.active();
+    let message = ShareParameters { round, active: short(&active), attempt: None };
+    let requests = vec![Request::ShareParameters(message); active.len()];
+    let mut sum = vec![0.0; own.values().len()];
+    for (sent, reply) in federation.exchange_all(&active, requests)? {
+        let Reply::Parameters(parameters) = reply else { return Err(sent.unexpected(&reply).into()) };
+        let value = format!("{parameters:?}");
+        if parameters.segments() != own.segments() {
+            let rule = format!("must be {own:?}, like the primary's");
+            return Err(sent.wrong("parameters", rule, value).into());
+        }
+        if !parameters.values().iter().all(|value| value.is_finite()) {
+            return Err(sent.wrong("parameters", "must be finite", value).into());
+        }
+        add(&mut sum, parameters.values());
+    }
+    Ok((sum, active.len()))
+}
+
+fn secret_sum_of_parameters(
+    core: &mut PrimaryCore,
+    sum: SecureSum,
+    round: Round,
+    length: usize,
+) -> Result<(Vec<f64>, usize), RunError> {
+    let active = core.federation.active();
+    let (degree, needed) = (sum.degree, fewest(core, round));
+    let mut parts = ParameterSum { core, round, length, degree };
+    let collected = collect(&active, needed, u64::BITS, &mut parts)?;
+    core.note_release(round, &active, &collected.attempt.active);
+    note_unmasking(core, round, collected.lost, &collected.wrong);
+    let active = collected.attempt.active.len();
+    let units = secret_sum::parameters(active)?;
+    let values = collected.sum.iter().map(|word| units.value(*word as i64));
+    Ok((values.collect(), active))
+}
+
+fn add(sum: &mut [f64], values: &[f32]) {
+    sum.iter_mut().zip(values).for_each(|(sum, &value)| *sum += f64::from(value));
+}
+
+/// Returns the mean of `own` parameters and those of `others` parties, given the sum of the latter.
+fn mean_with(mut own: Parameters, mut sum: Vec<f64>, others: usize) -> Parameters {
+    add(&mut sum, own.values());
+    let (_, values) = own.split_mut();
+    values.iter_mut().zip(sum).for_each(|(value, sum)| *value = (sum / (others + 1) as f64) as f32);
+    own
 }
 
 /// Returns the words of a masked part, if it has the form of the sum.
-fn words(asked: Asked, masked: Masked, shape: [usize; 3], bits: u32) -> Result<Message<u32>, PartyError> {
+fn words(
+    sent: SentRequest,
+    masked: Masked,
+    shape: [usize; 3],
+    bits: u32,
+) -> Result<Message<u32>, PartyError> {
     let length = shape.iter().product::<usize>();
     if (masked.shape, masked.words.len(), masked.bits) != (shape, length, bits) {
         let rule = format!("must have the shape {shape:?}, {length} words of {bits} bits");
         let value = format!("{:?}, {} words of {} bits", masked.shape, masked.words.len(), masked.bits);
-        return Err(asked.wrong("words", rule, value));
+        return Err(sent.wrong("words", rule, value));
     }
     Ok(Message { words: masked.words, commitment: masked.commitment })
 }

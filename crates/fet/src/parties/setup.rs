@@ -9,7 +9,7 @@ use fet_core::data::{DatasetContext, Folders, PartyTable};
 use fet_core::experiment::Experiment;
 use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
-use fet_federation::secondary::{Finished, LifetimePlace, Own, Secondary, Store};
+use fet_federation::secondary::{Finished, LifetimePlace, PartyConfig, Secondary, Store};
 use fet_federation::trainer::Machine;
 use fet_io::{hex, sha256_of_file};
 use fet_privacy::identity::PublicIdentity;
@@ -230,7 +230,7 @@ impl PartySetup {
             .file
             .as_ref()
             .map_or_else(|| self.table.name.clone(), |(file, _)| file.display().to_string());
-        Ok(Secondary::new(Own {
+        Ok(Secondary::new(PartyConfig {
             table: self.table.clone(),
             file,
             settings: self.experiment.common(),

@@ -63,7 +63,8 @@ fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])
     let linked = if linker.about().independent { rows.clone() } else { (0..asked.rows()).collect() };
     let queries = asked.select_rows(&linked);
     let places: Vec<usize> = rows.iter().filter_map(|row| linked.iter().position(|r| r == row)).collect();
-    let seed = fet_federation::secondary::linking_seed(experiment.seed, party);
+    let index = fet_federation::federation::PartyIndex::new(party - 1);
+    let seed = fet_federation::secondary::linking_seed(experiment.seed, index);
     let links = link(linker.as_ref(), &queries, &prepared.raw_keys, seed, &|_| ())?;
     let (positions, columns) = (links.neighbours(), prepared.scaled.keys.columns());
     let scaled: Vec<f32> = places

@@ -98,7 +98,7 @@ pub(super) fn distributed(
         ..Simulation::new(experiment, &machine)
     };
     let trainer = simulation.trainer(primary, network.parties(names)).map_err(parties::error)?;
-    elsewhere.see(trainer.standings())?;
+    elsewhere.see(&trainer.standings())?;
     Ok(trainer)
 }
 

@@ -206,6 +206,7 @@ fn a_resumed_run_does_not_ask_again_whom_it_lost_and_costs_the_same() {
     }
     assert_eq!(asked.load(Ordering::Relaxed), 0, "whom the run lost is not asked again");
     assert_eq!(resumed.progress(), whole.progress());
+    assert_eq!(resumed.releases(), whole.releases());
     let epsilon = |trainer: &Trainer| trainer.spent().and_then(|spent| spent.epsilon).expect("bounded");
     assert_eq!(epsilon(&resumed), epsilon(&whole));
     assert_eq!(resumed.best(), whole.best());
@@ -240,8 +241,8 @@ fn parties_lost_anywhere_are_left_out_from_then_on() {
             losses(&mut trainer);
         }
         trainer.finish().expect("those that are left write their models");
-        assert_eq!(trainer.progress().gone, [1], "{sets:?}");
-        let all = Tally::of_all(&trainer.progress().tallies);
+        assert_eq!(trainer.federation().dropped(), [1], "{sets:?}");
+        let all = Tally::of_all(&trainer.releases().tallies);
         all.iter().collect::<Vec<_>>()
     };
     // Five steps, a validation and a test of one batch in each of two epochs, as (parties, releases).

@@ -10,7 +10,7 @@ use fet_core::message::{
 };
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party};
-use fet_federation::secondary::{Own, Secondary, Store};
+use fet_federation::secondary::{PartyConfig, Secondary, Store};
 use fet_federation::simulation::Watched;
 use fet_federation::trainer::Trainer;
 use fet_privacy::identity::Identity;
@@ -24,10 +24,10 @@ fn party(sets: &[&str]) -> (Trainer, Vec<Watched>) {
     crate::support::open(&experiment(sets), square(100, Task::Regression), &flex())
 }
 
-fn own(sets: &[&str]) -> Own {
+fn own(sets: &[&str]) -> PartyConfig {
     let machine = fet::run::machine(&flex());
     let experiment = experiment(sets);
-    Own {
+    PartyConfig {
         file: "first.csv".into(),
         table: square(100, Task::Regression).secondaries.swap_remove(0),
         settings: experiment.common(),
@@ -73,7 +73,7 @@ fn a_table_of_sealed_keys_joins_no_run() {
         let heard = Arc::clone(&heard);
         Arc::new(move |warning| heard.lock().expect("no panic").push(warning))
     };
-    let mut party = Secondary::new(Own { table, tell, ..own(&[]) });
+    let mut party = Secondary::new(PartyConfig { table, tell, ..own(&[]) });
     let error = party.ask(Request::Join(terms(&[]))).expect_err("refused").to_string();
     assert!(error.contains("its operator has the details"), "{error}");
     let heard = heard.lock().expect("no panic").concat();
@@ -344,7 +344,7 @@ fn a_party_lost_within_the_opening_of_a_sum_stays_in_it() {
             usize::from(lose),
             "later sums lack its part"
         );
-        (losses, trainer.progress().gone.clone())
+        (losses, trainer.federation().dropped().to_vec())
     };
     let (whole, lossy) = (run(false), run(true));
     assert_eq!((whole.1, lossy.1), (vec![], vec![1]));
@@ -367,7 +367,7 @@ fn refuses_or_warns_of_sums_without_noise_that_differ_by_a_party() {
             Arc::new(move |warning| heard.lock().expect("no panic").push(warning))
         };
         let roster = (1..=4).map(|party| Identity::from_secret([party; 32]).public()).collect();
-        let answer = Secondary::new(Own { roster, tell, ..own(sets) })
+        let answer = Secondary::new(PartyConfig { roster, tell, ..own(sets) })
             .ask(Request::Join(Terms { parties: 4, ..terms(sets) }));
         let refused = answer.err().map(|error| error.to_string());
         let warned = heard.lock().expect("no panic").iter().any(|said| said.contains("party_dropout"));
@@ -475,7 +475,7 @@ fn join(sets: &[&str]) -> (Result<Reply, Failure>, String) {
         let heard = Arc::clone(&heard);
         Arc::new(move |warning| heard.lock().expect("no panic").push(warning))
     };
-    let answer = Secondary::new(Own { tell, ..own(&sets) }).ask(Request::Join(terms(&sets)));
+    let answer = Secondary::new(PartyConfig { tell, ..own(&sets) }).ask(Request::Join(terms(&sets)));
     let heard = heard.lock().expect("no panic").join("\n");
     (answer, heard)
 }

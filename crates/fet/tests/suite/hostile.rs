@@ -13,7 +13,7 @@ use fet_core::message::{
 use fet_core::party::{Failure, Party, Refusal};
 use fet_core::rng::{OwnSeed, Purpose, stream};
 use fet_federation::prepare::divide;
-use fet_federation::secondary::{Own, Secondary, Store};
+use fet_federation::secondary::{PartyConfig, Secondary, Store};
 use fet_federation::secret_sum;
 use fet_federation::simulation::Watched;
 use fet_privacy::identity::Identity;
@@ -186,7 +186,7 @@ fn joined(count: usize) -> Vec<(Secondary, SignedKey)> {
     let (_, tables) = divide(square_of(60, count));
     let join = |(party, table): (usize, fet_core::data::PartyTable)| {
         let name = table.name.clone();
-        let mut secondary = Secondary::new(Own {
+        let mut secondary = Secondary::new(PartyConfig {
             file: table.name.clone(),
             table,
             settings: experiment.common(),
@@ -341,7 +341,7 @@ fn as_long_as_enough_answer_soundly_an_opening_goes_on_and_names_who_does_not() 
             .map(|_| ())
             .map_err(|error| error.to_string());
         let warnings = trainer.warnings().join("\n");
-        (losses, trainer.progress().gone.clone(), warnings, done)
+        (losses, trainer.federation().dropped().to_vec(), warnings, done)
     };
     type Case<'a> = (usize, &'a [(usize, Twist)], &'a [usize], &'a [&'a str]);
     let cases: [Case<'_>; 4] = [

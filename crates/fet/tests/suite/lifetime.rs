@@ -12,7 +12,7 @@ use fet_core::party::Party;
 use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
 use fet_federation::prepare::divide;
-use fet_federation::secondary::{LifetimePlace, Own, Secondary, Store};
+use fet_federation::secondary::{LifetimePlace, PartyConfig, Secondary, Store};
 use fet_federation::trainer::{RunError, Trainer};
 use fet_privacy::identity::Identity;
 
@@ -29,7 +29,7 @@ fn run(sets: &[&str], states: &Path, policy: &Policy) -> Result<Trainer, RunErro
     let party = |(number, table): (usize, fet_core::data::PartyTable)| {
         let state = states.join(number.to_string());
         let own = state.join("party");
-        Secondary::new(Own {
+        Secondary::new(PartyConfig {
             file: "second.csv".into(),
             table,
             settings: experiment.common(),

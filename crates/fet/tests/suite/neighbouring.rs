@@ -10,7 +10,7 @@ use fet_core::data::{Bounds, Keys, Matrix, PartyTable, Standardise, Task, TextTa
 use fet_core::message::{Forward, LinkKeys, Reply, Request, Round, Terms};
 use fet_core::party::{Failure, Party};
 use fet_core::privacy::Guarantee;
-use fet_federation::secondary::{Own, Secondary, Store};
+use fet_federation::secondary::{PartyConfig, Secondary, Store};
 use fet_federation::simulation::Watched;
 use fet_federation::trainer::Trainer;
 use fet_privacy::identity::Identity;
@@ -37,7 +37,7 @@ fn party(
     let settings = experiment.common().to_toml();
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let heard = Arc::clone(&told);
-    let party = Secondary::new(Own {
+    let party = Secondary::new(PartyConfig {
         file: table.name.clone(),
         table,
         settings: experiment.common(),
@@ -338,7 +338,7 @@ fn every_release_is_charged_with_the_parties_that_took_part() {
     while !trainer.is_done() {
         losses(&mut trainer);
     }
-    assert_eq!(trainer.progress().gone, [1, 2]);
+    assert_eq!(trainer.federation().dropped(), [1, 2]);
     let heard: Vec<usize> = heard.lock().expect("no panic").values().map(|(_, active)| *active).collect();
     for active in [3, 4, 5] {
         assert!(heard.contains(&active), "some release is of {active} parties: {heard:?}");
@@ -370,7 +370,7 @@ fn a_step_with_too_few_parties_for_a_sum_is_left_out() {
         while !trainer.is_done() {
             assert!(losses(&mut trainer).iter().all(|loss| loss.is_finite()));
         }
-        assert_eq!((trainer.progress().epochs.len(), &trainer.progress().gone), (2, &gone));
+        assert_eq!((trainer.progress().epochs.len(), trainer.federation().dropped()), (2, gone.as_slice()));
         let said = trainer.warnings().join("\n");
         assert_eq!(said.contains("training steps are left out"), !gone.is_empty(), "{said}");
     }

@@ -79,9 +79,9 @@ fn a_party_that_vanishes_is_left_out_and_too_few_end_the_run() {
     from[1].store(2, Ordering::Relaxed);
     let found = losses(&mut trainer);
     assert!(found.len() >= 4 && found.iter().all(|loss| loss.is_finite()));
-    let tally = &trainer.progress().tallies[0];
+    let tally = &trainer.releases().tallies[0];
     assert_eq!(tally.fewest(), Some(2), "the account knows that fewer take part");
-    assert_eq!(trainer.progress().gone, [1]);
+    assert_eq!(trainer.federation().dropped(), [1]);
     // After a second party drops out, one party remains, and a sum over one party is its value.
     from[0].store(0, Ordering::Relaxed);
     let error = trainer.epoch(&mut |_| true).expect_err("refused").to_string();
@@ -151,7 +151,7 @@ fn frozen_secondaries_release_every_row_once() {
     let after_one = trainer.spent().and_then(|spent| spent.epsilon).expect("bounded");
     losses(&mut trainer);
     assert_eq!(trainer.spent().and_then(|spent| spent.epsilon), Some(after_one));
-    assert_eq!(trainer.progress().released, 1);
+    assert_eq!(trainer.releases().requests, 1);
     let after = model(&trainer, &parties);
     assert_eq!(before.part("party1.").values(), after.part("party1.").values());
     assert_ne!(before.part("primary.").values(), after.part("primary.").values());

@@ -11,7 +11,7 @@ use fet_core::experiment::Experiment;
 use fet_core::party::Party;
 use fet_eval::records::Randomness;
 use fet_federation::prepare::divide;
-use fet_federation::secondary::{Own, Secondary, Store};
+use fet_federation::secondary::{PartyConfig, Secondary, Store};
 use fet_federation::simulation::Simulation;
 use fet_federation::trainer::Trainer;
 use fet_privacy::identity::Identity;
@@ -267,7 +267,7 @@ fn noise_follows_from_the_partys_own_seed() {
             let seed = fet_core::rng::OwnSeed::new(own);
             let identity = Identity::from_secret(own);
             let roster = [identity.public(); 2].into();
-            Box::new(Secondary::new(Own {
+            Box::new(Secondary::new(PartyConfig {
                 file: table.name.clone(),
                 table,
                 settings: experiment.common(),

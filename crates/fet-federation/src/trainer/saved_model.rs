@@ -1,21 +1,16 @@
 //! The primary's finished model: its best parameters and everything else for predictions for new records,
 //! except the secondaries.
 
-use fet_core::data::{Keys, Matrix, Standardise, Task, TextTable};
-use fet_core::experiment::{Experiment, TrainSettings};
-use fet_core::message::Parts;
+use fet_core::data::{Standardise, Task};
 use fet_core::objective::Objective;
 use fet_core::parameters::Parameters;
-use fet_core::party::Party;
-use fet_core::registry::{Slot, Violation};
-use fet_core::rng::OwnSeed;
+use fet_core::registry::Violation;
 use fet_core::trainable::Learner;
 use fet_eval::conformal::Conformal;
 use serde::{Deserialize, Serialize};
 
-use super::{Machine, RunError, Similarities, Trainer};
-use crate::prepare::{PreparedParty, PreparedPrimary, Preparing, ScaledTable, Uniform};
-use crate::schedule::{self, Schedule};
+use super::Trainer;
+use crate::prepare::{Preparing, Uniform};
 use crate::state_file::{StateError, StateFile, load_all};
 
 /// The primary's finished model.
@@ -51,24 +46,27 @@ struct Header {
 
 impl SavedModel {
     /// Returns the best model of a trainer.
-    pub fn of(trainer: &Trainer, identity: &serde_json::Value, conformal: Option<Conformal>) -> Self {
-        let scaled = &trainer.records.scaled;
-        let standard = |similarities: &Option<Similarities>| similarities.as_ref().map(|all| all.standard);
+    pub fn from_trainer(
+        trainer: &Trainer,
+        identity: &serde_json::Value,
+        conformal: Option<Conformal>,
+    ) -> Self {
+        let scaled = &trainer.records().scaled;
         Self {
             header: Header {
                 party: scaled.name.clone(),
                 identity: identity.clone(),
                 preparing: scaled.preparing.clone(),
                 columns: [scaled.keys.columns(), scaled.features.columns()],
-                standardise: trainer.standardise,
+                standardise: trainer.standardise(),
                 rows: trainer.split().rows(),
-                gone: trainer.progress.gone.clone(),
-                objective: trainer.objective,
-                class_names: trainer.class_names.clone(),
-                similarities: trainer.similarities.iter().map(standard).collect(),
+                gone: trainer.federation().dropped().to_vec(),
+                objective: trainer.objective(),
+                class_names: trainer.class_names().to_vec(),
+                similarities: trainer.similarity_scales().to_vec(),
                 conformal,
             },
-            parameters: trainer.best.clone(),
+            parameters: trainer.best().clone(),
         }
     }
 
@@ -149,68 +147,29 @@ impl SavedModel {
     pub fn conformal(&self) -> Option<&Conformal> {
         self.header.conformal.as_ref()
     }
-}
 
-impl Trainer {
-    /// Makes the primary's side of predictions by a finished model, with parties that serve their models.
-    /// Parties that dropped out of the run (from 0) are not used. The trainer cannot train: only
-    /// [`Trainer::predict`] has a meaning.
-    pub fn serving(
-        experiment: &Experiment,
-        model: &SavedModel,
-        parties: Vec<Box<dyn Party>>,
-        gone: Vec<usize>,
-        machine: &Machine,
-    ) -> Result<Self, RunError> {
-        let Header {
-            party, preparing, columns, standardise, rows, objective, class_names, similarities, ..
-        } = model.header.clone();
-        let [key_columns, feature_columns] = columns;
-        let mut experiment = experiment.clone();
-        // Without labels, neither class weights nor a label protection apply.
-        experiment.train.class_weights = TrainSettings::default().class_weights;
-        experiment.labels = Slot::of("none").map_err(|error| RunError::Data(error_of(&error)))?;
-        let method = experiment.method.build(&())?;
-        let split = schedule::split(&Parts::default(), rows, experiment.seed)?;
-        let schedule =
-            Schedule::new(experiment.seed, &experiment.train, &method.plan(), split, parties.len());
-        let numbers = experiment.linker.build(&())?.about().takes != fet_core::data::KeyKind::Text;
-        let raw_keys = if numbers {
-            Keys::Numbers(Matrix::new(key_columns, Vec::new()))
-        } else {
-            Keys::Text(TextTable::new(1, Vec::new()))
-        };
-        let scaled = ScaledTable {
-            name: party,
-            keys: Matrix::new(key_columns, Vec::new()),
-            features: Matrix::new(feature_columns, Vec::new()),
-            preparing,
-        };
-        let party = PreparedParty { raw_keys, scaled };
-        let prepared = PreparedPrimary {
-            objective,
-            party,
-            labels: vec![0.0; rows],
-            file_rows: Vec::new(),
-            departures: Vec::new(),
-        };
-        let own = OwnSeed::simulated(experiment.seed, 0);
-        let classes = if objective.outputs > 1 { objective.outputs } else { 2 };
-        let mut trainer =
-            Self::assemble(&experiment, prepared, schedule, classes, parties, gone, machine, own)?;
-        trainer.primary.learner_mut().load(&model.parameters)?;
-        trainer.class_names = class_names;
-        let known = |standard: Option<Uniform>| {
-            standard.map(|standard| Similarities { values: Matrix::new(0, Vec::new()), standard })
-        };
-        trainer.similarities = similarities.into_iter().map(known).collect();
-        trainer.similarities.resize_with(trainer.federation.len(), || None);
-        trainer.available = vec![0; trainer.federation.len()];
-        trainer.join(&experiment.common().to_toml(), &Parts::default(), standardise)?;
-        Ok(trainer)
+    /// Returns the numbers of key and feature columns that the model sees.
+    pub(super) fn columns(&self) -> [usize; 2] {
+        self.header.columns
     }
-}
 
-fn error_of(error: &fet_core::registry::SettingsError) -> fet_core::data::DataError {
-    fet_core::data::DataError::new("labels", error)
+    /// Returns the number of records in the run.
+    pub(super) fn rows(&self) -> usize {
+        self.header.rows
+    }
+
+    /// Returns the standardisation of the run.
+    pub(super) fn standardise(&self) -> Standardise {
+        self.header.standardise
+    }
+
+    /// Returns the standardisation of each secondary's similarities, if the method uses them.
+    pub(super) fn similarity_scales(&self) -> &[Option<Uniform>] {
+        &self.header.similarities
+    }
+
+    /// Returns the parameters of the best model.
+    pub(super) fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
 }

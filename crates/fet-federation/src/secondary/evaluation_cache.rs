@@ -4,21 +4,19 @@
 //! dropout, an encoder returns the same representation for them. A party knows the rows of an evaluation in
 //! advance, so it keeps a representation only until the last batch that needs it.
 
-mod kept;
-
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 
 use fet_core::linker::Links;
 use fet_core::message::Round;
+use fet_kernels::Buffer;
 
-use self::kept::Kept;
 use crate::schedule::{Part, Schedule};
 
 /// Cache of evaluation results.
 #[derive(Debug, Default)]
-pub(super) struct Evaluated {
+pub(super) struct EvaluationCache {
     /// Maximum number of cached values.
     room: usize,
     /// Rows with the same neighbours; `None` before the first evaluation.
@@ -27,10 +25,10 @@ pub(super) struct Evaluated {
     epoch: u32,
     /// Shape of a row's values.
     block: [usize; 2],
-    kept: Kept,
+    cached: CachedValues,
 }
 
-impl Evaluated {
+impl EvaluationCache {
     /// Makes a cache of up to `bytes` bytes; 0 disables it.
     pub(super) fn new(bytes: usize) -> Self {
         Self { room: bytes / size_of::<f32>(), ..Self::default() }
@@ -38,7 +36,7 @@ impl Evaluated {
 
     /// Clears the cached values, because the model or the records change.
     pub(super) fn forget(&mut self) {
-        self.kept = Kept::default();
+        self.cached = CachedValues::default();
     }
 
     /// Clears the cached values and the neighbours.
@@ -78,7 +76,7 @@ impl Evaluated {
             self.forget();
             self.epoch = epoch;
         }
-        let shared = self.shared.get_or_insert_with(|| Shared::of(links, schedule));
+        let shared = self.shared.get_or_insert_with(|| Shared::find(links, schedule));
         if shared.starts.is_empty() {
             return None;
         }
@@ -92,8 +90,8 @@ impl Evaluated {
             .iter()
             .map(|&row| {
                 let list = shared.lists[row];
-                if self.kept.has(list) {
-                    return Source::Kept(list);
+                if self.cached.has(list) {
+                    return Source::Cached(list);
                 }
                 Source::Fresh(*places.entry(list).or_insert_with(|| {
                     fresh.push(row);
@@ -114,20 +112,20 @@ impl Evaluated {
         let of_fresh = |place: usize| &fresh[place * block..(place + 1) * block];
         let all = (plan.fresh.len() < plan.sources.len()).then(|| {
             fet_kernels::collect(plan.sources.len(), block, |row| match plan.sources[row] {
-                Source::Kept(list) => self.kept.values(list),
+                Source::Cached(list) => self.cached.values(list),
                 Source::Fresh(place) => of_fresh(place),
             })
         });
         for source in &plan.sources {
-            if let Source::Kept(list) = source {
-                self.kept.renew(*list, shared.next(*list, plan.now));
+            if let Source::Cached(list) = source {
+                self.cached.renew(*list, shared.next(*list, plan.now));
             }
         }
         let room = self.room / block;
         for (place, &row) in plan.fresh.iter().enumerate() {
             let list = shared.lists[row];
             if let Some(next) = shared.next(list, plan.now) {
-                self.kept.admit(list, next, of_fresh(place), room);
+                self.cached.admit(list, next, of_fresh(place), room);
             }
         }
         match all {
@@ -153,7 +151,7 @@ pub(super) struct Plan {
 #[derive(Debug, Clone, Copy)]
 enum Source {
     /// A list that was encoded in an earlier batch.
-    Kept(u32),
+    Cached(u32),
     /// Index of a fresh row.
     Fresh(usize),
 }
@@ -172,7 +170,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn of(links: &Links, schedule: &Schedule) -> Self {
+    fn find(links: &Links, schedule: &Schedule) -> Self {
         let of_part = |part| schedule.evaluation(part, 0).into_iter().map(|(_, rows)| rows);
         let validation: Vec<Vec<usize>> = of_part(Part::Validation).collect();
         let first_test = validation.len() as u32;
@@ -182,7 +180,7 @@ impl Shared {
         let mut known: HashMap<List<'_>, u32> = HashMap::new();
         let mut counts: Vec<u32> = Vec::new();
         for &row in batches.iter().flatten() {
-            let list = match known.entry(List::of(links, row)) {
+            let list = match known.entry(List::of_row(links, row)) {
                 Entry::Occupied(known) => *known.get(),
                 Entry::Vacant(new) => {
                     counts.push(0);
@@ -226,7 +224,7 @@ struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    fn of(links: &'a Links, row: usize) -> Self {
+    fn of_row(links: &'a Links, row: usize) -> Self {
         Self { records: links.row(row), similarities: links.similarities(row).unwrap_or_default() }
     }
 
@@ -250,6 +248,98 @@ impl Hash for List<'_> {
     }
 }
 
+/// Values of lists that occur in later batches. If there is not enough room for all, the lists whose next use
+/// is latest are removed.
+#[derive(Debug, Default)]
+struct CachedValues {
+    /// Place of each list's values, and the batch of its next use.
+    lists: HashMap<u32, (Place, u32)>,
+    /// The same lists, ordered by the batch of their next use.
+    next: BTreeSet<(u32, u32)>,
+    shelf: Shelf,
+}
+
+impl CachedValues {
+    fn has(&self, list: u32) -> bool {
+        self.lists.contains_key(&list)
+    }
+
+    fn values(&self, list: u32) -> &[f32] {
+        self.shelf.at(self.lists[&list].0)
+    }
+
+    /// Records that a list was used; its next use is in batch `next`, or never.
+    fn renew(&mut self, list: u32, next: Option<u32>) {
+        let Some((place, due)) = self.lists.get_mut(&list) else { return };
+        self.next.remove(&(*due, list));
+        if let Some(next) = next {
+            *due = next;
+            self.next.insert((next, list));
+        } else {
+            self.shelf.free.push(*place);
+            self.lists.remove(&list);
+        }
+    }
+
+    /// Keeps a list whose next use is in batch `next`, if there is room or another list's next use is later.
+    /// `room` is a number of lists.
+    fn admit(&mut self, list: u32, next: u32, values: &[f32], room: usize) {
+        let place = if self.lists.len() < room {
+            self.shelf.place(values.len(), room)
+        } else {
+            let Some(&(latest, other)) = self.next.last().filter(|&&last| last > (next, list)) else {
+                return;
+            };
+            self.next.remove(&(latest, other));
+            self.lists.remove(&other).expect("it is kept").0
+        };
+        self.shelf.put(place, values);
+        self.lists.insert(list, (place, next));
+        self.next.insert((next, list));
+    }
+}
+
+/// Storage for the values of lists, in a few large buffers.
+#[derive(Debug, Default)]
+struct Shelf {
+    boards: Vec<Buffer>,
+    block: usize,
+    /// Number of places.
+    places: usize,
+    free: Vec<Place>,
+}
+
+/// A place: the board, and the offset of the values in it.
+type Place = (usize, usize);
+
+impl Shelf {
+    /// Returns a place for `block` values. A new board has no more places than `room` leaves.
+    fn place(&mut self, block: usize, room: usize) -> Place {
+        self.block = block;
+        if self.free.is_empty() {
+            let left = room - self.places;
+            let board = Buffer::largest(block, block * left.min(BOARD.div_ceil(block)));
+            let places = left.min(board.len() / block);
+            self.places += places;
+            let number = self.boards.len();
+            self.free.extend((0..places).rev().map(|place| (number, place * block)));
+            self.boards.push(board);
+        }
+        self.free.pop().expect("a board has a place")
+    }
+
+    fn at(&self, (board, start): Place) -> &[f32] {
+        &self.boards[board][start..start + self.block]
+    }
+
+    fn put(&mut self, (board, start): Place, values: &[f32]) {
+        self.boards[board][start..start + self.block].copy_from_slice(values);
+    }
+}
+
+/// Number of values of a new board if no buffer can be reused.
+const BOARD: usize = 1 << 19;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,7 +361,7 @@ mod tests {
 
     /// Evaluates rows with an encoder that returns the sum of a list's records, twice. Checks the values and
     /// returns the number of rows that were encoded.
-    fn run(evaluated: &mut Evaluated, links: &Links, parts: &[Part], epoch: usize) -> usize {
+    fn run(evaluated: &mut EvaluationCache, links: &Links, parts: &[Part], epoch: usize) -> usize {
         let schedule = schedule();
         let encode = |row: usize| [links.row(row).iter().sum::<u32>() as f32 + epoch as f32; 2];
         let mut encoded = 0;
@@ -286,7 +376,7 @@ mod tests {
                 let fresh = plan.fresh.iter().flat_map(|&row| encode(row)).collect();
                 evaluated.set_block([1, 2]);
                 assert_eq!(evaluated.complete(&plan, fresh), expected, "{round}");
-                let kept = &evaluated.kept;
+                let kept = &evaluated.cached;
                 assert!(kept.lists.len() * 2 <= evaluated.room, "the cache exceeds its room");
                 assert_eq!(kept.lists.len(), kept.next.len());
                 assert_eq!(kept.lists.len() + kept.shelf.free.len(), kept.shelf.places);
@@ -300,11 +390,11 @@ mod tests {
         let links = links(20);
         let both = [Part::Validation, Part::Test];
         for (bytes, most) in [(1 << 20, 20), (80, 35), (16, 50), (8, 55)] {
-            let mut evaluated = Evaluated::new(bytes);
+            let mut evaluated = EvaluationCache::new(bytes);
             for epoch in 0..3 {
                 let encoded = run(&mut evaluated, &links, &both, epoch);
                 assert!((20..=most).contains(&encoded), "{encoded} of 60 rows with {bytes} bytes");
-                assert!(evaluated.kept.lists.is_empty(), "the cache is empty after the last batch");
+                assert!(evaluated.cached.lists.is_empty(), "the cache is empty after the last batch");
             }
         }
     }
@@ -312,27 +402,27 @@ mod tests {
     #[test]
     fn nothing_is_kept_where_it_is_not_asked_for_or_no_rows_share_their_neighbours() {
         let both = [Part::Validation, Part::Test];
-        assert_eq!(run(&mut Evaluated::new(0), &links(20), &both, 0), 60);
-        assert_eq!(run(&mut Evaluated::new(1 << 20), &links(200), &both, 0), 60);
+        assert_eq!(run(&mut EvaluationCache::new(0), &links(20), &both, 0), 60);
+        assert_eq!(run(&mut EvaluationCache::new(1 << 20), &links(200), &both, 0), 60);
     }
 
     #[test]
     fn what_another_model_made_is_forgotten() {
         let links = links(20);
-        let mut evaluated = Evaluated::new(1 << 20);
+        let mut evaluated = EvaluationCache::new(1 << 20);
         // The validation rows leave values for the test rows, which the next epoch must not use.
         run(&mut evaluated, &links, &[Part::Validation], 0);
-        assert!(!evaluated.kept.lists.is_empty());
+        assert!(!evaluated.cached.lists.is_empty());
         run(&mut evaluated, &links, &[Part::Validation], 1);
         evaluated.forget();
-        assert!(evaluated.kept.lists.is_empty());
+        assert!(evaluated.cached.lists.is_empty());
     }
 
     #[test]
     fn lists_with_other_similarities_are_others() {
         let indices = [1, 2, 1, 2, 1, 2];
         let links = Links::new(2, 2, indices.to_vec(), vec![0.5, 0.25, 0.5, 0.25, 0.5, 0.125]);
-        let lists = [0, 1, 2].map(|row| List::of(&links, row));
+        let lists = [0, 1, 2].map(|row| List::of_row(&links, row));
         assert!(lists[0] == lists[1] && lists[1] != lists[2]);
     }
 }

@@ -7,22 +7,15 @@
 
 use std::collections::BTreeSet;
 
-use fet_core::aggregator::SecureSum;
-use fet_core::experiment::CommonSettings;
 use fet_core::message::{Forward, Reply, Round, ShareParameters};
-use fet_core::policy::Policy;
-use fet_core::privacy::{PrivacyMechanism, Releases};
-use fet_privacy::secure_sum::MaskGraph;
 
 use super::SecondaryError;
-use super::account::{planned, within};
-use super::serving::PredictionRules;
-use crate::privacy::solvable_sums;
+use super::policy::PredictionRules;
 use crate::schedule::{Part, Schedule};
 
 /// A request for a release.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Asked {
+pub(super) enum ReleaseRequest {
     Forward(Forward),
     Share(ShareParameters),
 }
@@ -40,20 +33,29 @@ enum Phase {
     Saved,
 }
 
+/// Rules of the run and of the party's policy for releases.
+pub(super) struct ReleaseRules {
+    /// True if the party answers only prediction requests.
+    pub(super) serving: bool,
+    /// True if every row is released once.
+    pub(super) frozen: bool,
+    /// True if releases are parts of sums.
+    pub(super) sums: bool,
+    /// True if a sum must be over all scheduled parties.
+    pub(super) whole_sums: bool,
+    /// Minimum number of parties in a sum.
+    pub(super) least_summed: usize,
+    /// Interval, in epochs, at which parameters are averaged; `None` if the method averages none.
+    pub(super) averaged_every: Option<usize>,
+    /// True if the policy allows requests that are not on the schedule.
+    pub(super) probes: bool,
+    pub(super) predictions: PredictionRules,
+}
+
 /// Releases of a party in this session, and the releases that may follow.
 pub(super) struct RequestValidator {
     schedule: Schedule,
-    frozen: bool,
-    sums: bool,
-    /// Interval, in epochs, at which parameters are averaged; `None` if the method averages none.
-    averaged_every: Option<usize>,
-    least_summed: usize,
-    /// True if a sum must be over all scheduled parties.
-    whole_sums: bool,
-    probes: bool,
-    predictions: PredictionRules,
-    /// True if the party answers only prediction requests.
-    serving: bool,
+    rules: ReleaseRules,
     /// Scheduled parties that a round left out, from 0; no later round may include them.
     gone: BTreeSet<usize>,
     /// Position of the last release.
@@ -65,7 +67,7 @@ pub(super) struct RequestValidator {
     probe: Option<u32>,
     /// Round of the last averaging, until its result is loaded.
     averaging: Option<Round>,
-    last: Option<(Asked, Reply)>,
+    last: Option<(ReleaseRequest, Reply)>,
     /// Batches of an epoch, drawn once.
     batches: Option<(usize, Vec<Vec<usize>>)>,
 }
@@ -75,23 +77,10 @@ fn wrong(field: &'static str, rule: impl Into<String>, value: impl ToString) -> 
 }
 
 impl RequestValidator {
-    pub(super) fn new(
-        schedule: Schedule,
-        frozen: bool,
-        sums: bool,
-        averaged_every: Option<usize>,
-        policy: &Policy,
-    ) -> Self {
+    pub(super) fn new(schedule: Schedule, rules: ReleaseRules) -> Self {
         Self {
             schedule,
-            frozen,
-            sums,
-            averaged_every,
-            least_summed: policy.least_summed,
-            whole_sums: false,
-            probes: policy.probes,
-            predictions: PredictionRules::new(policy),
-            serving: false,
+            rules,
             gone: BTreeSet::new(),
             at: None,
             attempt: None,
@@ -100,18 +89,6 @@ impl RequestValidator {
             last: None,
             batches: None,
         }
-    }
-
-    /// Returns the validator; with `serving`, it allows only prediction requests.
-    #[must_use]
-    pub(super) fn serving(self, serving: bool) -> Self {
-        Self { serving, ..self }
-    }
-
-    /// Returns the validator; with `whole_sums`, it allows only sums over all scheduled parties.
-    #[must_use]
-    pub(super) fn whole_sums(self, whole_sums: bool) -> Self {
-        Self { whole_sums, ..self }
     }
 
     /// Returns the scheduled parties of a round, including those that have dropped out since.
@@ -125,11 +102,11 @@ impl RequestValidator {
     }
 
     pub(super) fn least_summed(&self) -> usize {
-        self.least_summed
+        self.rules.least_summed
     }
 
     /// Returns the reply to the last request if `asked` repeats that request.
-    pub(super) fn repeated(&self, asked: &Asked) -> Option<Reply> {
+    pub(super) fn repeated(&self, asked: &ReleaseRequest) -> Option<Reply> {
         self.last.as_ref().filter(|(last, _)| last == asked).map(|(_, reply)| reply.clone())
     }
 
@@ -141,11 +118,11 @@ impl RequestValidator {
         active: &[u32],
         attempt: Option<u32>,
     ) -> Result<(), SecondaryError> {
-        if self.serving {
+        if self.rules.serving {
             return Err(SecondaryError::OnlyPredictions);
         }
-        if self.frozen != matches!(round, Round::Once { .. }) && !matches!(round, Round::Probe { .. }) {
-            let rule = if self.frozen {
+        if self.rules.frozen != matches!(round, Round::Once { .. }) && !matches!(round, Round::Probe { .. }) {
+            let rule = if self.rules.frozen {
                 "must belong to the single release: `privacy.learning` is \"frozen\""
             } else {
                 "must belong to training or evaluation: rows are released once only if \
@@ -154,7 +131,7 @@ impl RequestValidator {
             return Err(wrong("round", rule, round));
         }
         if let Round::Probe { batch } = round {
-            if !self.probes {
+            if !self.rules.probes {
                 let rule = "must be on the schedule: `policy.probes` does not allow other rows";
                 return Err(wrong("round", rule, round));
             }
@@ -200,7 +177,7 @@ impl RequestValidator {
     fn check_rows(&mut self, round: Round, rows: Option<&[usize]>) -> Result<(), SecondaryError> {
         let Some(rows) = rows else {
             let due = |every: usize, epoch: u32| (epoch as usize + 1).is_multiple_of(every);
-            return match (round, self.averaged_every) {
+            return match (round, self.rules.averaged_every) {
                 (Round::Average { epoch }, Some(every)) if due(every, epoch) => Ok(()),
                 _ => Err(wrong("round", "must be an averaging that the method's settings require", round)),
             };
@@ -265,12 +242,12 @@ impl RequestValidator {
                 return Err(wrong("active", rule, format!("{party} among them")));
             }
         }
-        if self.sums && active.len() < self.least_summed {
+        if self.rules.sums && active.len() < self.rules.least_summed {
             let field = "least_summed";
             let rule = format!("must be at most the number of parties in a sum ({})", active.len());
-            return Err(SecondaryError::Policy { field, rule, value: self.least_summed.to_string() });
+            return Err(SecondaryError::Policy { field, rule, value: self.rules.least_summed.to_string() });
         }
-        if self.whole_sums && active.len() < scheduled.len() {
+        if self.rules.whole_sums && active.len() < scheduled.len() {
             let rule = format!(
                 "must be true for a sum over {} of {} parties: without a privacy mechanism, sums that \
                  differ by one party disclose its part",
@@ -283,10 +260,10 @@ impl RequestValidator {
     }
 
     /// Records a reply before it leaves.
-    pub(super) fn answered(&mut self, asked: Asked, reply: &Reply) {
+    pub(super) fn answered(&mut self, asked: ReleaseRequest, reply: &Reply) {
         let (round, active, attempt) = match &asked {
-            Asked::Forward(message) => (message.round, &message.active, message.attempt),
-            Asked::Share(message) => (message.round, &message.active, message.attempt),
+            ReleaseRequest::Forward(message) => (message.round, &message.active, message.attempt),
+            ReleaseRequest::Share(message) => (message.round, &message.active, message.attempt),
         };
         let out = self.schedule.active(round).into_iter();
         self.gone.extend(out.filter(|&party| active.binary_search(&(party as u32)).is_err()));
@@ -295,7 +272,7 @@ impl RequestValidator {
             _ => self.at = self.position(round),
         }
         self.attempt = attempt.map(|number| (round, number, active.clone()));
-        if matches!(asked, Asked::Share(_)) {
+        if matches!(asked, ReleaseRequest::Share(_)) {
             self.averaging = Some(round);
         }
         let before = self.last.replace((asked, reply.clone()));
@@ -334,19 +311,15 @@ impl RequestValidator {
     /// Records that the state after `epoch`, from 1, was restored: the run continues after that epoch. If
     /// every row is released once, the party makes the same release again.
     pub(super) fn loaded(&mut self, epoch: u32) {
-        if self.frozen {
+        if self.rules.frozen {
             return;
         }
         self.at = Some((u64::from(epoch.max(1)) - 1, Phase::Saved, 0));
     }
 
-    pub(super) fn is_serving(&self) -> bool {
-        self.serving
-    }
-
     /// Returns the policy's rules on predictions.
     pub(super) fn predictions(&self) -> PredictionRules {
-        self.predictions
+        self.rules.predictions
     }
 
     /// Refuses a prediction that names parties that have dropped out.
@@ -358,79 +331,4 @@ impl RequestValidator {
 fn unscheduled(round: Round, rows: &[usize]) -> SecondaryError {
     let rule = format!("must be those scheduled for {round}, in the schedule's order");
     wrong("rows", rule, format!("{} others", rows.len()))
-}
-
-/// Returns true if the party requires sums that hide its part, and only sums over identical sets of parties
-/// hide it.
-pub(super) fn needs_whole_sums(
-    policy: &Policy,
-    privacy: &dyn PrivacyMechanism,
-    sum: Option<SecureSum>,
-) -> bool {
-    sum.is_some() && privacy.is_identity() && policy.asks_for_sums() && !policy.differing_sums
-}
-
-/// Refuses a run that a party's policy forbids.
-pub(super) fn check_policy(
-    policy: &Policy,
-    settings: &CommonSettings,
-    rows: usize,
-    privacy: &dyn PrivacyMechanism,
-    sum: Option<SecureSum>,
-    releases: &Releases,
-) -> Result<(), SecondaryError> {
-    let refuse = |field, rule: String, value: String| Err(SecondaryError::Policy { field, rule, value });
-    let lists = [
-        ("linkers", &policy.linkers, settings.linker.kind()),
-        ("mechanisms", &policy.mechanisms, settings.privacy.kind()),
-        ("aggregators", &policy.aggregators, settings.aggregator.kind()),
-    ];
-    for (field, allowed, kind) in lists {
-        if !allowed.is_empty() && !allowed.iter().any(|name| name == kind) {
-            return refuse(field, format!("must name \"{kind}\""), format!("{allowed:?}"));
-        }
-    }
-    if rows < policy.least_rows {
-        let rule = format!("must be at most the number of primary records ({rows})");
-        return refuse("least_rows", rule, policy.least_rows.to_string());
-    }
-    if policy.most_epsilon > 0.0 {
-        let delta = policy.most_delta;
-        let planned = planned(releases, privacy.freezes_secondaries());
-        let epsilon = privacy.epsilon_at(releases, &planned, delta);
-        if !within(epsilon, policy.most_epsilon) {
-            let rule = format!(
-                "must be at least the ε of the run ({epsilon:.4} at δ = {delta:e}, `policy.most_delta`)"
-            );
-            return refuse("most_epsilon", rule, policy.most_epsilon.to_string());
-        }
-    }
-    let noise = privacy.spent(releases, &[]).guarantee.map_or(0.0, |guarantee| guarantee.noise);
-    if noise < policy.least_noise {
-        let rule = format!("must be at most the noise of the run ({noise})");
-        return refuse("least_noise", rule, policy.least_noise.to_string());
-    }
-    if sum.is_none() && policy.least_summed > 2 {
-        let rule = "must be 2 if `aggregator.kind` shows the primary every part".to_string();
-        return refuse("least_summed", rule, policy.least_summed.to_string());
-    }
-    if needs_whole_sums(policy, privacy, sum)
-        && let Some(problem) = solvable_sums(privacy, releases)
-    {
-        return refuse("differing_sums", format!("must be true for this run: {problem}"), "false".into());
-    }
-    if let Some(sum) = sum {
-        let fewest = releases.train_active.min(releases.active);
-        if fewest < policy.least_summed {
-            let rule = format!("must be at most the number of parties in a sum ({fewest})");
-            return refuse("least_summed", rule, policy.least_summed.to_string());
-        }
-        let neighbours = MaskGraph::new(fewest, sum.degree).neighbours(0).len();
-        if neighbours < policy.least_mask_neighbours.min(fewest - 1) {
-            let rule =
-                format!("must be at most the number of parties that masks are shared with ({neighbours})");
-            return refuse("least_mask_neighbours", rule, policy.least_mask_neighbours.to_string());
-        }
-    }
-    Ok(())
 }

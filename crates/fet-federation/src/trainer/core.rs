@@ -1,0 +1,620 @@
+//! The primary's side that training and predictions share: the components, the secondaries that joined, and the
+//! primary's model.
+//!
+//! A batch passes through this file once. [`PrimaryCore::memory`] requests the secondaries' representations and
+//! aggregates them, and [`PrimaryCore::decode`] computes the primary's outputs from the aggregate.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use fet_core::aggregator::{Aggregation, Aggregator, Role, SecureSum};
+use fet_core::attack::View;
+use fet_core::data::{Keys, Matrix, Standardise};
+use fet_core::experiment::Experiment;
+use fet_core::linker::Linker;
+use fet_core::message::{
+    Block, Forward, LinkKeys, Linked, PROTOCOL_VERSION, Parts, Reply, Request, Round, Standing, Terms,
+};
+use fet_core::method::{Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext};
+use fet_core::objective::Objective;
+use fet_core::parameters::host;
+use fet_core::privacy::{PrivacyMechanism, Releases};
+use fet_core::registry::Violation;
+use fet_core::rng::{Purpose, stream};
+use fet_privacy::secure_sum::{CollectError, collect};
+
+use super::predictor::NewRecords;
+use super::progress::{Phases, ReleaseCount, Stopwatch, Warnings};
+use super::sums::{self, RepresentationSum, short};
+use super::{Machine, RunError};
+use crate::federation::{Federation, PartyError, PartyIndex, SentRequest};
+use crate::prepare::{PreparedParty, Uniform};
+use crate::privacy::{RunShape, protection};
+use crate::report::RESULTS_VERSION;
+use crate::rows::{fill, filled, gather};
+use crate::schedule::{Schedule, Split};
+use crate::secondary::linking_seed;
+use crate::secret_sum;
+
+/// The primary's side that training and predictions share. All active secondaries have joined.
+pub(crate) struct PrimaryCore {
+    pub(super) seed: u64,
+    /// An autodiff device.
+    pub(super) device: Device,
+    pub(super) objective: Objective,
+    /// Names of the classes; empty if the classes are numbers.
+    pub(super) class_names: Vec<String>,
+    pub(super) model: Box<dyn Primary>,
+    pub(super) schedule: Schedule,
+    pub(super) components: Components,
+    pub(super) federation: Federation,
+    /// Facts about each secondary.
+    pub(super) profiles: Vec<PartyProfile>,
+    /// Secondaries that agreed on keys, from 0; empty without secure aggregation.
+    pub(super) agreed: Vec<usize>,
+    pub(super) releases: ReleaseCount,
+    pub(super) warnings: Warnings,
+    pub(super) phases: Phases,
+    /// Observer of all messages that arrive, for measuring attacks.
+    pub(super) observer: Option<Arc<Mutex<dyn View>>>,
+}
+
+/// Components that the settings name, calibrated to the releases of the run.
+pub(super) struct Components {
+    method: Box<dyn Method>,
+    pub(super) plan: Plan,
+    pub(super) linker: Box<dyn Linker>,
+    pub(super) aggregator: Arc<dyn Aggregator>,
+    pub(super) privacy: Box<dyn PrivacyMechanism>,
+    /// Releases of the whole run, if no party drops out.
+    planned: Releases,
+    /// Number of neighbours that each party represents.
+    pub(super) neighbours: Vec<usize>,
+}
+
+/// Shape of the primary's records as its model sees them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RecordShape {
+    pub(super) key_columns: usize,
+    pub(super) feature_columns: usize,
+    pub(super) objective: Objective,
+}
+
+/// Facts about a secondary that the primary learns from its messages.
+pub(super) struct PartyProfile {
+    /// State of the lifetime account when the party joined; `None` without an account.
+    pub(super) standing: Option<Standing>,
+    /// Keyed digest of the party's table; `None` for a party that dropped out before it joined.
+    pub(super) table: Option<[u8; 32]>,
+    /// Number of parameters of the party's model.
+    pub(super) parameters: usize,
+    /// Width of the party's last representation; `None` before the first.
+    width: Option<usize>,
+}
+
+/// Values with which the primary has the secondaries join.
+pub(super) struct CoreSetup<'a> {
+    pub(super) experiment: &'a Experiment,
+    pub(super) components: Components,
+    pub(super) model: Box<dyn Primary>,
+    pub(super) schedule: Schedule,
+    pub(super) objective: Objective,
+    pub(super) class_names: Vec<String>,
+    pub(super) federation: Federation,
+    pub(super) device: Device,
+    /// Split of each record, for the terms.
+    pub(super) parts: Parts,
+    pub(super) standardise: Standardise,
+    pub(super) warnings: Warnings,
+}
+
+/// Links of the primary's rows with the records of every secondary, as the secondaries reported them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RowLinks {
+    /// Links by party; `None` for a party that dropped out.
+    parties: Vec<Option<PartyLinks>>,
+}
+
+/// Links of the primary's rows with the records of one secondary.
+#[derive(Debug, Clone)]
+struct PartyLinks {
+    /// Number of real neighbours of each row.
+    available: usize,
+    /// Standardised similarities of the neighbours, [n, K]; `None` if the party does not send them.
+    similarities: Option<Matrix<f32>>,
+}
+
+/// A batch of the primary's rows for which representations are requested.
+#[derive(Clone, Copy)]
+pub(super) struct BatchRequest<'a> {
+    pub(super) round: Round,
+    pub(super) rows: &'a [usize],
+    /// Secondaries that take part, from 0, ascending.
+    pub(super) active: &'a [usize],
+    /// Links of the records that `rows` refer to.
+    pub(super) links: &'a RowLinks,
+}
+
+impl Components {
+    /// Builds the components of a run of `parties` secondaries. Refuses a privacy mechanism that cannot protect
+    /// the run.
+    pub(super) fn build(experiment: &Experiment, split: &Split, parties: usize) -> Result<Self, RunError> {
+        let method = experiment.method.build(&())?;
+        let plan = method.plan();
+        let aggregator = experiment.aggregator.build(&())?;
+        let linker = experiment.linker.build(&())?;
+        let shape = RunShape {
+            plan: &plan,
+            linker: linker.as_ref(),
+            aggregator: aggregator.as_ref(),
+            split,
+            parties,
+        };
+        let (privacy, releases) = protection(&experiment.common(), &shape)?;
+        let planned = Releases { randomness: experiment.train.randomness, ..releases };
+        let neighbours =
+            (1..=parties).map(|party| plan.neighbours.of(party, linker.about().neighbours)).collect();
+        Ok(Self { method, plan, linker, aggregator: aggregator.into(), privacy, planned, neighbours })
+    }
+
+    /// Makes the primary's model with initial weights.
+    pub(super) fn model(
+        &self,
+        experiment: &Experiment,
+        records: RecordShape,
+        machine: &Machine,
+    ) -> Result<Box<dyn Primary>, RunError> {
+        let (plan, parties) = (&self.plan, self.neighbours.len());
+        let model = self.method.primary(&PrimaryContext {
+            device: &machine.device.clone().autodiff(),
+            weights: stream(experiment.seed, 0, Purpose::Weights, 0),
+            key_columns: records.key_columns,
+            feature_columns: records.feature_columns,
+            objective: records.objective,
+            parties,
+            positions: self.neighbours.iter().map(|&own| plan.positions(own)).max().unwrap_or(0),
+            memory_width: self.aggregator.width(parties, plan.width),
+            computation: experiment.train.computation(machine.on_host),
+        })?;
+        if let Some(averaged) = plan.averaged
+            && model.learner().parameters().with_prefix(averaged.prefix).segments().is_empty()
+        {
+            let rule = format!("must be 0 for a model without parameters `{}`", averaged.prefix);
+            return Err(
+                Violation::new(experiment.method.path_of(averaged.setting), rule, averaged.every).into()
+            );
+        }
+        Ok(model)
+    }
+
+    /// Releases of the whole run, if no party drops out.
+    pub(super) fn planned(&self) -> &Releases {
+        &self.planned
+    }
+}
+
+impl RowLinks {
+    /// Returns the number of real neighbours that a party has for each row.
+    fn available(&self, party: usize) -> usize {
+        self.parties.get(party).and_then(Option::as_ref).map_or(0, |links| links.available)
+    }
+
+    /// Returns the similarities of a party's neighbours; `None` if the party does not send them.
+    fn similarities(&self, party: usize) -> Option<&Matrix<f32>> {
+        self.parties.get(party)?.as_ref()?.similarities.as_ref()
+    }
+
+    /// Returns the linked parties, from 0, ascending.
+    pub(super) fn parties(&self) -> Vec<usize> {
+        let linked = self.parties.iter().enumerate().filter(|(_, links)| links.is_some());
+        linked.map(|(party, _)| party).collect()
+    }
+}
+
+impl PrimaryCore {
+    /// Has every active party agree to the terms.
+    pub(super) fn join(setup: CoreSetup<'_>) -> Result<Self, RunError> {
+        let CoreSetup { experiment, components, schedule, mut federation, mut warnings, .. } = setup;
+        let settings = experiment.common().to_toml();
+        let active = federation.active();
+        let terms = |index: usize| Terms {
+            protocol: PROTOCOL_VERSION,
+            results: RESULTS_VERSION,
+            settings: settings.clone(),
+            settings_hash: fet_io::sha256(settings.as_bytes()),
+            name: federation.name(index).to_string(),
+            number: PartyIndex::new(index).number(),
+            parties: federation.len(),
+            rows: schedule.split().rows(),
+            parts: setup.parts.clone(),
+            standardise: setup.standardise,
+        };
+        let requests = active.iter().map(|&index| Request::Join(terms(index))).collect();
+        let mut profiles: Vec<PartyProfile> = (0..federation.len())
+            .map(|_| PartyProfile { standing: None, table: None, parameters: 0, width: None })
+            .collect();
+        for (&party, (sent, reply)) in active.iter().zip(federation.exchange_all(&active, requests)?) {
+            let Reply::Joined(joined) = reply else { return Err(sent.unexpected(&reply).into()) };
+            let protected = joined.lifetime.filter(|_| !components.privacy.is_identity());
+            warnings.extend(protected.and_then(|standing| lifetime_warning(&sent.party, standing)));
+            profiles[party] = PartyProfile {
+                standing: joined.lifetime,
+                table: Some(joined.table),
+                parameters: joined.parameters,
+                width: None,
+            };
+        }
+        Ok(Self {
+            seed: experiment.seed,
+            device: setup.device,
+            objective: setup.objective,
+            class_names: setup.class_names,
+            model: setup.model,
+            schedule,
+            releases: ReleaseCount::new(components.planned),
+            components,
+            federation,
+            profiles,
+            agreed: Vec::new(),
+            warnings,
+            phases: Phases::default(),
+            observer: None,
+        })
+    }
+
+    /// Has all active secondaries agree on keys for secure aggregation.
+    pub(super) fn agree_on_keys(&mut self) -> Result<(), RunError> {
+        self.agreed = sums::agree_on_keys(&mut self.federation)?;
+        Ok(())
+    }
+
+    /// Links every active secondary to the primary's keys. A linker uses all cores, so that parties link one
+    /// after another. `first` makes the request from the encoded keys; `standardise` standardises the
+    /// similarities of a party, from 0.
+    pub(super) fn link(
+        &mut self,
+        keys: &Keys,
+        first: fn(LinkKeys) -> Request,
+        mut standardise: impl FnMut(usize, &mut Matrix<f32>),
+    ) -> Result<RowLinks, RunError> {
+        let mut parties: Vec<Option<PartyLinks>> = (0..self.federation.len()).map(|_| None).collect();
+        for party in self.federation.active() {
+            let Linked { available, similarities } = self.link_with(party, keys, first)?;
+            let similarities = similarities.map(|mut values| {
+                standardise(party, &mut values);
+                values
+            });
+            parties[party] = Some(PartyLinks { available, similarities });
+        }
+        Ok(RowLinks { parties })
+    }
+
+    /// Links one secondary's records with `keys`, and returns the secondary's information about the links.
+    fn link_with(
+        &mut self,
+        index: usize,
+        keys: &Keys,
+        first: fn(LinkKeys) -> Request,
+    ) -> Result<Linked, RunError> {
+        let Components { linker, plan, aggregator, neighbours, .. } = &self.components;
+        let name = self.federation.name(index).to_string();
+        let failed = |source| RunError::Link { party: name.clone(), source };
+        let mut querier = linker.querier(linking_seed(self.seed, PartyIndex::new(index)));
+        let mut request = first(LinkKeys { keys: querier.encode(keys).map_err(failed)? });
+        let mut challenged = false;
+        let (sent, message) = loop {
+            let (sent, reply) = self.federation.exchange_one(index, request)?;
+            match reply {
+                Reply::Linked(message) => break (sent, message),
+                Reply::Challenge(challenge) if !challenged => {
+                    challenged = true;
+                    request = Request::Answer(querier.answer(&challenge).map_err(failed)?);
+                }
+                other => return Err(sent.unexpected(&other).into()),
+            }
+        };
+        let neighbours = neighbours[index];
+        if !(1..=neighbours).contains(&message.available) {
+            let rule = format!("must be 1 to {neighbours}");
+            return Err(sent.wrong("available", rule, message.available).into());
+        }
+        let wanted = plan.similarities || aggregator.uses_similarities();
+        let Some(similarities) = message.similarities.as_ref().filter(|_| wanted) else {
+            if wanted == message.similarities.is_some() {
+                return Ok(message);
+            }
+            let rule = "must be present if and only if the method or the aggregator uses them";
+            let value = if wanted { "missing" } else { "present" };
+            return Err(sent.wrong("similarities", rule, value).into());
+        };
+        let (found, columns) = (similarities.rows(), similarities.columns());
+        if (found, columns) != (keys.rows(), neighbours) {
+            let rule = format!("must be {} rows of {neighbours}", keys.rows());
+            return Err(sent.wrong("similarities", rule, format!("{found} of {columns}")).into());
+        }
+        if !similarities.values().iter().all(|value| value.is_finite()) {
+            return Err(sent.wrong("similarities", "must be finite", "not").into());
+        }
+        Ok(message)
+    }
+
+    /// Returns the parties that take part in a round: the scheduled parties that are still active.
+    pub(super) fn active_parties(&self, round: Round) -> Vec<usize> {
+        let mut active = self.schedule.active(round);
+        active.retain(|party| !self.federation.dropped().contains(party));
+        active
+    }
+
+    /// Requests the active parties' representations of a batch and aggregates them.
+    pub(super) fn memory(&mut self, batch: BatchRequest<'_>) -> Result<(Memory, Aggregation), RunError> {
+        let BatchRequest { round, rows, active, links } = batch;
+        let similarities = self.similarities(batch);
+        let mut aggregation = Aggregation {
+            parties: self.federation.len(),
+            active: active.to_vec(),
+            shapes: Vec::new(),
+            similarities: similarities.clone(),
+        };
+        // The phases of evaluation are not timed separately.
+        let (mut watch, mut encode, mut aggregate) = (Stopwatch::start(), 0.0, 0.0);
+        let aggregator = Arc::clone(&self.components.aggregator);
+        let tensor = match aggregator.role() {
+            Role::Sum(role) => {
+                let sum = self.sum_of_parts(role.form(), round, rows, &mut aggregation)?;
+                watch.lap(&mut encode);
+                role.mean(sum, &aggregation)
+            }
+            Role::Combine(role) => {
+                let parts = self.parts(round, rows, active)?;
+                aggregation.shapes = parts.iter().map(|part| part.dims()).collect();
+                watch.lap(&mut encode);
+                role.combine(parts, &aggregation)
+            }
+        };
+        watch.lap(&mut aggregate);
+        if round.is_training() {
+            self.phases.encode += encode;
+            self.phases.aggregate += aggregate;
+        }
+        let real = |&party: &usize| {
+            let (real, all) = (links.available(party), self.components.neighbours[party]);
+            let shown = self.schedule.shown(round, all);
+            self.components
+                .plan
+                .positions(shown.map_or(real, |places| places.partition_point(|&place| place < real)))
+        };
+        let available = aggregation.active.iter().map(real).max().unwrap_or(0);
+        Ok((Memory { tensor, available, similarities }, aggregation))
+    }
+
+    /// Returns the similarities of the neighbours that a batch sees, of each party that sends similarities.
+    fn similarities(&self, batch: BatchRequest<'_>) -> Vec<Tensor<2>> {
+        let BatchRequest { round, rows, active, links } = batch;
+        let device = self.device.clone().without_autodiff();
+        let seen = |&party: &usize| {
+            let all = gather(links.similarities(party)?, rows, &device);
+            let Some(places) = self.schedule.shown(round, self.components.neighbours[party]) else {
+                return Some(all);
+            };
+            let places: Vec<i32> = places.into_iter().map(|place| place as i32).collect();
+            Some(all.select(1, Tensor::<1, Int>::from_data(TensorData::from(places.as_slice()), &device)))
+        };
+        active.iter().filter_map(seen).collect()
+    }
+
+    /// Returns the messages about rows of a probe, before aggregation: the sum if it hides the parts, otherwise
+    /// every part. The probe counts as a release.
+    pub(super) fn received(&mut self, round: Round, rows: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
+        let active = self.federation.active();
+        let aggregator = Arc::clone(&self.components.aggregator);
+        match aggregator.role() {
+            Role::Combine(_) => self.parts(round, rows, &active),
+            Role::Sum(role) => {
+                let parties = self.federation.len();
+                let mut aggregation =
+                    Aggregation { parties, active, shapes: Vec::new(), similarities: Vec::new() };
+                Ok(vec![self.sum_of_parts(role.form(), round, rows, &mut aggregation)?])
+            }
+        }
+    }
+
+    /// Requests the parts of the active parties.
+    fn parts(&mut self, round: Round, rows: &[usize], active: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
+        let message = Forward { round, rows: short(rows), active: short(active), attempt: None };
+        let requests = vec![Request::Forward(message); active.len()];
+        // Even if one party refuses, the parts of the others have arrived and count.
+        let answered = self.federation.exchange_all(active, requests);
+        self.releases.requests += 1;
+        self.note_release(round, active, active);
+        let answered = answered?;
+        let device = self.device.clone().without_autodiff();
+        let mut blocks = Vec::with_capacity(active.len());
+        for (&party, (sent, reply)) in active.iter().zip(answered) {
+            let Reply::Representation(block) = reply else { return Err(sent.unexpected(&reply).into()) };
+            blocks.push(checked(sent, block, self.part_shape(round, party, rows.len()))?);
+        }
+        self.show_parts(round, rows, active, || blocks.clone());
+        let mut parts = Vec::with_capacity(active.len());
+        for (&party, block) in active.iter().zip(blocks) {
+            let shape = block.shape();
+            self.profiles[party].width = Some(shape[2]);
+            parts.push(Tensor::from_data(
+                TensorData::new(block.into_values_by(fet_kernels::copy), shape),
+                &device,
+            ));
+        }
+        Ok(parts)
+    }
+
+    /// Returns the sum of the active parties' representations; the primary sees only this sum. A party that
+    /// drops out is left out of this sum and of all later sums.
+    fn sum_of_parts(
+        &mut self,
+        sum: SecureSum,
+        round: Round,
+        rows: &[usize],
+        aggregation: &mut Aggregation,
+    ) -> Result<Tensor<3>, RunError> {
+        let of = aggregation.active.len();
+        let &first =
+            aggregation.active.first().ok_or(CollectError::TooFew { left: Vec::new(), of, needed: 2 })?;
+        let shape = self.shape(round, first, rows.len());
+        let (needed, before) = (sums::fewest(self, round), self.federation.dropped().len());
+        let mut parts = RepresentationSum { core: self, round, rows: &short(rows), shape, sum };
+        let collected = collect(&aggregation.active, needed, sum.bits, &mut parts);
+        if let Err(RunError::Sum(CollectError::TooFew { left, .. })) = &collected {
+            self.federation.drop_out(missing(&aggregation.active, left));
+        }
+        let collected = collected?;
+        let active = collected.attempt.active;
+        self.note_release(round, &aggregation.active, &active);
+        sums::note_unmasking(self, round, collected.lost, &collected.wrong);
+        sums::warn_of_smaller_sums(self, before);
+        let left = active.len();
+        let form = self.components.privacy.form(left, shape[1] * shape[2]);
+        let units = secret_sum::units(sum, form, left)?;
+        aggregation.shapes = vec![shape; left];
+        aggregation.active = active;
+        let device = self.device.clone().without_autodiff();
+        let values = units.values(&collected.sum);
+        self.show_parts(round, rows, &aggregation.active, || {
+            Block::new(shape, values.clone()).into_iter().collect()
+        });
+        Ok(Tensor::from_data(TensorData::new(values, shape), &device))
+    }
+
+    /// Records the parties of `asked` that are not in `left` as dropped out, and counts the release by the
+    /// number of parties that took part.
+    pub(super) fn note_release(&mut self, round: Round, asked: &[usize], left: &[usize]) {
+        self.federation.drop_out(missing(asked, left));
+        if !matches!(round, Round::Average { .. }) {
+            self.releases.charge(left.len(), 1);
+        }
+    }
+
+    /// Returns the shape of a party's part for this number of rows.
+    fn shape(&self, round: Round, party: usize, rows: usize) -> [usize; 3] {
+        let Components { plan, neighbours, .. } = &self.components;
+        let all = neighbours[party];
+        let shown = self.schedule.shown(round, all).map_or(all, |places| places.len());
+        [rows, plan.positions(shown), plan.width]
+    }
+
+    /// Returns the shape of a part; the width is open if the party chooses it and has not sent a part yet.
+    fn part_shape(&self, round: Round, party: usize, rows: usize) -> [Option<usize>; 3] {
+        let [rows, positions, width] = self.shape(round, party, rows);
+        let chosen = self.components.plan.own_width;
+        [Some(rows), Some(positions), if chosen { self.profiles[party].width } else { Some(width) }]
+    }
+
+    /// Returns the current model's outputs for some rows; they do not depend on the other rows.
+    pub(super) fn decode(
+        &self,
+        records: &PreparedParty,
+        rows: &[usize],
+        memory: Option<Memory>,
+    ) -> Tensor<2> {
+        let device = self.device.clone().without_autodiff();
+        let memory = memory.map(|memory| Memory {
+            tensor: fill(memory.tensor),
+            similarities: memory.similarities.into_iter().map(fill).collect(),
+            ..memory
+        });
+        let output = self.model.predict(&unlabelled(records, &filled(rows), &device), memory);
+        output.narrow(0, 0, rows.len())
+    }
+
+    /// Links prepared new records with every active party; `scales` standardise each party's similarities. The
+    /// records replace earlier new records at the parties.
+    pub(super) fn link_new(
+        &mut self,
+        records: PreparedParty,
+        scales: &[Option<Uniform>],
+    ) -> Result<NewRecords, RunError> {
+        let links = self.link(&records.raw_keys, Request::Predict, |party, values| {
+            if let Some(Some(scale)) = scales.get(party) {
+                scale.apply(values);
+            }
+        })?;
+        Ok(NewRecords { records, links })
+    }
+
+    /// Returns the current model's outputs for the new records that were linked last, from the parts of only
+    /// these secondaries (from 0, ascending). Without secondaries, the model gets a memory of zeros, the sum
+    /// over no party.
+    pub(super) fn outputs(&mut self, new: &NewRecords, parties: &[usize]) -> Result<Matrix<f32>, RunError> {
+        let NewRecords { records, links } = new;
+        let all: Vec<usize> = (0..new.rows()).collect();
+        let active = if parties.is_empty() { new.parties() } else { parties.to_vec() };
+        let mut outputs = Vec::with_capacity(all.len() * self.objective.outputs);
+        for (batch, rows) in all.chunks(self.schedule.evaluation_batch_size()).enumerate() {
+            let round = Round::Predict { batch: batch as u32 };
+            let memory = if active.is_empty() {
+                None
+            } else {
+                let memory = self.memory(BatchRequest { round, rows, active: &active, links })?.0;
+                let tensor = if parties.is_empty() { memory.tensor.zeros_like() } else { memory.tensor };
+                Some(Memory { tensor, ..memory })
+            };
+            outputs.extend(host(self.decode(records, rows, memory)));
+        }
+        Ok(Matrix::new(self.objective.outputs, outputs))
+    }
+
+    /// Shows the observer what arrived for these rows: every party's part, or their sum. The parts are
+    /// computed only if there is an observer.
+    fn show_parts(&self, round: Round, rows: &[usize], active: &[usize], parts: impl FnOnce() -> Vec<Block>) {
+        self.show(|view| view.received(round, rows, active, &parts()));
+    }
+
+    /// Shows the observer the model's outputs for rows of an evaluation.
+    pub(super) fn show_outputs(&self, round: Round, rows: &[usize], outputs: &Tensor<2>) {
+        self.show(|view| view.predicted(round, rows, &Matrix::new(outputs.dims()[1], host(outputs.clone()))));
+    }
+
+    fn show(&self, event: impl FnOnce(&mut dyn View)) {
+        if let Some(observer) = &self.observer {
+            event(&mut *observer.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+}
+
+/// Returns rows of the primary's records, without labels.
+pub(super) fn unlabelled(records: &PreparedParty, rows: &[usize], device: &Device) -> PrimaryBatch {
+    PrimaryBatch {
+        keys: gather(&records.scaled.keys, rows, device),
+        features: gather(&records.scaled.features, rows, device),
+        labels: Vec::new(),
+        weights: Vec::new(),
+    }
+}
+
+/// Returns the parties of `asked` that are not in `left`.
+fn missing<'a>(asked: &'a [usize], left: &'a [usize]) -> impl Iterator<Item = usize> + 'a {
+    asked.iter().copied().filter(|party| !left.contains(party))
+}
+
+/// Returns the block of a reply, if it has the requested shape.
+fn checked(sent: SentRequest, block: Block, expected: [Option<usize>; 3]) -> Result<Block, PartyError> {
+    let shape = block.shape();
+    if !shape.iter().zip(expected).all(|(&found, expected)| expected.is_none_or(|expected| expected == found))
+    {
+        let name = |size: Option<usize>| size.map_or_else(|| "any".to_string(), |size| size.to_string());
+        let rule = format!("must have the shape [{}]", expected.map(name).join(", "));
+        return Err(sent.wrong("shape", rule, format!("{shape:?}")));
+    }
+    Ok(block)
+}
+
+/// Returns a warning about the loss of a party's other runs, which the report of one run does not show.
+fn lifetime_warning(party: &str, standing: Standing) -> Option<String> {
+    let Standing { earlier, epsilon, delta, .. } = standing;
+    let epsilon = epsilon.map_or_else(|| "unbounded".to_string(), |epsilon| format!("{epsilon:.4}"));
+    (earlier > 0).then(|| {
+        format!(
+            "party \"{party}\": its lifetime account has {earlier} earlier runs, which the ε of this \
+             report does not include; together with this run as planned they have ε = {epsilon} at δ = \
+             {delta:e}"
+        )
+    })
+}

@@ -1,0 +1,119 @@
+//! Predictions for new records of the primary, by a finished model and parties that serve theirs.
+
+use fet_core::data::{Features, Matrix, PartyTable};
+use fet_core::experiment::Experiment;
+use fet_core::message::Parts;
+use fet_core::party::Party;
+
+use super::core::{Components, CoreSetup, PrimaryCore, RecordShape, RowLinks};
+use super::progress::Warnings;
+use super::{Machine, RunError, SavedModel};
+use crate::federation::Federation;
+use crate::prepare::{PreparedParty, Preparing, Uniform};
+use crate::schedule::{self, Schedule};
+
+/// The primary's side of predictions by a finished model. All active secondaries have joined and serve their
+/// finished models.
+pub struct Predictor {
+    core: PrimaryCore,
+    /// Preparation of the primary's records.
+    preparing: Preparing,
+    /// Standardisation of each secondary's similarities, if the method uses them.
+    similarity_scales: Vec<Option<Uniform>>,
+}
+
+/// New records of the primary, prepared and linked with every active party.
+#[derive(Debug, Clone)]
+pub struct NewRecords {
+    pub(super) records: PreparedParty,
+    pub(super) links: RowLinks,
+}
+
+impl NewRecords {
+    /// Returns the number of records.
+    pub fn rows(&self) -> usize {
+        self.records.raw_keys.rows()
+    }
+
+    /// Returns the secondaries that the records are linked with, from 0.
+    pub fn parties(&self) -> Vec<usize> {
+        self.links.parties()
+    }
+
+    /// Returns the same links with other features of the primary, prepared in the same way.
+    pub fn with_features(&self, features: Features) -> Result<Self, RunError> {
+        let mut other = self.clone();
+        other.records.replace_features(features)?;
+        Ok(other)
+    }
+
+    /// Returns the same links, with the keys of record `order[i]` as the model's keys of record i.
+    #[must_use]
+    pub fn with_keys_in_order(&self, order: &[usize]) -> Self {
+        let mut other = self.clone();
+        other.records.scaled.keys = self.records.scaled.keys.select_rows(order);
+        other
+    }
+}
+
+impl Predictor {
+    /// Makes the primary's side of predictions by a finished model, with parties that serve their models; the
+    /// parties agree to the terms. Parties that dropped out of the run (from 0) are not used.
+    pub fn new(
+        experiment: &Experiment,
+        saved: &SavedModel,
+        parties: Vec<Box<dyn Party>>,
+        dropped: Vec<usize>,
+        machine: &Machine,
+    ) -> Result<Self, RunError> {
+        let plan = experiment.method.build(&())?.plan();
+        // The terms name the number of records of the run, so that all parties calibrate as in the run.
+        let split = schedule::split(&Parts::default(), saved.rows(), experiment.seed)?;
+        let schedule = Schedule::new(experiment.seed, &experiment.train, &plan, split, parties.len());
+        let components = Components::build(experiment, schedule.split(), parties.len())?;
+        let [key_columns, feature_columns] = saved.columns();
+        let objective = saved.objective();
+        let shape = RecordShape { key_columns, feature_columns, objective };
+        let mut model = components.model(experiment, shape, machine)?;
+        model.learner_mut().load(saved.parameters())?;
+        let core = PrimaryCore::join(CoreSetup {
+            experiment,
+            components,
+            model,
+            schedule,
+            objective,
+            class_names: saved.class_names().to_vec(),
+            federation: Federation::new(parties, dropped, machine.party_threads),
+            device: machine.device.clone().autodiff(),
+            parts: Parts::default(),
+            standardise: saved.standardise(),
+            warnings: Warnings::default(),
+        })?;
+        Ok(Self {
+            core,
+            preparing: saved.preparing().clone(),
+            similarity_scales: saved.similarity_scales().to_vec(),
+        })
+    }
+
+    /// Returns the model's activated outputs for new records of the primary, [n, outputs]: a probability, the
+    /// values before the softmax, or a label scaled by [`fet_core::objective::Objective`]. The secondaries link
+    /// the new keys and represent their neighbours.
+    pub fn predict(&mut self, table: PartyTable) -> Result<Matrix<f32>, RunError> {
+        let new = self.link_new(table)?;
+        self.outputs(&new, &new.parties())
+    }
+
+    /// Prepares new records and links them with every party. The records replace earlier new records at the
+    /// parties.
+    pub fn link_new(&mut self, table: PartyTable) -> Result<NewRecords, RunError> {
+        self.core.link_new(self.preparing.apply(table)?, &self.similarity_scales)
+    }
+
+    /// Returns the model's outputs for the records that were linked last, from the parts of only these
+    /// secondaries (from 0, ascending). Without secondaries, the model gets a memory of zeros, the sum over no
+    /// party.
+    pub fn outputs(&mut self, new: &NewRecords, parties: &[usize]) -> Result<Matrix<f32>, RunError> {
+        self.core.outputs(new, parties)
+    }
+}
