@@ -170,7 +170,11 @@ pub fn decode<M: Message>(frame: &[u8], limit: usize) -> Result<M, CodecError> {
     if kind != M::KIND {
         return Err(CodecError::Kind { found: name(kind), expected: name(M::KIND) });
     }
-    let body = |error: postcard::Error| CodecError::Body(error.to_string());
+    let body = |error: postcard::Error| match error {
+        // The error's own text names a Rust type.
+        postcard::Error::DeserializeBadVarint => CodecError::Body("a number has no end".to_string()),
+        error => CodecError::Body(error.to_string()),
+    };
     let (message, rest) = postcard::take_from_bytes(&frame[HEADER..]).map_err(body)?;
     if !rest.is_empty() {
         return Err(CodecError::Body(format!("{} bytes follow the message", rest.len())));

@@ -79,7 +79,7 @@ fn a_list_shows_settings_and_devices() {
     let count = |part: &str| linkers.matches(part).count();
     let every = plugins::<dyn Linker>().len();
     assert_eq!(
-        (count("the secondary learns: "), count("keys: ")),
+        (count("the secondary learns: "), count("      keys: ")),
         (every, every),
         "every linker declares the information that it reveals"
     );
