@@ -120,7 +120,7 @@ fn is_excerpt(line: &str) -> bool {
         return true;
     }
     let line = line.trim_start_matches([' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
-    line.is_empty() || line.starts_with('|')
+    line.is_empty() || line.starts_with('|') || line.starts_with("-->")
 }
 
 #[cfg(test)]
