@@ -1,9 +1,9 @@
 //! Blocking of bit vectors by locality-sensitive hashing: compares only pairs that agree in a sample of bits.
 //!
 //! Each of L tables groups records by θ bits that are drawn at random. Two vectors that differ in a share d
-//! of their bits meet in one table with probability (1 - d)^θ, and in any table with probability 1 - (1 - (1
-//! - d)^θ)^L. This is the recall of a pair, which [`Blocking::recall`] returns. The search continues with
-//! samples of fewer bits for queries that meet fewer than K records.
+//! of their bits meet in one table with probability `(1 - d)^θ`, and in any table with probability
+//! `1 - (1 - (1 - d)^θ)^L`. This is the recall of a pair, which [`Blocking::recall`] returns. The search
+//! continues with samples of fewer bits for queries that meet fewer than K records.
 
 use rand::SeedableRng;
 use rand::seq::index;

@@ -101,8 +101,8 @@ impl Encoder {
 
     /// Weighs q-grams and words by their rarity among these records.
     ///
-    /// A q-gram that occurs in df of n records sets bits in proportion to its inverse document frequency ln(1
-    /// + n/df) (Spärck Jones 1972) and to the weight of its field (1 if `weights` is empty). The bits of a
+    /// A q-gram that occurs in df of n records sets bits in proportion to its inverse document frequency
+    /// `ln(1 + n/df)` (Spärck Jones 1972) and to the weight of its field (1 if `weights` is empty). The bits of a
     /// field are also multiplied by √(H/w), where H is the entropy of the field's values and w is the mean
     /// sum of its q-grams' weights. This is a compromise between the information in the q-grams and the
     /// information in the values. A record makes `insertions` insertions on average.

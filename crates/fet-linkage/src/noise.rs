@@ -1,9 +1,9 @@
 //! Bound on the leakage of noisy similarities (FedSim; Wu, Li, He 2022, theorem 1).
 //!
-//! An attacker who guesses a bit vector from its normalised similarities is right with probability at most τ
-//! = erf(√(σ² + 1) / (2√2 · σ · s)). Here s is the standard deviation of the raw similarities, and σ is the
-//! standard deviation of the Gaussian noise on the standardised similarities. As σ grows, τ approaches erf(1
-//! / (2√2 · s)) and falls no further.
+//! An attacker who guesses a bit vector from its normalised similarities is right with probability at most
+//! `τ = erf(√(σ² + 1) / (2√2 · σ · s))`. Here s is the standard deviation of the raw similarities, and σ is
+//! the standard deviation of the Gaussian noise on the standardised similarities. As σ grows, τ approaches
+//! `erf(1 / (2√2 · s))` and falls no further.
 
 use std::f64::consts::SQRT_2;
 

@@ -20,8 +20,9 @@
 //! # Guarantee
 //!
 //! Let n parties have agreed on keys, and let a of them be scheduled in a round, as all parties know. d is
-//! the degree of the mask graph and t the maximum number of colluders. Honest parties are [`Participant`]s. τ
-//! = [`quorum`]\(n, t) holders open a mask, and a sum is over at least q = [`quorum`]\(a, t) ≤ τ parties.
+//! the degree of the mask graph and t the maximum number of colluders. Honest parties are [`Participant`]s.
+//! A mask opens with τ = [`quorum`]\(n, t) holders, and a sum is over at least q = [`quorum`]\(a, t) ≤ τ
+//! parties.
 //!
 //! **A receiver that deviates in any way and colludes with up to t ≤ d−1 parties learns, in each round, the
 //! sum over the honest parties of one set of at least q parties, and nothing else about their values.**

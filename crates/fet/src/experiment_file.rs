@@ -53,7 +53,7 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
         /// Name of the setting, and cause of the error.
-        source: SettingsError,
+        source: Box<SettingsError>,
         /// The line of the setting on lines of its own, or nothing if no file has the setting.
         excerpt: String,
     },
@@ -81,7 +81,7 @@ pub(crate) fn load_changed(
     let (mut table, texts) = read(&path)?;
     let refused = |source: SettingsError| {
         let excerpt = place(&source, &texts, arguments);
-        FileError::Settings { path: path.clone(), source, excerpt }
+        FileError::Settings { path: path.clone(), source: Box::new(source), excerpt }
     };
     for assignment in &arguments.sets {
         set(&mut table, assignment).map_err(refused)?;
@@ -133,7 +133,7 @@ fn read(path: &Path) -> Result<(toml::Table, Vec<(PathBuf, String)>), FileError>
     let refused = |message: String| {
         let source = SettingsError::Field { field: "extends".into(), message };
         let excerpt = place(&source, &texts, &ExperimentArguments::default());
-        FileError::Settings { path: path.to_path_buf(), source, excerpt }
+        FileError::Settings { path: path.to_path_buf(), source: Box::new(source), excerpt }
     };
     let name = base.as_str().ok_or_else(|| refused(format!("must be a file name; it is {base}")))?;
     let other = path.with_file_name(name);

@@ -586,7 +586,7 @@ fn new_records_are_held_to_the_form_of_training() {
     let row = |row: usize| {
         let x = format!("{}.{:03}", row % 90 + 1, row * 37 % 1000);
         let at = format!("2020-01-{:02}T{:02}:00:00", row % 28 + 1, row % 24);
-        let code = if row % 5 == 0 { "-".to_string() } else { row.to_string() };
+        let code = if row.is_multiple_of(5) { "-".to_string() } else { row.to_string() };
         (format!("{x},{}%,{at},{code}", row % 50), format!("{x},{}.{:03}", row % 7 + 1, row * 91 % 1000))
     };
     let (mut p, mut s) = ("x,share,at,code,class\n".to_string(), "x,v\n".to_string());
