@@ -7,6 +7,8 @@ use std::process::{Command, Output, Stdio};
 
 use crate::command::{TINY, fet};
 
+use crate::support::message_lines;
+
 const SHOPS: &str = "lon,lat,name\n1,1,a\n2,2,b\n3,3,c\n4,4,d\n5,5,d\n";
 const STREETS: &str = "lon,lat,kind\n1.1,1,x\n2.1,2,y\n3.2,3,z\n4.1,4,z\n";
 
@@ -28,12 +30,7 @@ fn refused(folder: &Path, arguments: &[&str], parts: &[&str]) {
     let message = said(&output);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
     assert!(parts.iter().all(|part| message.contains(part)), "{arguments:?}: {parts:?} in {message}");
-    // A line of a TOML file may follow, with its number and a mark.
-    let is_excerpt = |line: &&str| {
-        let rest = line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit());
-        rest.is_empty() || rest.starts_with('|') || rest.starts_with("-->")
-    };
-    assert_eq!(message.lines().filter(|line| !is_excerpt(line)).count(), 1, "{arguments:?}: {message}");
+    assert_eq!(message_lines(&message), 1, "{arguments:?}: {message}");
 }
 
 const LINK: [&str; 6] = ["link", "shops.csv", "streets.csv", "--keys=lon,lat", "--set=k=1", "--out"];

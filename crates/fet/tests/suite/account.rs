@@ -329,7 +329,10 @@ fn a_sum_over_fewer_than_two_honest_parties_is_refused() {
         let Request::Forward(message) = step(&trainer, 0, active) else { panic!("it is made so") };
         party.ask(Request::Forward(Forward { attempt: Some(0), ..message }))
     };
-    refused(ask(&mut parties[0], &[0, 1, 2]), &["3 parties are too few", "it takes 4", "may collude"]);
+    refused(
+        ask(&mut parties[0], &[0, 1, 2]),
+        &["3 parties are too few", "at least 4 are needed", "may collude"],
+    );
     assert!(ask(&mut parties[0], &[0, 1, 2, 3]).is_ok());
 }
 

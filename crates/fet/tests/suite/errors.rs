@@ -4,6 +4,8 @@ use std::path::Path;
 
 use crate::command::{TINY, fet};
 
+use crate::support::message_lines;
+
 const LINKED: &str = r#"
 name = "linked"
 [data]
@@ -30,7 +32,7 @@ pub(crate) fn refuse(folder: &Path, file: &str, arguments: &[&str], parts: &[&st
     for part in parts {
         assert!(message.contains(part), "{arguments:?}: \"{part}\" in: {message}");
     }
-    assert_eq!(message.lines().count(), 1, "one message: {message}");
+    assert_eq!(message_lines(&message), 1, "one message: {message}");
     assert!(output.stdout.is_empty());
     assert!(!folder.join("result").exists(), "nothing is written");
 }

@@ -12,6 +12,8 @@ use std::process::Command;
 
 use crate::command::TINY;
 
+use crate::support::message_lines;
+
 const LINKED: &str = r#"
 name = "linked"
 data = { kind = "linked", task = "regression", label = "takings", primary = { file = "shops.csv", keys = ["lon", "lat"] }, secondaries = [{ name = "streets", file = "streets.csv", keys = ["lon", "lat"] }] }
@@ -494,7 +496,7 @@ fn what_was_found_is_mended() {
         let told = parts.iter().all(|part| said.contains(part));
         // A refusal is one line and leaves no files.
         let plain =
-            *code != 2 || (said.lines().count() == 1 && !folder.path().join("r/model.safetensors").exists());
+            *code != 2 || (message_lines(&said) == 1 && !folder.path().join("r/model.safetensors").exists());
         if ended.status.code() != Some(*code) || !told || !plain || said.contains("panicked") {
             let _ = writeln!(wrong, "{finding}: {}, not {code} and {parts:?}: {said}", ended.status);
         }

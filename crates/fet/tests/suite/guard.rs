@@ -299,7 +299,7 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), square_of(100, 4), &flex());
     let party_one = &mut parties[0];
     ask(party_one, &attempt(0, &[0, 1, 2, 3])).expect("the first attempt");
-    refused(ask(party_one, &attempt(1, &[0, 1])), &["2 parties are too few", "it takes 3"]);
+    refused(ask(party_one, &attempt(1, &[0, 1])), &["2 parties are too few", "at least 3 are needed"]);
     party_one.ask(open(0)).expect("it was sent");
     let share = |party: &mut Watched, of| match party.ask(reveal(of, 0)) {
         Ok(Reply::Share(share)) => share,

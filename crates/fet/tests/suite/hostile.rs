@@ -370,5 +370,5 @@ fn as_long_as_enough_answer_soundly_an_opening_goes_on_and_names_who_does_not() 
         "{few}"
     );
     let lied = run(2, &[(1, lies)]).3.expect_err("no party can replace it");
-    assert!(lied.contains("party 2 sent an opening that is not the one"), "{lied}");
+    assert!(lied.contains("party 2 sent an opening that does not match the commitment"), "{lied}");
 }

@@ -513,7 +513,7 @@ fn predictions_by_equal_keys_warn_of_other_files_only_where_a_row_has_no_link() 
         assert!(output.status.success(), "{output:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let warning = "predictions of the same rows in another file";
+    let warning = "the same rows in another file get other predictions";
     let said = predicted("a7,1\na3,2\n");
     assert!(!said.contains(warning), "{said}");
     let said = predicted("a7,1\nzzz,2\n");

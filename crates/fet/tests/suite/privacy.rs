@@ -85,7 +85,7 @@ fn a_party_that_vanishes_is_left_out_and_too_few_end_the_run() {
     // After a second party drops out, one party remains, and a sum over one party is its value.
     from[0].store(0, Ordering::Relaxed);
     let error = trainer.epoch(&mut |_| true).expect_err("refused").to_string();
-    assert!(error.contains("2 parties or more") && error.contains("1 of 1"), "{error}");
+    assert!(error.contains("at least 2 parties") && error.contains("1 of 1"), "{error}");
     let said = trainer.warnings().join("\n");
     assert!(said.contains("1 of 2 are left") && said.contains("steps are left out"), "{said}");
     // If no sum hides the parts, the run must not leave out a party silently.

@@ -18,6 +18,15 @@ use fet_federation::trainer::{RunError, StepReport, Trainer};
 use fet_testing::left_out;
 use rand::RngExt;
 
+/// Returns the number of lines of a message, without the line of a TOML file that may follow with its number and a mark.
+pub(crate) fn message_lines(message: &str) -> usize {
+    let is_excerpt = |line: &&str| {
+        let rest = line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit());
+        rest.is_empty() || rest.starts_with('|') || rest.starts_with("-->")
+    };
+    message.lines().filter(|line| !is_excerpt(line)).count()
+}
+
 /// Returns every device of this build that this machine can open.
 pub(crate) fn devices() -> Vec<Backend> {
     let mut found = Vec::new();

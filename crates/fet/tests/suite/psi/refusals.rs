@@ -192,7 +192,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         ),
         (
             open("sealed.answer", "--secret=links.secret"),
-            "cannot be opened: it differs from the record that its owner sealed",
+            "cannot be opened: it differs from the record that its data holder sealed",
         ),
         (
             open("payload.links.answer", "--secret=links.secret"),
