@@ -110,7 +110,7 @@ mod tests {
         }
         let error = Fractions::default().sizes(9).expect_err("too few").to_string();
         assert!(
-            error.contains("of 9 rows 0 are for validation") && error.contains("least 10 rows"),
+            error.contains("9 rows give 0 for validation") && error.contains("at least 10 rows"),
             "{error}"
         );
     }
