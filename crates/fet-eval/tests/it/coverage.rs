@@ -90,7 +90,7 @@ fn what_has_no_bootstrap_is_refused() {
         "{error}"
     );
     let error = bootstrap(&rows, Metric::Rmse, Settings::default(), &mut rng()).expect_err("another task");
-    assert!(error.to_string().contains("no metric of the task"), "{error}");
+    assert!(error.to_string().contains("not a metric of the task"), "{error}");
     for (rows, resamples, alpha, expect) in [
         (9, 1, 0.1, "not 1 and 0.1"),
         (9, 9, 0.0, "not 9 and 0"),

@@ -386,7 +386,7 @@ fn a_review_that_cannot_be_written_leaves_nothing() {
     assert_eq!(read(path, "file"), "mine");
     let random = ["link", "a.csv", "b.csv", "--keys=name", "--linker=random", "--out=links.csv"];
     let output = fet(path, &[&random[..], &["--set=k=1", given, "--review=new"]].concat());
-    refused(&output, &["--review new", "no similarities"]);
+    refused(&output, &["--review new", "needs similarities"]);
     assert!(!path.join("links.csv").exists() && !path.join("new").exists());
     // An error in writing the links occurs before the review is written.
     #[cfg(unix)]
