@@ -38,12 +38,12 @@ pub(crate) fn test(passed: &Passed) -> Result<ExitCode> {
 /// `cargo xtask check`.
 pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
     let workspace = Workspace::find()?;
+    let has_libtorch = announce(&workspace)?;
     let found = prose::problems(&workspace.root)?;
     if !found.is_empty() {
         eprintln!("check: FAILED: comments, messages and names\n{}", found.join("\n"));
         return Ok(ExitCode::FAILURE);
     }
-    let has_libtorch = announce(&workspace)?;
     for step in steps(has_libtorch, arguments.fast) {
         let line = step.join(" ");
         eprintln!("\ncheck: cargo {line}");

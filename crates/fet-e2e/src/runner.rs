@@ -23,7 +23,7 @@ pub(crate) struct Options<'a> {
     pub(crate) only: Option<&'a str>,
     /// Seed of all random choices.
     pub(crate) seed: u64,
-    /// Repeat the seeded cases, with the following seeds, for so many minutes.
+    /// Number of minutes for which the seeded cases repeat with the following seeds.
     pub(crate) minutes: Option<u64>,
     /// Keep the folder of each failing case below this folder.
     pub(crate) keep: Option<PathBuf>,

@@ -108,8 +108,8 @@ impl std::fmt::Display for Merged {
     }
 }
 
-/// Different cells that a comparison makes equal, by column. Names are written in several ways on purpose; so of the columns in normal form
-/// only those of single words without digits are looked at, which may be codes.
+/// Returns different cells that a comparison makes equal, by column. Names have several spellings, so columns in normal form are checked only
+/// if they hold single words without digits, which may be codes.
 pub fn merged(keys: &TextTable, compared: &[Comparison]) -> Vec<Merged> {
     let of = |(column, how): (usize, &Comparison)| {
         let is_code =
@@ -138,7 +138,7 @@ pub fn merged(keys: &TextTable, compared: &[Comparison]) -> Vec<Merged> {
 const SHARE: usize = 50;
 const OFTEN: usize = 10;
 
-/// Warnings of the records' data holder: records that K leaves out, and a key that stands for a missing one. `forms` are those of [`contents`].
+/// Returns the warnings of the data holder: records that K leaves out, and a key that marks a missing one. `forms` are those of [`contents`].
 pub(crate) fn repeated(forms: &[Option<Vec<u8>>], records: &Keys, neighbours: usize) -> Vec<String> {
     let mut found: HashMap<&[u8], (usize, usize)> = HashMap::new();
     for (row, form) in forms.iter().enumerate() {
@@ -189,7 +189,7 @@ fn shown(keys: &Keys, row: usize) -> String {
     cells.join(", ")
 }
 
-/// The comparison of each column of text keys by a linker with these settings, or by one inside it; nothing for keys that are no texts.
+/// Returns the comparison of each column of text keys by a linker with these settings, or by its inner linker; empty for other keys.
 pub fn comparisons(settings: &toml::Table, keys: &Keys) -> Vec<Comparison> {
     keys.text().map(|keys| setting::<Compare>(settings, "compare").columns(keys)).unwrap_or_default()
 }

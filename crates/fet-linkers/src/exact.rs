@@ -182,7 +182,7 @@ mod tests {
         assert!(same <= 12, "{same} rows");
     }
 
-    /// Links by `exact` and `psi`, which must warn of the records alike.
+    /// Links by `exact` and `psi`, which must give the same warnings about the records.
     fn warned(settings: &str, queries: &Keys, records: &Keys) -> String {
         let mut all = ["exact", "psi"].map(|kind| {
             let settings = format!("kind = '{kind}'\n{settings}");

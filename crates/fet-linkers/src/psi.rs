@@ -173,8 +173,8 @@ impl DataHolder for Secondary {
     }
 }
 
-/// The first byte of a message about texts, and of one about numbers: texts and numbers are never equal. The byte for texts changes with the
-/// forms in which they are compared ('t' until cells with signs of identifiers became no numbers).
+/// First byte of messages about texts and about numbers: texts and numbers are never equal. The byte for texts changes with the forms of
+/// comparison; it was 't' while cells with signs of identifiers counted as numbers.
 const TEXT: u8 = b'u';
 const NUMBERS: u8 = b'n';
 

@@ -51,7 +51,7 @@ pub(crate) struct Evidence {
     usual: u64,
 }
 
-/// The share of the cells with a say from which on they decide for the others.
+/// Minimum share of the deciding cells: fewer cells do not decide the form of a column.
 const ENOUGH: f64 = 0.1;
 
 impl Evidence {
@@ -87,8 +87,8 @@ impl Evidence {
         }
     }
 
-    /// The form that so few cells fit alone that they do not decide for the column, with their number; whether the others fit the other form
-    /// alone, or have two values.
+    /// Returns the form that only a few cells fit, too few to decide for the column, with their number, and true if the other cells fit only
+    /// the other form rather than both.
     pub(crate) fn few<T>(self, forms: [T; 2]) -> Option<Few<T>> {
         let [one, other] = forms;
         let few = |count: u64, others: u64| count > 0 && (count as f64) < ENOUGH * (count + others) as f64;

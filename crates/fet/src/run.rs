@@ -250,7 +250,7 @@ pub(crate) fn check_keys(experiment: &Experiment) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Shows the trainer's warnings but for the first `shown`; returns how many there are.
+/// Shows the trainer's warnings after the first `shown`; returns the number of all warnings.
 fn warn(trainer: &Trainer, shown: usize) -> usize {
     for warning in &trainer.warnings()[shown..] {
         fet_io::note!("warning: {warning}");

@@ -249,7 +249,7 @@ pub fn read_equal_keys(path: &Path, columns: &[String]) -> Result<(Keys, Vec<Str
     Ok((keys, notes))
 }
 
-/// Which columns of numbers have signs of identifiers, as 1.10 and 1e2 do: different cells may be one number.
+/// Returns the columns of numbers with signs of identifiers, such as 1.10 and 1e2: different cells may be one number.
 fn with_signs_of_codes(table: &TextTable) -> Vec<bool> {
     // A comma can precede decimals.
     let point = |cell: &str| if cell.contains('.') { cell.to_string() } else { cell.replacen(',', ".", 1) };

@@ -215,7 +215,7 @@ impl Survey {
         }
     }
 
-    /// The form in which another table of the same kind is read; none where the cells say nothing of a form.
+    /// Returns the form for reading another table of the same kind; `None` if the cells fit several forms.
     pub(super) fn form(&self, given: Option<&Kind>) -> Option<Kind> {
         let (kind, comma) = self.kind(given);
         match kind? {
@@ -247,12 +247,12 @@ impl Survey {
         }
     }
 
-    /// Few cells of which the column's form would follow.
+    /// Returns the cells that would decide the column's form although they are few.
     pub(super) fn few(&self) -> Option<Deciding> {
         self.written.as_ref().and_then(WrittenSurvey::few)
     }
 
-    /// Whether its cells could be dates, amounts or times in other forms than plain ones, so that a second look is due.
+    /// Returns true if the cells could be dates, amounts or times in other forms than plain ones, which needs a second pass.
     pub(super) fn is_open(&self, given: Option<&Kind>) -> bool {
         let asks = matches!(given, None | Some(Kind::Number | Kind::Date { format: None }));
         asks && self.present > 0 && !self.identifiers && !(self.point || self.comma || self.date)

@@ -9,7 +9,7 @@ use crate::number::number;
 use crate::options::Kind;
 use crate::written::{DateOrder, Decided, Decimal, Evidence, unit};
 
-/// The share of cells from which a column is mostly of a form.
+/// Minimum share of cells in one form for a note about the other cells.
 const MOSTLY: f64 = 0.5;
 
 /// Property that all cells may share.
@@ -156,7 +156,7 @@ impl WrittenSurvey {
         &self.units
     }
 
-    /// Few cells of which the column's form would follow, though the others have two readings or another form.
+    /// Returns the cells that would decide the column's form although they are few and the others have two readings or another form.
     pub(super) fn few(&self) -> Option<Deciding> {
         if self.all(self.dates)
             && let Shared::Same(shape) = &self.shape
@@ -212,7 +212,7 @@ impl WrittenSurvey {
         (self.all(self.amounts) && self.unit != Shared::Different).then_some(Kind::Amount(form))
     }
 
-    /// What a person should know of a column that is read as `kind`, or as strings.
+    /// Returns the note about a column that is read as `kind`, or as strings.
     pub(super) fn note(&self, name: &str, kind: Option<&Kind>) -> Option<String> {
         match kind {
             Some(Kind::Date { format: Some(format) }) => Some(format!(

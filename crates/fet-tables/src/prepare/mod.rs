@@ -110,7 +110,7 @@ pub struct Preparation {
     /// formats.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     forms: BTreeMap<String, Kind>,
-    /// The styles in which the reader found dates and amounts, by column, to recognise cells of other tables in another unit or without a zone.
+    /// Styles of dates and amounts that the reader found, by column. They show cells of other tables in another unit or without a zone.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     styles: BTreeMap<String, BTreeSet<String>>,
 }
@@ -248,7 +248,7 @@ impl Preparation {
         }
     }
 
-    /// Refuses a table of which the reader read a column in another form: the same cells would have other values.
+    /// Refuses a table if the reader read one of its columns in another form: the same cells would have other values.
     fn check_forms(&self, table: &Table) -> Result<(), TableError> {
         let differs = |fitted: &Kind, found: &Kind| {
             fitted != found && (fitted, found) != (&Kind::Amount(Decimal::Point), &Kind::Plain)
