@@ -77,8 +77,8 @@ fn steps(has_libtorch: bool, fast: bool) -> Vec<Vec<String>> {
             &["--", "-D", "warnings"],
         ]),
         words(&[&["check", "--release", "-p", "fet", "--no-default-features"]]),
-        // Linkers alone: the part of the contracts without tensors.
-        words(&[&["check", "--release", "-p", "fet-linkers"]]),
+        // Linkers and their commands alone: the part of the contracts without tensors.
+        words(&[&["check", "--release", "-p", "fet-link"]]),
     ];
     if has_libtorch {
         steps.push(words(&[&["check", "--release", "-p", "fet", "--features", "libtorch"]]));

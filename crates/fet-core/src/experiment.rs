@@ -3,7 +3,6 @@
 //! Serialising an experiment writes every setting with its default filled in, as the report records it. This
 //! module does not touch files; the `fet` command does.
 
-mod changes;
 mod common;
 mod scores;
 mod split;
@@ -27,7 +26,7 @@ use crate::privacy::{PrivacyMechanism, Selection};
 use crate::registry::{SettingsError, Slot, Violation};
 use crate::schema;
 
-pub use changes::{overlay, set, syntax};
+pub use crate::changes::{overlay, set, syntax};
 pub use common::CommonSettings;
 pub use fet_eval::records::Randomness;
 pub use scores::ScoreSettings;

@@ -34,6 +34,7 @@
 pub mod aggregator;
 #[cfg(feature = "tensor")]
 pub mod attack;
+pub mod changes;
 pub mod data;
 #[cfg(feature = "tensor")]
 pub mod encoder;

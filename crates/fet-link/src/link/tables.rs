@@ -165,8 +165,7 @@ fn slot(arguments: &Arguments, kind: &str) -> anyhow::Result<Slot<dyn Linker>> {
             Some((name, value)) if name.trim() == "k" => format!("neighbours={value}"),
             _ => assignment.clone(),
         };
-        fet_core::experiment::set(&mut table, &assignment)
-            .map_err(|error| input(format!("--set {error}")))?;
+        fet_core::changes::set(&mut table, &assignment).map_err(|error| input(format!("--set {error}")))?;
     }
     if table.contains_key("kind") {
         return Err(input("--set kind: name the linker with --linker"));

@@ -129,7 +129,7 @@ pub(super) fn columns(schema: &str, names: &[String], keys: &[String]) -> anyhow
 fn settings(sets: &[String]) -> anyhow::Result<ClkSettings> {
     let mut table = toml::Table::new();
     for assignment in sets {
-        fet_core::experiment::set(&mut table, assignment).map_err(|error| input(format!("--set {error}")))?;
+        fet_core::changes::set(&mut table, assignment).map_err(|error| input(format!("--set {error}")))?;
     }
     // Settings that do not affect the encoding, or must not be in a file.
     let others = [
