@@ -171,5 +171,5 @@ fn a_damaged_parquet_file_on_the_disk_is_an_error() {
     }
     std::fs::write(&path, &bytes[..bytes.len() / 2]).expect("writable");
     let error = read(&path, &Options::default()).expect_err("refused").to_string();
-    assert!(error.contains("t.parquet") && error.contains("cut off"), "{error}");
+    assert!(error.contains("t.parquet") && error.contains("is damaged, truncated"), "{error}");
 }
