@@ -243,9 +243,9 @@ fn a_table_is_the_same_through_every_form() {
         assert!(back.columns == table.columns && back.rows == table.rows, "{name}: {:?}", back.notes);
         table = back;
     }
-    // A file shows the styles of its dates; a table in memory has none.
-    let (notes, styles) = (table.notes.clone(), table.styles.clone());
-    assert!(table == Table { notes, styles, ..every_kind() });
+    // The reader records the forms and styles of cells; a table in memory has none.
+    let Table { notes, forms, styles, .. } = table.clone();
+    assert!(table == Table { notes, forms, styles, ..every_kind() });
 }
 
 #[test]
