@@ -72,7 +72,7 @@ impl Format {
         };
         match (found, named) {
             (Self::Csv, Some(named)) if named != Self::Csv => refuse(&format!(
-                "is named as {}, but its first bytes say otherwise; is the file complete?",
+                "has the file extension of {}, but other first bytes; is the file complete?",
                 named.name()
             )),
             (Self::ArrowFile | Self::ArrowStream, Some(Self::ArrowFile | Self::ArrowStream)) => Ok(found),

@@ -172,7 +172,7 @@ pub fn decode<M: Message>(frame: &[u8], limit: usize) -> Result<M, CodecError> {
     }
     let body = |error: postcard::Error| match error {
         // The error's own text names a Rust type.
-        postcard::Error::DeserializeBadVarint => CodecError::Body("a number has no end".to_string()),
+        postcard::Error::DeserializeBadVarint => CodecError::Body("a number is too long".to_string()),
         error => CodecError::Body(error.to_string()),
     };
     let (message, rest) = postcard::take_from_bytes(&frame[HEADER..]).map_err(body)?;

@@ -106,7 +106,7 @@ impl Recipe<dyn Dataset> for LinkedSettings {
             table.check().map_err(|violation| violation.within(&place))?;
             let texts = self.key_kind == LinkedKeys::Text;
             if let Some(key) = table.keys.iter().find(|key| texts && table.columns.contains_key(*key)) {
-                let rule = "must not name a key of text: texts have no form";
+                let rule = "must not name a text key: only numbers have a form";
                 return Err(Violation::new(format!("{place}.columns"), rule, format!("{key:?}")));
             }
             if table.keys.len() != self.primary.keys.len() {

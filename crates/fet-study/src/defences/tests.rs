@@ -121,7 +121,11 @@ fn scores_are_those_of_vflair() {
         assert_eq!(defences.len(), 2, "{defences:?}");
         let (none, noise) = (&defences[0], &defences[1]);
         close(&none.scores[0], &[(0, 0.638_698), (1, 0.702_117)], "no loss");
-        close(&noise.scores[0], &[(0, 0.863_473), (1, 1.0)], "norm; a better metric is no merit");
+        close(
+            &noise.scores[0],
+            &[(0, 0.863_473), (1, 1.0)],
+            "norm; a better metric does not raise the score",
+        );
         close(&noise.scores[1], &[(0, 0.699_244), (1, 0.933_959)], "cosine");
         close(&noise.by_target[0], &[(0, 0.781_358), (1, 0.966_980)], "the mean over both attacks on labels");
         close(&noise.by_target[1], &[(0, 0.909_091), (1, 0.824_993)], "features");

@@ -192,7 +192,7 @@ fn the_studies_of_the_repository_are_plans() {
             let grid = grid.unwrap_or_else(|error| panic!("{}, {profile:?}: {error:#}", path.display()));
             published += grid.paper.len();
             if file.ablation.is_some() {
-                assert!(grid.head.question.is_some(), "{}: the head says what is asked", path.display());
+                assert!(grid.head.question.is_some(), "{}: the header states a question", path.display());
                 let compared =
                     (0..grid.variants.len()).filter(|&index| grid.base_of(index).is_some()).count();
                 assert!(compared > 0, "{}, {profile:?}: something is compared", path.display());

@@ -64,7 +64,7 @@ fn a_second_run_does_nothing() {
         (&2.into(), &2.into())
     );
     for cell in study.cells() {
-        check(&fs::read_to_string(cell.join("cell.log")).expect("a log"), &["a line that is no event"]);
+        check(&fs::read_to_string(cell.join("cell.log")).expect("a log"), &["a line that is not an event"]);
     }
 
     let second = study.ablate("", &[]);

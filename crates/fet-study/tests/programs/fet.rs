@@ -53,7 +53,7 @@ fn main() -> Result<ExitCode> {
     match arguments.verb.as_str() {
         "show" => show(&arguments),
         "run" => run(&arguments),
-        other => bail!("the stand-in for `fet` has no command {other:?}"),
+        other => bail!("the stand-in for `fet` does not know the command {other:?}"),
     }
 }
 
@@ -76,7 +76,7 @@ impl Arguments {
                 "--seed" => parsed.seed = value.parse()?,
                 "--out" => parsed.out = value.into(),
                 "--log" => {}
-                _ => bail!("the stand-in for `fet` has no option {flag}"),
+                _ => bail!("the stand-in for `fet` does not know the option {flag}"),
             }
         }
         Ok(parsed)
@@ -164,7 +164,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let rows = Rows { train: 8, validation: 1, test: 1 };
     tell(&Event::Start { epochs: 2, metric: Metric::Accuracy, rows })?;
-    writeln!(stdout(), "a line that is no event")?;
+    writeln!(stdout(), "a line that is not an event")?;
     tell(&Event::Progress { epoch: 1, epochs: 2, fraction: 0.5, loss: 0.5, rows_per_second: 80.0 })?;
     if arguments.is_steered("fail") {
         eprintln!("the log says why");

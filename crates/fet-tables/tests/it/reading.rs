@@ -253,7 +253,8 @@ fn a_column_that_is_nearly_of_a_kind_has_a_wrong_cell() {
     );
     refused(&text("-", "3,5", 20), &["line 12 column `a`", "\"-\""]);
     for (given, kind) in [(options(&[("a", "category")]), "category"), (options(&[("a", "text")]), "text")] {
-        let table = from_text(text("three", "3", 20).as_bytes(), &given).expect("what its owner says");
+        let table =
+            from_text(text("three", "3", 20).as_bytes(), &given).expect("a table of the declared kind");
         assert_eq!(table.columns[0].values.kind(), kind);
     }
     let marked = Options { missing: vec!["three".into()], ..Options::default() };

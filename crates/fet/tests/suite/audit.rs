@@ -92,7 +92,7 @@ fn without_noise_every_canary_is_seen() {
         let found = audited(&[&["privacy.kind=none"], sets].concat(), &settings(12, 16));
         assert_eq!(found.guesses, found.right, "{sets:?}: {found:?}");
         assert!((found.many_runs - separate(16)).abs() < 1e-9, "{sets:?}: {found:?}");
-        assert_eq!((found.epsilon, found.refuted), (None, false), "there was no claim: {found:?}");
+        assert_eq!((found.epsilon, found.refuted), (None, false), "the experiment claims no ε: {found:?}");
     }
 }
 

@@ -99,7 +99,7 @@ pub(crate) fn cases() -> Vec<Script> {
         cases.push(Script::of(AREA, format!("a missing name: {title}"), bad));
     }
     let bytes = Step::new("run \"$(printf 'a\\377b')\" --out out", Refused).names("a");
-    cases.push(Script::of(AREA, "a name that is no text", bytes));
+    cases.push(Script::of(AREA, "a name that is not text", bytes));
     let long = Step::new(format!("run {} --out out", "n".repeat(300)), Refused);
     cases.push(Script::of(AREA, "a name of 300 characters", long));
     cases

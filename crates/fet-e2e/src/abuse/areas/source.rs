@@ -174,7 +174,7 @@ pub(crate) fn cases(seed: u64) -> Vec<Script> {
     let contents = [
         ("nothing", Vec::new()),
         ("line ends", b"\n\n\n".to_vec()),
-        ("bytes that are no text", vec![0xff; 100]),
+        ("bytes that are not text", vec![0xff; 100]),
         ("UTF-16", sparse().encode_utf16().flat_map(u16::to_le_bytes).collect()),
         ("a long word", vec![b'1'; 1_000_000]),
         ("one class", sparse().replace('-', "+").into_bytes()),

@@ -264,7 +264,7 @@ fn forbidden(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
         }
     }
     if world.of("primary").join("new-predictions.csv").exists() {
-        verdict.fault(Kind::Files, "what was refused left new-predictions.csv");
+        verdict.fault(Kind::Files, "the refused command left new-predictions.csv");
     }
     world.check(&mut parties, &mut verdict)?;
     Ok(verdict)

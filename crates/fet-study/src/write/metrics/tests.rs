@@ -79,7 +79,7 @@ fn mixed_metrics_have_no_main_one() {
     assert_eq!(table.header.len(), 1 + 5 + 8);
     assert!(!table.header.iter().any(|title| title == INTERVAL), "{table:?}");
     assert_eq!((table.rows[0].fields[1].as_str(), table.rows[1].fields[1].as_str()), (UNDEFINED, "0.500"));
-    assert_eq!(notes.len(), 1, "another task is no reason: {notes:?}");
+    assert_eq!(notes.len(), 1, "metrics of another task are not listed: {notes:?}");
     assert!(look(&[], |_| {}, |summary| super::table(summary).is_none() && super::notes(summary).is_empty()));
 }
 

@@ -54,7 +54,7 @@ pub(super) const LINES: &[Line] = &[
         &["policy.neighbouring", "\"record\"", "\"replace\""],
     ),
     (
-        "policy: most_delta is no probability",
+        "policy: most_delta is not a probability",
         PARTY,
         |w| {
             private(w)?;
@@ -72,7 +72,7 @@ pub(super) const LINES: &[Line] = &[
         &["policy.least_summed", "4", "3"],
     ),
     (
-        "policy: most_epsilon is no number",
+        "policy: most_epsilon is not a number",
         PARTY,
         |w| {
             private(w)?;
@@ -81,7 +81,7 @@ pub(super) const LINES: &[Line] = &[
         &["most_epsilon"],
     ),
     (
-        "policy: least_noise is no number",
+        "policy: least_noise is not a number",
         PARTY,
         |w| {
             private(w)?;
