@@ -15,7 +15,7 @@ use crate::registry::{Plugin, SlotKind};
 /// - [`Aggregator::spread`] is the adjoint of the function that the role computes.
 /// - The order of parties does not matter if the memory is as wide as a part.
 /// - The memory has the width that [`Aggregator::width`] promises.
-/// - The aggregator does not query dropped parties.
+/// - The trainer does not query parties that dropped out.
 pub trait Aggregator: Send + Sync {
     /// Returns the width of the memory for `parties` representations of width `hidden`.
     fn width(&self, _parties: usize, hidden: usize) -> usize {

@@ -16,7 +16,7 @@ pub use fet_eval::records::{AttackRecord, Attacker, Measure, Target};
 
 /// An attack on a run.
 ///
-/// Laws, checked by the contract suite for every plug-in: the same arena gives the same figures; every figure
+/// Laws, checked by the contract suite for every plug-in: the same environment gives the same figures; every figure
 /// is finite; an attack that trains only the experiment itself does not change the experiment's result.
 pub trait Attack: Send + Sync {
     /// Returns the attacker and its target.
@@ -83,7 +83,7 @@ pub struct Run {
     /// Number of a secondary, from 1, and the features that replace its features while test rows are
     /// evaluated, or in the only release of a run that releases every row once.
     pub tested: Option<(usize, Matrix<f32>)>,
-    /// True to leave out the noise: an attacker that trains shadow runs knows the noise and need not draw it.
+    /// True to leave out the noise: an attacker that trains shadow runs knows the distribution of the noise and need not draw it.
     pub quiet: bool,
     /// True to stop once the parties have linked: the models keep their initial weights.
     pub untrained: bool,

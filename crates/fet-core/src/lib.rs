@@ -11,7 +11,7 @@
 //! - **party**: an organisation with a table. The **primary** has the labels; a **secondary** helps it.
 //! - **key**: a fuzzy identifier, of the same kind at all parties: coordinates, a name, an address.
 //! - **record**: a row of a party's table; **features** are its columns other than the key.
-//! - **link**: the K most similar records of a secondary for one primary record, its **neighbours**.
+//! - **link**: a pair of a primary record and a secondary record; the K linked records are its **neighbours**.
 //! - **representation** [B, K, H]: the output of a secondary's **encoder** for a batch's neighbours.
 //! - **dynamic mask**: a learned number for each neighbour, added to attention logits.
 //! - **similarity**: how much a neighbour's key resembles the primary's, larger is closer; it stays with the
@@ -24,7 +24,8 @@
 //! - **method**: the halves of a split model, the primary's and the secondaries', and a **plan** for the
 //!   trainer.
 //! - **slot**, **plug-in**, **recipe**: a trait, an implementation of it, and its settings ([`registry`]).
-//! - **round**: a training step, counted over the whole run; it keys random streams ([`rng`]).
+//! - **round**: a step with releases, such as a training step or an evaluation batch; it keys random streams
+//!   ([`rng`]).
 //! - **cell**: in an ablation, one variant with one seed.
 //!
 //! Shapes: B rows of a batch, K neighbours, H hidden width, W width of the memory, m key columns, d feature

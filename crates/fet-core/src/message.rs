@@ -217,7 +217,7 @@ pub struct Backward {
     pub learning_rate: f64,
 }
 
-/// A request for the averaged parameters, with the way of sending them.
+/// A request for the parameters that the method averages, with the way of sending them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShareParameters {
     /// The epoch of the averaging.

@@ -170,7 +170,7 @@ pub fn divided(
 }
 
 /// Returns the data with the primary's rows in an order that follows from its private seed. In a file sorted
-/// by the label, the original order would disclose labels to the secondaries. `aside.rows` holds each row's
+/// by the label, the original order would disclose labels to the secondaries. `metadata.rows` holds each row's
 /// place in the file.
 pub fn reordered(mut data: VerticalData, own: &OwnSeed) -> VerticalData {
     let mut order: Vec<usize> = (0..data.labels.len()).collect();

@@ -296,19 +296,19 @@ impl Secondary {
         Self { name: config.table.name.clone(), state: PartyState::Joining(Box::new(config)) }
     }
 
-    /// Returns the current parameters of the party's model; `None` before it joins. For the party's data_holder and
+    /// Returns the current parameters of the party's model; `None` before it joins. For the party's operator and
     /// for tests in one process.
     pub fn parameters(&self) -> Option<&Parameters> {
         self.session().ok().map(|session| session.model.encoder.learner().parameters())
     }
 
-    /// Returns the gradient of the last backward pass; `None` before the party joins. For the party's data_holder
+    /// Returns the gradient of the last backward pass; `None` before the party joins. For the party's operator
     /// and for tests in one process.
     pub fn gradient(&self) -> Option<&[f32]> {
         self.session().ok().map(|session| session.model.encoder.learner().gradient().values.as_slice())
     }
 
-    /// Overwrites parameters of the party's model. For the party's data_holder and for tests in one process.
+    /// Overwrites parameters of the party's model. For the party's operator and for tests in one process.
     pub fn load(&mut self, parameters: &Parameters) -> Result<(), SecondaryError> {
         let session = self.session_mut()?;
         session.model.cache.forget();
@@ -316,18 +316,18 @@ impl Secondary {
     }
 
     /// Returns the scaled features and keys of the record that is most similar to each of these primary rows:
-    /// an attacker's target. For the party's data_holder and for measuring attacks in one process.
+    /// an attacker's target. For the party's operator and for measuring attacks in one process.
     pub fn nearest_records(&self, rows: &[usize]) -> Result<[Matrix<f32>; 2], SecondaryError> {
         representation::nearest_records(self.session()?, rows)
     }
 
     /// Returns the records that are shown for each of these primary rows, most similar first. For the party's
-    /// data_holder and for measuring attacks in one process.
+    /// operator and for measuring attacks in one process.
     pub fn shown(&self, rows: &[usize]) -> Result<Vec<Vec<usize>>, SecondaryError> {
         representation::shown(self.session()?, rows)
     }
 
-    /// Replaces the features of all records. A malicious party can do that at any time. For the party's data_holder
+    /// Replaces the features of all records. A malicious party can do that at any time. For the party's operator
     /// and for measuring attacks in one process.
     pub fn replace_features(&mut self, features: Features) -> Result<(), SecondaryError> {
         let session = self.session_mut()?;
@@ -344,12 +344,12 @@ impl Secondary {
         Ok(session.records.prepared.replace_features(features)?)
     }
 
-    /// Returns the keys of the records as the model sees them. For the party's data_holder.
+    /// Returns the keys of the records as the model sees them. For the party's operator.
     pub fn model_keys(&self) -> Result<Matrix<f32>, SecondaryError> {
         Ok(self.session()?.records.prepared.scaled.keys.clone())
     }
 
-    /// Replaces the keys that the model sees of all records; links do not change. For the party's data_holder.
+    /// Replaces the keys that the model sees of all records; links do not change. For the party's operator.
     pub fn replace_model_keys(&mut self, keys: Matrix<f32>) -> Result<(), SecondaryError> {
         let session = self.session_mut()?;
         session.model.cache.forget();
@@ -363,26 +363,26 @@ impl Secondary {
         Ok(())
     }
 
-    /// Returns the party's links; `None` before the keys are linked. For the party's data_holder and for measuring
+    /// Returns the party's links; `None` before the keys are linked. For the party's operator and for measuring
     /// attacks in one process.
     pub fn links(&self) -> Option<&Links> {
         self.session().ok()?.linking.run.links()
     }
 
     /// Returns the links of the new records in the last prediction request; `None` before the first. For the
-    /// party's data_holder.
+    /// party's operator.
     pub fn served(&self) -> Option<&Links> {
         self.session().ok()?.linking.new_rows.as_ref()
     }
 
     /// Returns the model's output for the neighbours of these primary rows, before any clipping, noise or
-    /// mask, [n, K·H]. For the party's data_holder and for measuring attacks in one process.
+    /// mask, [n, K·H]. For the party's operator and for measuring attacks in one process.
     pub fn encoded(&mut self, rows: &[usize]) -> Result<Matrix<f32>, SecondaryError> {
         representation::encoded(self.session_mut()?, rows)
     }
 
     /// Returns the state of the lifetime account in words, once the party has joined; `None` if it has no
-    /// account. For the party's data_holder.
+    /// account. For the party's operator.
     pub fn lifetime(&self) -> Option<String> {
         self.session().ok()?.release.account.lifetime.as_ref().map(lifetime::Spending::words)
     }

@@ -5,15 +5,15 @@
 //! 1999):
 //!
 //! ```text
-//! querier (querier)                                 data holder (data holder)
+//! querier                                         data holder
 //!   H(x)^a for each of its keys, in order   --->
 //!                                           <---    H(y)^b for each of its distinct keys, padded, shuffled
 //!   (H(y)^b)^a, in the order received       --->
 //!                                                   (H(x)^a)^b = (H(y)^b)^a: the intersection
 //! ```
 //!
-//! The data holder (*data holder*) learns which of the querier's keys equal its own keys, and how many keys the
-//! querier has. Equal keys within the querier's table are visible as equal. The querier (*querier*) learns only
+//! The *data holder* learns which of the querier's keys equal its own keys, and how many keys the
+//! querier has. Equal keys within the querier's table are visible as equal. The *querier* learns only
 //! the data holder's number of rows. The data holder offers a key that several rows share once, and random
 //! elements fill the message up to the number of rows. The message therefore hides how often a key occurs and
 //! how many distinct keys there are. Neither party learns anything about a key that the other party does not

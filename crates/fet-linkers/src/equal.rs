@@ -63,7 +63,7 @@ impl Compare {
         numbers.map(note).collect()
     }
 
-    /// Warnings of the records' data holder: columns of identifiers that the primary has compared as names, and different cells that the
+    /// Returns the warnings for the data holder: columns of identifiers that the primary has compared as names, and different cells that the
     /// comparison makes equal.
     pub(crate) fn warnings(self, said: &[Comparison], records: &Keys, missing: &[String]) -> Vec<String> {
         let (Self::Auto, Some(records)) = (self, records.text()) else { return Vec::new() };
@@ -134,7 +134,7 @@ pub fn merged(keys: &TextTable, compared: &[Comparison]) -> Vec<Merged> {
     compared.iter().enumerate().filter_map(of).collect()
 }
 
-/// Records that share one key: their share, and how often the key must occur for each time that a usual one does.
+/// A key marks a missing one if at least 1/SHARE of the records have it, OFTEN times as many as have the usual key.
 const SHARE: usize = 50;
 const OFTEN: usize = 10;
 

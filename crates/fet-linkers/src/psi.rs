@@ -174,7 +174,7 @@ impl DataHolder for Secondary {
 }
 
 /// First byte of messages about texts and about numbers: texts and numbers are never equal. The byte for texts changes with the forms of
-/// comparison; it was 't' while cells with signs of identifiers counted as numbers.
+/// comparison; it was 't' while cells with signs of identifiers counted as numbers and rows with an empty cell could be equal.
 const TEXT: u8 = b'u';
 const NUMBERS: u8 = b'n';
 

@@ -111,7 +111,9 @@ pub fn files(experiment: &Experiment, folders: &Folders) -> Result<Vec<(String, 
 fn data_files(experiment: &Experiment, folders: &Folders) -> Result<Vec<String>, SettingsError> {
     let context = DatasetContext { folders, seed: experiment.seed, metadata: &[] };
     let mut names = experiment.data.build(&context)?.files();
-    names.extend(Some(experiment.split.file.clone()).filter(|file| !file.is_empty()));
+    names.push(experiment.split.file.clone());
+    // An empty name would stand for the whole folder.
+    names.retain(|name| !name.is_empty());
     Ok(names)
 }
 
@@ -199,6 +201,12 @@ mod tests {
         assert_eq!(csv(&one), csv(&same), "the path does not matter");
         assert_ne!(csv(&one), csv(&other), "the content does");
         assert_ne!(csv(&one), csv(folder.path()), "a missing file is another");
+        let unnamed = of("{ kind = 'csv', label = 'y' }");
+        assert_eq!(
+            unnamed(&one),
+            unnamed(&other),
+            "an empty name stands neither for a file nor for a folder"
+        );
         let digits = of("{ kind = 'digits' }");
         assert_eq!(digits(&one), digits(&other), "data without files has one checksum");
     }

@@ -2,7 +2,7 @@
 //!
 //! To do so, the attacker sends the requests of a run to a copy of the party.
 //!
-//! The attacker of differential privacy knows all records except one, the initial weights and its own
+//! The attacker of differential privacy knows all records except one. It also knows the initial weights and its own
 //! requests, including gradients. The copy's answers on either table are the means of the noisy observations,
 //! even if models learn. A party's draw of records (`privacy.sample_rate`) is secret, so the copy uses all
 //! records.

@@ -1,8 +1,8 @@
 //! `secure-average`: the mean of the active parties' representations; the primary sees only their sum
 //! (SplitAvg; paper, section 6).
 //!
-//! The secondaries send integers with masks that cancel in the sum (crate `fet-privacy`); `secondary.rs`
-//! masks and `trainer.rs` sums. This file defines the settings, the form of the integers, and the mean.
+//! The secondaries send integers with masks that cancel in the sum (crate `fet-privacy`);
+//! `fet-federation` masks in `secondary/sums.rs` and sums in `trainer/sums.rs`. This file defines the settings, the form of the integers, and the mean.
 //! Averaging positional encodings uses the same form.
 
 use burn::tensor::Tensor;

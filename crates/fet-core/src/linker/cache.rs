@@ -22,7 +22,7 @@ use crate::linker::{About, DataHolder, LinkError, LinkTask, Linker, Links, Queri
 pub const CACHE_VARIABLE: &str = "FET_LINK_CACHE";
 
 /// Format of the files, which is part of the hash.
-const FORMAT: &str = concat!("fet links 6 ", env!("CARGO_PKG_VERSION"));
+const FORMAT: &str = concat!("fet links 7 ", env!("CARGO_PKG_VERSION"));
 
 /// A linker whose data holder searches a folder before it links.
 pub struct Cached {
@@ -82,7 +82,7 @@ impl Linker for Cached {
             secrets.update((value.len() as u64).to_le_bytes());
             secrets.update(value.as_bytes());
         }
-        let secret = secrets.finalize().into();
+        let secret = Zeroizing::new(secrets.finalize().into());
         Box::new(Searched { inner, settings, secret, seed, folder, warnings: Vec::new() })
     }
 }
@@ -91,7 +91,7 @@ struct Searched {
     inner: Box<dyn DataHolder>,
     settings: String,
     /// Digest of the data holder's secrets that the settings name.
-    secret: [u8; 32],
+    secret: Zeroizing<[u8; 32]>,
     seed: u64,
     folder: PathBuf,
     warnings: Vec<String>,
@@ -104,7 +104,8 @@ impl DataHolder for Searched {
         let path = self.folder.join(format!("{name}.links"));
         match fet_io::read(&path) {
             Ok(bytes) => match from_bytes(&key, &bytes, (task.queries.rows(), task.records.rows())) {
-                Ok(links) => {
+                Ok((links, warnings)) => {
+                    self.warnings.extend(warnings);
                     (task.progress)(links.rows());
                     return Ok(links);
                 }
@@ -121,7 +122,10 @@ impl DataHolder for Searched {
             }
         }
         let links = self.inner.link(task)?;
-        if let Err(error) = fet_io::write(&path, &to_bytes(&key, &links)) {
+        let warnings = self.inner.warnings();
+        let written = fet_io::write(&path, &to_bytes(&key, &links, &warnings));
+        self.warnings.extend(warnings);
+        if let Err(error) = written {
             let warning = format!(
                 "{}: the file cannot be written ({error}). The links are not cached.",
                 path.display()
@@ -145,7 +149,9 @@ impl Searched {
         let estimate = task.estimate.map_or(Vec::new(), |estimate| estimate.to_le_bytes().to_vec());
         let new_rows = [u8::from(task.new_rows)];
         let seed = self.seed.to_le_bytes();
-        for part in [FORMAT.as_bytes(), self.settings.as_bytes(), &seed, &estimate, &self.secret, &new_rows] {
+        for part in
+            [FORMAT.as_bytes(), self.settings.as_bytes(), &seed, &estimate, &self.secret[..], &new_rows]
+        {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -190,15 +196,18 @@ struct Content {
     indices: Vec<u32>,
     similarities: Option<Vec<f32>>,
     estimate: Option<f64>,
+    /// Warnings of the linker, which every use of the links repeats.
+    warnings: Vec<String>,
 }
 
-fn to_bytes(key: &[u8; 32], links: &Links) -> Vec<u8> {
+fn to_bytes(key: &[u8; 32], links: &Links, warnings: &[String]) -> Vec<u8> {
     let content = Content {
         neighbours: links.neighbours(),
         available: links.available(),
         indices: links.all_indices().to_vec(),
         similarities: links.all_similarities().map(<[f32]>::to_vec),
         estimate: links.estimate(),
+        warnings: warnings.to_vec(),
     };
     let mut bytes = key.to_vec();
     bytes.extend(postcard::to_allocvec(&content).expect("numbers and lists have a form in postcard"));
@@ -206,12 +215,12 @@ fn to_bytes(key: &[u8; 32], links: &Links) -> Vec<u8> {
     bytes
 }
 
-/// Returns the links of a file, or the reason why the file is invalid.
+/// Returns the links and warnings of a file, or the reason why the file is invalid.
 fn from_bytes(
     key: &[u8; 32],
     bytes: &[u8],
     (queries, records): (usize, usize),
-) -> Result<Links, &'static str> {
+) -> Result<(Links, Vec<String>), &'static str> {
     let Some((content, sum)) = bytes.split_last_chunk::<32>() else { return Err("is too short") };
     if Sha256::digest(content)[..] != sum[..] {
         return Err("does not match its checksum: it is damaged");
@@ -223,7 +232,7 @@ fn from_bytes(
     let Ok((content, [])) = postcard::take_from_bytes::<Content>(body) else {
         return Err("contains no links");
     };
-    let Content { neighbours, available, indices, similarities, estimate } = content;
+    let Content { neighbours, available, indices, similarities, estimate, warnings } = content;
     let sound = (1..=neighbours).contains(&available)
         && queries.checked_mul(neighbours) == Some(indices.len())
         && indices.iter().all(|&index| (index as usize) < records)
@@ -235,7 +244,7 @@ fn from_bytes(
         Some(similarities) => Links::new(neighbours, available, indices, similarities),
         None => Links::without_similarities(neighbours, available, indices),
     };
-    Ok(links.with_estimate(estimate))
+    Ok((links.with_estimate(estimate), warnings))
 }
 
 #[cfg(test)]

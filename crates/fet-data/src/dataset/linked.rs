@@ -250,7 +250,7 @@ impl Linked {
             settings.keys.iter().chain(kinds.keys().filter(|name| !is_other(name))).cloned().collect();
         let mut kinds = kinds.clone();
         kinds.retain(|name, _| columns.contains(name));
-        // A form is the data_holder's to say; where the data_holder says only what cells are, the form is that of training.
+        // The table's owner declares a form; if the declaration gives only the kind of cells, the form of training applies.
         let says_a_form = |kind: &Kind| !matches!(kind, Kind::Number | Kind::Date { format: None });
         for (name, kind) in options.kinds.into_iter().filter(|(name, _)| columns.contains(name)) {
             if says_a_form(&kind) || !kinds.contains_key(&name) {

@@ -13,10 +13,10 @@ use zeroize::Zeroizing;
 
 use fet_io::input::input;
 
-/// Commands of `fet link` for owners in several places.
+/// Commands of `fet link` for data holders in several places.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Learn a schema for encoding texts from a table; give it to all owners, but not to the linkage unit.
+    /// Learn a schema for encoding texts from a table; give it to all data holders, but not to the linkage unit.
     #[command(after_help = SCHEMA)]
     Schema(encode::Learn),
     /// Encode a table with a schema, into a file without keys or ids for the linkage unit.
@@ -28,14 +28,14 @@ pub(crate) enum Command {
 }
 
 const SCHEMA: &str = "\
-All owners need the same schema and the same secret. Each data_holder keeps the secret, 16 bytes or more, in an environment variable, not in a file.
+All data holders need the same schema and the same secret. Each data holder keeps the secret, 16 bytes or more, in an environment variable, not in a file.
 The schema contains no cells of the table, only the names of its columns and the marks of missing cells. With the schema and the secret, one
 can find the frequency of each q-gram and word that occurs in three or more rows, by trying all q-grams.
 A new schema draws a new salt: its encodings cannot be linked with those of earlier schemas, under the same secret or another.
 
-  export FET_LINK_SECRET=$(head -c 32 /dev/urandom | base64)     # once; every data_holder gets the same secret, the linkage unit never
-  fet link schema a.csv --keys name,address --out schema.json     # data_holder of the labels; give schema.json to the other owners
-  fet link encode a.csv --schema schema.json --out a.clks         # each data_holder; give the .clks files to the linkage unit
+  export FET_LINK_SECRET=$(head -c 32 /dev/urandom | base64)     # once; every data holder gets the same secret, the linkage unit never
+  fet link schema a.csv --keys name,address --out schema.json     # the data holder that makes the schema; give schema.json to the others
+  fet link encode a.csv --schema schema.json --out a.clks         # each data holder; give the .clks files to the linkage unit
   fet link match a.clks b.clks --out pairs.csv                    # linkage unit: row numbers, no keys";
 
 const ENCODE: &str = "\
@@ -44,7 +44,7 @@ The file reveals to the linkage unit how similar rows are, how frequent bits are
 secret by a fingerprint that reveals neither. Rows keep the order of the table, which shows the unit the ranks of a sorted table: shuffle it
 first. Keep the table, because results name rows by numbers from 0.
 
-A linkage schema of clkhash (version 3) gives the same bits as clkhash 0.18, so one data_holder may use clkhash and the other fet. Such encodings
+A linkage schema of clkhash (version 3) gives the same bits as clkhash 0.18, so one data holder may use clkhash and another fet. Such encodings
 are compared by their Dice similarity. `fet link match` reads clkhash's files ({\"clks\": [...]}), and this command writes them if FILE
 ends in .json.";
 
@@ -83,7 +83,7 @@ fn shown(name: &str) -> &str {
     if usual { name } else { "that it names" }
 }
 
-/// Reads the owners' secret from an environment variable. clkhash accepts shorter secrets; the command then
+/// Reads the data holders' secret from an environment variable. clkhash accepts shorter secrets; the command then
 /// warns.
 fn secret(name: &str, of_clkhash: bool) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     // An argument that is not a name may be the secret itself, so the message must not repeat it.
@@ -105,7 +105,7 @@ fn secret(name: &str, of_clkhash: bool) -> anyhow::Result<Zeroizing<Vec<u8>>> {
         );
     } else if value.len() < LEAST {
         return Err(input(format!(
-            "--secret-env: the environment variable {} must hold the owners' secret, {LEAST} bytes or more; it has {}",
+            "--secret-env: the environment variable {} must hold the data holders' secret, {LEAST} bytes or more; it has {}",
             shown(name),
             value.len()
         )));

@@ -1,7 +1,7 @@
 //! Clerical review: shows the pairs nearest the threshold side by side, for a person to decide. `--decisions`
 //! reads the decisions back.
 //!
-//! Both files show rows of both tables, so only their data holder may read them.
+//! Both files show rows of both tables, so only the user who made them may read them.
 
 mod difference;
 mod page;

@@ -80,8 +80,8 @@ pub(super) fn text(pairs: &Pairs<'_>, records: usize) -> String {
     let _ = writeln!(out, "primary rows with a link: {linked} of {}", candidates.rows());
     let _ = writeln!(
         out,
-        "secondary rows: {never} of {} never chosen, {often} more than ten times as often as the mean ({mean:.2}), one {most} \
-         times",
+        "secondary rows: {never} of {} never chosen, {often} more than ten times as often as the mean ({mean:.2}), the \
+         most frequent {most} times",
         chosen.len()
     );
     out

@@ -93,7 +93,7 @@ pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
         }
     };
     Ok(format!(
-        "answered {} rows from {rows} rows\n{told}the querier learns {learns}, and that this table has {rows} \
+        "answered a request of {} rows from a table of {rows} rows\n{told}the querier learns {learns}, and that this table has {rows} \
          rows\nanswer written to {}: send it to the querier\n",
         request.rows,
         out.display()

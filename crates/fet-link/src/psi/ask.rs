@@ -75,7 +75,7 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
         return Err(error);
     }
     Ok(format!(
-        "asked for {} of {rows} rows, {} distinct keys\n{told}request written to {}: send it to the data_holder of the other \
+        "asked for {} of {rows} rows, {} distinct keys\n{told}request written to {}: send it to the data holder of the other \
          table\nsecret written to {}: keep it; it opens one answer\n",
         want.name(),
         querier.distinct(),

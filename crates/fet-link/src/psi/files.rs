@@ -87,7 +87,7 @@ pub(super) fn line(header: &impl File) -> anyhow::Result<String> {
     Ok(serde_json::to_string(header)?)
 }
 
-/// Writes a file atomically, readable by its data holder only.
+/// Writes a file atomically, readable only by the file's owner.
 pub(super) fn write<F: File>(path: &Path, header: &F, body: &[&[u8]]) -> anyhow::Result<()> {
     let mut bytes = format!("{FAMILY}{}{VERSION}{}\n", F::NAME, line(header)?).into_bytes();
     body.iter().for_each(|part| bytes.extend_from_slice(part));

@@ -2,7 +2,7 @@
 //! not.
 //!
 //! ```text
-//! querier (querier)                                 data holder (data holder)
+//! querier                                         data holder
 //!   H(x)^a for each row, in order           --->
 //!                                           <---    (H(x)^a)^b for each, and a record for each of the data holder's rows
 //!   H(x)^b, hence F(x): the tags of its keys' records, and the payloads sealed in them

@@ -52,6 +52,18 @@ fn keeps_finds_and_repairs_links() {
 }
 
 #[test]
+fn repeats_the_warnings_of_cached_links() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let keys = |values: &[f64]| Keys::from(Matrix::new(1, values.to_vec()));
+    // K is 1 by default.
+    let linker = cached("exact", folder.path());
+    let (first, warnings) = link(&linker, &keys(&[1.0]), &keys(&[1.0, 1.0, 2.0]), 1);
+    assert!(warnings.len() == 1 && warnings[0].contains("2 of 3 records"), "{warnings:?}");
+    assert_eq!(link(&linker, &keys(&[1.0]), &keys(&[1.0, 1.0, 2.0]), 1), (first, warnings));
+    assert_eq!(files(folder.path()).len(), 1);
+}
+
+#[test]
 fn other_keys_settings_and_seeds_are_other_files() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let keys = |shift: f64| Keys::from(Matrix::new(1, (0..40).map(|i| f64::from(i) + shift).collect()));

@@ -22,7 +22,7 @@ pub(crate) use ipc::{read_file, read_stream};
 pub(crate) use parquet::{Source, read_parquet};
 
 /// Runs a third-party reader and turns its panics into errors. The readers check most input, but not all:
-/// about 60 of the 6,000 damaged Parquet and Arrow files in `tests/mutations.rs` make them panic, mostly at
+/// about 60 of the 6,000 damaged Parquet and Arrow files in `tests/it/mutations.rs` make them panic, mostly at
 /// an offset beyond the end of an Arrow file. The panic's own message still goes to standard error.
 fn guarded<T>(file: &str, read: impl FnOnce() -> Result<T, TableError>) -> Result<T, TableError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {

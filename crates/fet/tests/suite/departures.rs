@@ -1,7 +1,7 @@
 //! Tests inputs that differ from all training rows, through the whole program: they are bounded, a warning
 //! names them, and they do not affect other rows.
 //!
-//! `fet-tables/tests/departures.rs` has the same matrix for the preparation alone.
+//! `fet-tables/tests/it/departures.rs` has the same matrix for the preparation alone.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -194,7 +194,7 @@ fn the_bytes_of_each_party_and_epoch_add_up() {
     assert_eq!(epochs.fold(keys, |sum, epoch| add(sum, epoch.sent, epoch.received)), report.traffic);
 }
 
-/// Results of version 7, each the training loss of the second epoch.
+/// Results of version 8, each the training loss of the second epoch.
 ///
 /// If results change, increase `RESULTS_VERSION` and put the new figures here. Rounding on other processors
 /// stays far below the tolerance; a change of method does not.

@@ -86,7 +86,11 @@ fn exchange(folder: &Path, form: &str, more: &[&str], name: &str) {
     assert!(told.contains("7 rows have an empty key cell"), "{told}");
     let (give, out) = (format!("--give={form}"), format!("--out={answer}"));
     let told = done(folder, &[&["answer", &request], &ANSWER[2..], &[&give, &out], more].concat());
-    assert!(told.contains("answered 60 rows from 45 rows") && told.contains("the querier learns"), "{told}");
+    assert!(
+        told.contains("answered a request of 60 rows from a table of 45 rows")
+            && told.contains("the querier learns"),
+        "{told}"
+    );
 }
 
 fn read(folder: &Path, name: &str) -> String {

@@ -1,4 +1,4 @@
-//! Encodings by a clkhash schema, bit for bit equal to clkhash's, for collaboration with owners who use
+//! Encodings by a clkhash schema, bit for bit equal to clkhash's, for collaboration with data holders who use
 //! clkhash.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Commands for owners: learn a schema from a table, and encode a table by a schema.
+//! Commands for data holders: learn a schema from a table, and encode a table by a schema.
 
 use std::path::{Path, PathBuf};
 
@@ -25,10 +25,10 @@ pub(crate) struct Learn {
     /// Setting of the linker `clk`, as in `--set bits=1024`. Can be repeated.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     sets: Vec<String>,
-    /// Environment variable with the owners' secret.
+    /// Environment variable with the data holders' secret.
     #[arg(long, value_name = "NAME", default_value = "FET_LINK_SECRET")]
     secret_env: String,
-    /// Output file for the schema, which only its data holder may read.
+    /// Output file for the schema, which only you may read.
     #[arg(long)]
     out: PathBuf,
 }
@@ -44,10 +44,10 @@ pub(crate) struct Arguments {
     /// Names of the schema's columns in this table, if they differ.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     keys: Vec<String>,
-    /// Environment variable with the owners' secret.
+    /// Environment variable with the data holders' secret.
     #[arg(long, value_name = "NAME", default_value = "FET_LINK_SECRET")]
     secret_env: String,
-    /// Output file for the encodings, which only its data holder may read. With a clkhash schema, a name in .json
+    /// Output file for the encodings, which only you may read. With a clkhash schema, a name in .json
     /// selects clkhash's format.
     #[arg(long)]
     out: PathBuf,
@@ -68,7 +68,7 @@ pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
         .with_context(|| format!("cannot write {}", out.display()))?;
     Ok(format!(
         "learned from {} rows: {} q-grams and words that occur in three or more rows\nschema written to {}: give it to \
-         the owners who have the secret, but not to the linkage unit\n",
+         the data holders who have the secret, but not to the linkage unit\n",
         records.rows(),
         schema.told(),
         out.display()
