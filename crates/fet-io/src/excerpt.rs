@@ -17,7 +17,8 @@ pub enum Mark {
     Value,
 }
 
-/// Returns the line of the TOML `text` that sets `field`, with the file's name, line and column. Dots separate the names of tables in
+/// Returns the line of the TOML `text` that sets `field`, with the file's name, line and column; without the line's text if it is long
+/// or may contain a private key. Dots separate the names of tables in
 /// `field`, as in `data.secondaries[1].file`. Returns `None` if the text neither has the setting nor a table that the setting belongs
 /// to.
 pub fn excerpt(file: &str, text: &str, field: &str, mark: Mark) -> Option<String> {
@@ -26,7 +27,8 @@ pub fn excerpt(file: &str, text: &str, field: &str, mark: Mark) -> Option<String
     let line = text[start..].lines().next().unwrap_or_default();
     // The line may contain a private key that was passed by mistake.
     if line.len() > LONGEST || line.chars().any(|c| c.is_control() && c != '\t') || holds_key(line) {
-        return None;
+        let (row, column) = (text[..start].lines().count() + 1, text[start..span.start].chars().count() + 1);
+        return Some(format!(" --> {file}:{row}:{column}"));
     }
     let end = span.end.min(start + line.len());
     let marked = AnnotationKind::Primary.span(span.start..end);
@@ -109,7 +111,8 @@ mod tests {
         let key = "A".repeat(60);
         let long = format!("name = \"{}\"", "x y ".repeat(100));
         for text in [format!("name = \"{key}\""), long] {
-            assert_eq!(excerpt("a.toml", &text, "name", Mark::Value), None, "{text}");
+            let shown = excerpt("a.toml", &format!("a = 1\n{text}"), "name", Mark::Value);
+            assert_eq!(shown.as_deref(), Some(" --> a.toml:2:8"), "{text}");
         }
     }
 }

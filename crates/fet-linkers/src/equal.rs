@@ -26,10 +26,11 @@ pub enum Compare {
 }
 
 impl Compare {
-    /// Returns the comparison of each column of the primary's keys.
-    pub fn columns(self, keys: &TextTable) -> Vec<Comparison> {
+    /// Returns the comparison of each column of the primary's keys. Cells that count as missing, as `missing` lists them,
+    /// decide nothing.
+    pub fn columns(self, keys: &TextTable, missing: &[String]) -> Vec<Comparison> {
         match self {
-            Self::Auto => keys.forms().into_iter().map(|form| form.comparison).collect(),
+            Self::Auto => known(keys, missing).forms().into_iter().map(|form| form.comparison).collect(),
             Self::Verbatim => vec![Comparison::Verbatim; keys.columns()],
             Self::Normal => vec![Comparison::Normal; keys.columns()],
         }
@@ -48,9 +49,21 @@ impl Compare {
         Err(LinkError::Message("it compares keys in another form than `linker.compare` requires".into()))
     }
 
+    /// Refuses settings of texts for keys that are numbers, which would have no effect.
+    pub(crate) fn check_keys(self, keys: &Keys, missing: &[String]) -> Result<(), LinkError> {
+        let setting = match keys {
+            Keys::Numbers(_) if self != Self::Auto => "compare",
+            Keys::Numbers(_) if !missing.is_empty() => "missing",
+            _ => return Ok(()),
+        };
+        Err(LinkError::Setting(format!(
+            "`linker.{setting}` applies to keys that are texts, but the keys are numbers: remove it, or set `data.key_kind = \"text\"`"
+        )))
+    }
+
     /// Notes for the primary's user: columns of texts that are compared as numbers.
-    pub(crate) fn notes(self, keys: &Keys) -> Vec<String> {
-        let compared = keys.text().map(|keys| self.columns(keys)).unwrap_or_default();
+    pub(crate) fn notes(self, keys: &Keys, missing: &[String]) -> Vec<String> {
+        let compared = keys.text().map(|keys| self.columns(keys, missing)).unwrap_or_default();
         let numbers = compared.iter().enumerate().filter(|(_, how)| **how == Comparison::Numbers);
         let note = |(column, how): (usize, &Comparison)| {
             format!(
@@ -191,7 +204,8 @@ fn shown(keys: &Keys, row: usize) -> String {
 
 /// Returns the comparison of each column of text keys by a linker with these settings, or by its inner linker; empty for other keys.
 pub fn comparisons(settings: &toml::Table, keys: &Keys) -> Vec<Comparison> {
-    keys.text().map(|keys| setting::<Compare>(settings, "compare").columns(keys)).unwrap_or_default()
+    let columns = |keys| setting::<Compare>(settings, "compare").columns(keys, &missing(settings));
+    keys.text().map(columns).unwrap_or_default()
 }
 
 /// The cells that count as missing by a linker with these settings, or by one inside it.
@@ -255,7 +269,7 @@ mod tests {
     fn different_identifiers_are_different_keys() {
         let equal = |primary: &[&str], cell: &str, other: &str| {
             let table = |cells: &[&str]| Keys::Text(TextTable::from_cells(1, cells));
-            let compared = Compare::Auto.columns(table(primary).text().expect("texts"));
+            let compared = Compare::Auto.columns(table(primary).text().expect("texts"), &[]);
             let of = |cell: &str| contents(&table(&[cell]), &[], &compared).remove(0);
             of(cell).is_some() && of(cell) == of(other)
         };
@@ -297,6 +311,13 @@ mod tests {
             let present: Vec<bool> = all.iter().map(Option::is_some).collect();
             assert_eq!(present, [false, true, false, false, false], "{how:?}");
         }
+    }
+
+    #[test]
+    fn missing_cells_decide_no_comparison() {
+        let keys = TextTable::from_cells(1, ["77", "78", "n/a"]);
+        assert_eq!(Compare::Auto.columns(&keys, &[]), [Comparison::Verbatim]);
+        assert_eq!(Compare::Auto.columns(&keys, &["N/A".to_string()]), [Comparison::Numbers]);
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Linker for Exact {
     }
 
     fn notes(&self, queries: &Keys) -> Vec<String> {
-        self.0.compare.notes(queries)
+        self.0.compare.notes(queries, &self.0.missing)
     }
 
     fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
@@ -83,9 +83,10 @@ impl DataHolder for Equal {
         let ExactSettings { neighbours, pad, ref missing, compare } = self.settings;
         wire::in_the_clear(queries)?;
         check_either(queries, records, neighbours, pad)?;
+        compare.check_keys(queries, missing)?;
         check_apart(queries)?;
         check_apart(records).map_err(LinkError::of_own_table)?;
-        let compared = queries.text().map(|keys| compare.columns(keys)).unwrap_or_default();
+        let compared = queries.text().map(|keys| compare.columns(keys, missing)).unwrap_or_default();
         self.warnings.extend(compare.warnings(&compared, records, missing));
         let keys = contents(records, missing, &compared);
         self.warnings.extend(repeated(&keys, records, neighbours));
@@ -255,6 +256,30 @@ mod tests {
             assert!(notes.contains("key column 1 holds texts and is compared as numbers"), "{notes}");
             assert!(linker.notes(&cells(&["a1", "b2"])).is_empty());
             assert!(linker.notes(&Keys::from(Matrix::new(1, vec![77.0]))).is_empty());
+        }
+    }
+
+    /// By `exact` and `psi`.
+    #[test]
+    fn refuses_settings_of_texts_for_numbers() {
+        let numbers = Keys::from(Matrix::new(1, vec![1.0, 2.0]));
+        let settings = |missing: &[&str], compare| ExactSettings {
+            missing: missing.iter().map(ToString::to_string).collect(),
+            compare,
+            ..ExactSettings::default()
+        };
+        for (setting, ExactSettings { missing, compare, .. }) in [
+            ("missing", settings(&["2"], Compare::Auto)),
+            ("compare", settings(&[], Compare::Verbatim)),
+            ("compare", settings(&[], Compare::Normal)),
+        ] {
+            let exact = ExactSettings { missing: missing.clone(), compare, ..ExactSettings::default() };
+            let psi = crate::PsiSettings { missing, compare, ..crate::PsiSettings::default() };
+            for linker in [exact.build(&()), psi.build(&())].map(|linker| linker.expect("a linker")) {
+                let refused = fet_core::linker::link(&*linker, &numbers, &numbers, 5, &|_| ());
+                let message = refused.expect_err("refused").to_string();
+                assert!(message.contains(&format!("`linker.{setting}`")), "{message}");
+            }
         }
     }
 

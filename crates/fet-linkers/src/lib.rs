@@ -66,7 +66,7 @@ pub(crate) fn links(neighbours: usize, found: Neighbours) -> Links {
 
 /// Returns the keys with empty cells instead of cells that count as missing, that is, whose normal form
 /// equals that of one of `missing`.
-pub(crate) fn known<'a>(keys: &'a TextTable, missing: &[String]) -> Cow<'a, TextTable> {
+pub fn known<'a>(keys: &'a TextTable, missing: &[String]) -> Cow<'a, TextTable> {
     if missing.is_empty() {
         return Cow::Borrowed(keys);
     }

@@ -71,7 +71,7 @@ impl Linker for Psi {
     }
 
     fn notes(&self, queries: &Keys) -> Vec<String> {
-        self.0.compare.notes(queries)
+        self.0.compare.notes(queries, &self.0.missing)
     }
 
     fn querier(&self, _seed: u64) -> Box<dyn Querier> {
@@ -92,9 +92,10 @@ struct Primary {
 impl Querier for Primary {
     fn encode(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         let kind = kind(queries)?;
-        check_apart(queries)?;
         let PsiSettings { missing, compare, .. } = &self.settings;
-        let compared = queries.text().map(|keys| compare.columns(keys)).unwrap_or_default();
+        compare.check_keys(queries, missing)?;
+        check_apart(queries)?;
+        let compared = queries.text().map(|keys| compare.columns(keys, missing)).unwrap_or_default();
         let (querier, message) =
             psi::Querier::ask(&blindable(contents(queries, missing, &compared)), &mut rng());
         self.querier = Some(querier);

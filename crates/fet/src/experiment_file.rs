@@ -69,20 +69,31 @@ pub enum FileError {
 
 /// Reads and checks an experiment.
 pub fn load(arguments: &ExperimentArguments) -> Result<Experiment, FileError> {
-    load_changed(arguments, |_| Ok(()))
+    load_changed(arguments, |_| Ok(Vec::new()))
 }
 
-/// Reads and checks an experiment, after `change` has changed its settings.
+/// Reads and checks an experiment, after `change` has changed its settings. `change` returns the names of the settings that no longer
+/// come from the file.
 pub(crate) fn load_changed(
     arguments: &ExperimentArguments,
-    change: impl FnOnce(&mut toml::Table) -> Result<(), String>,
+    change: impl FnOnce(&mut toml::Table) -> Result<Vec<String>, String>,
 ) -> Result<Experiment, FileError> {
     let path = fet_io::experiment(&arguments.file);
     let (mut table, texts) = read(&path)?;
-    let refused = |source: SettingsError| {
-        let excerpt = place(&source, &texts, arguments);
-        FileError::Settings { path: path.clone(), source: Box::new(source), excerpt }
+    let mut changed: Vec<String> = arguments
+        .sets
+        .iter()
+        .filter_map(|set| set.split_once('='))
+        .map(|(name, _)| name.trim().into())
+        .collect();
+    changed.extend(arguments.seed.map(|_| "seed".into()));
+    changed.extend(arguments.device.as_ref().map(|_| "device".into()));
+    let refused_at = |source: SettingsError, excerpt: String| FileError::Settings {
+        path: path.clone(),
+        source: Box::new(source),
+        excerpt,
     };
+    let refused = |source: SettingsError| refused_at(source, String::new());
     for assignment in &arguments.sets {
         set(&mut table, assignment).map_err(refused)?;
     }
@@ -96,8 +107,13 @@ pub(crate) fn load_changed(
         })?;
         table.insert("seed".into(), seed.into());
     }
-    change(&mut table).map_err(|message| refused(SettingsError::Field { field: "data".into(), message }))?;
-    let mut experiment = Experiment::from_table(table).map_err(refused)?;
+    let own = change(&mut table)
+        .map_err(|message| refused(SettingsError::Field { field: "data".into(), message }))?;
+    changed.extend(own);
+    let mut experiment = Experiment::from_table(table).map_err(|source| {
+        let excerpt = place(&source, &texts, &changed);
+        refused_at(source, excerpt)
+    })?;
     // A known device that this build or machine lacks is refused later, when the command opens it.
     let is_known = |name: &str| NAMES.contains(&name) || name.starts_with("libtorch-cuda:");
     if !is_known(&experiment.device)
@@ -110,15 +126,14 @@ pub(crate) fn load_changed(
     Ok(experiment)
 }
 
-/// Returns the line of the setting that an error is about: nothing if an argument of the command set it.
-fn place(error: &SettingsError, texts: &[(PathBuf, String)], arguments: &ExperimentArguments) -> String {
+/// Returns the line of the setting that an error is about: nothing if the setting is one of `changed`, which no file sets.
+fn place(error: &SettingsError, texts: &[(PathBuf, String)], changed: &[String]) -> String {
     let message = error.to_string();
-    let of_argument = |name: &str| !name.is_empty() && message.starts_with(&format!("`{name}"));
-    let set = arguments.sets.iter().filter_map(|set| set.split_once('='));
-    let by_argument = set.map(|(name, _)| name.trim()).any(of_argument)
-        || arguments.seed.is_some() && of_argument("seed")
-        || arguments.device.is_some() && of_argument("device");
-    if by_argument {
+    let field = message.strip_prefix('`').and_then(|rest| rest.split('`').next()).unwrap_or_default();
+    let is_inside = |inner: &str, outer: &str| {
+        inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    if changed.iter().any(|name| is_inside(field, name) || is_inside(name, field)) {
         return String::new();
     }
     let shown = texts.iter().find_map(|(path, text)| error.excerpt(&path.display().to_string(), text));
@@ -132,7 +147,7 @@ fn read(path: &Path) -> Result<(toml::Table, Vec<(PathBuf, String)>), FileError>
     let Some(base) = table.remove("extends") else { return Ok((table, texts)) };
     let refused = |message: String| {
         let source = SettingsError::Field { field: "extends".into(), message };
-        let excerpt = place(&source, &texts, &ExperimentArguments::default());
+        let excerpt = place(&source, &texts, &[]);
         FileError::Settings { path: path.to_path_buf(), source: Box::new(source), excerpt }
     };
     let name = base.as_str().ok_or_else(|| refused(format!("must be a file name; it is {base}")))?;
@@ -177,4 +192,28 @@ pub fn data_folders(experiment: &Experiment) -> Folders {
         .filter(|place| !place.is_empty())
         .map_or_else(|| PathBuf::from("data"), PathBuf::from);
     Folders::new(experiment.folder.clone().into_iter().chain([common]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shows_no_line_for_a_setting_that_an_argument_replaces() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("a.toml");
+        let message = |epochs: &str, sets: &[&str]| {
+            let text = format!("[data]\nkind = 'synthetic'\n[train]\nepochs = {epochs}\n");
+            std::fs::write(&file, text).expect("writable");
+            let sets = sets.iter().map(ToString::to_string).collect();
+            let arguments =
+                ExperimentArguments { file: file.clone(), sets, ..ExperimentArguments::default() };
+            load(&arguments).expect_err("refused").to_string()
+        };
+        assert!(message("'x'", &[]).contains("a.toml:4:10"), "{}", message("'x'", &[]));
+        for set in ["train.epochs='y'", "train={ epochs = 'y' }", "train.epochs", "train.epochs.x='y'"] {
+            let message = message("'x'", &[set]);
+            assert!(!message.contains("-->"), "{set}: {message}");
+        }
+    }
 }

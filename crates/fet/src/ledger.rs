@@ -275,6 +275,9 @@ fn add(arguments: &Add) -> anyhow::Result<String> {
         fet_privacy::accountant::Account::of(&[event], account.delta)
             .map_err(|error| input(format!("--noise, --rate or --releases: {error}")))?;
     }
+    if !(rate > 0.0 && rate <= 1.0) {
+        return Err(input(format!("--rate must be above 0 and at most 1; it is {rate}")));
+    }
     if releases == 0 {
         return Err(input("--releases must be at least 1; it is 0"));
     }

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use fet_core::data::{Comparison, Keys, TextTable, number};
 use fet_data::Stored;
 use fet_linkage::psi::labelled::{Key, key};
-use fet_linkers::{Merged, contents, merged};
+use fet_linkers::{Merged, contents, known, merged};
 
 use fet_io::input::input;
 
@@ -86,7 +86,8 @@ impl Named {
         let stored = Stored::read(&self.table).map_err(input)?;
         let as_text = vec![text || compare.is_some(); self.keys.len()];
         let table = stored.cells(&self.keys, &as_text).map_err(input)?;
-        let suggested = |column| match Comparison::of(table.column(column)) {
+        let present = known(&table, &self.missing);
+        let suggested = |column| match Comparison::of(present.column(column)) {
             Comparison::Numbers if text => Comparison::Verbatim,
             comparison => comparison,
         };
@@ -107,9 +108,10 @@ impl Named {
         let as_text: Vec<bool> = compared.iter().map(|how| *how != Comparison::Numbers).collect();
         let table = stored.cells(&self.keys, &as_text).map_err(input)?;
         let mut notes = String::new();
+        let known = known(&table, &self.missing);
         for (column, (name, how)) in self.keys.iter().zip(compared).enumerate() {
             let place = format!("{}, column `{name}`", self.table.display());
-            let present = || table.column(column).filter(|cell| !cell.trim().is_empty());
+            let present = || known.column(column).filter(|cell| !cell.trim().is_empty());
             match how {
                 Comparison::Numbers => {
                     let (all, others) =
@@ -129,7 +131,7 @@ impl Named {
                 }
                 Comparison::Normal
                     if accepted != Some(Compare::Normal)
-                        && Comparison::of(table.column(column)) == Comparison::Verbatim =>
+                        && Comparison::of(known.column(column)) == Comparison::Verbatim =>
                 {
                     return Err(input(format!(
                         "{place}: the request ignores case, accents and punctuation, but the cells look like \

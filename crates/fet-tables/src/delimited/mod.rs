@@ -5,7 +5,7 @@
 mod delimiter;
 mod header;
 mod pieces;
-mod survey;
+pub(crate) mod survey;
 mod written;
 
 use std::io::Read;

@@ -384,10 +384,13 @@ impl Survey {
     }
 }
 
+/// Style of an amount without a unit.
+pub(crate) const NO_UNIT: &str = "with no unit";
+
 /// Units by name: "with no unit", "with the unit %".
 fn named_units(units: &BTreeMap<String, u64>) -> impl Iterator<Item = (String, u64)> {
     let name = |unit: &str| {
-        if unit.is_empty() { "with no unit".to_string() } else { format!("with the unit {unit}") }
+        if unit.is_empty() { NO_UNIT.to_string() } else { format!("with the unit {unit}") }
     };
     units.iter().map(move |(unit, count)| (name(unit), *count))
 }

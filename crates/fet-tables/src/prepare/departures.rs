@@ -3,6 +3,10 @@
 //! The preparation bounds the effect of such cells, and a row has no effect on other rows. The model's
 //! prediction for the row itself is a guess, so the user needs a warning.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use crate::delimited::survey::NO_UNIT;
 use crate::table::{Column, MISSING_CODE, MISSING_DATE, Table, Values};
 
 use super::{FittedRange, How, Preparation, Prepared, words};
@@ -136,11 +140,17 @@ impl Preparation {
 
     /// The columns that have cells in a style that no fitted cell has.
     fn other_styles<'a>(&'a self, table: &'a Table) -> impl Iterator<Item = Departure> + 'a {
-        self.styles.iter().flat_map(|(name, known)| {
+        // Numbers that were fitted without any unit have no entry in `styles`.
+        let without_unit = || Cow::Owned(BTreeSet::from([NO_UNIT.to_string()]));
+        let plain = self.columns.iter().filter(|column| matches!(column.how, How::Number(_)));
+        let plain = plain.filter(|column| !self.styles.contains_key(&column.name));
+        let plain = plain.map(move |column| (&column.name, without_unit()));
+        let styled = self.styles.iter().map(|(name, known)| (name, Cow::Borrowed(known)));
+        styled.chain(plain).flat_map(|(name, known)| {
             let found = table.styles.get(name);
             let of: u64 = found.iter().flat_map(|styles| styles.values()).sum();
             let was = known.iter().map(String::as_str).collect::<Vec<_>>().join(" or ");
-            let new = found.into_iter().flatten().filter(|(style, _)| !known.contains(*style));
+            let new = found.into_iter().flatten().filter(move |(style, _)| !known.contains(*style));
             new.map(move |(style, count)| Departure {
                 column: format!("column `{name}`"),
                 change: Change::Style { is: style.clone(), was: was.clone() },

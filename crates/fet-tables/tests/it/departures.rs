@@ -293,6 +293,23 @@ fn warns_of_another_unit_and_of_times_without_their_zone() {
 }
 
 #[test]
+fn warns_of_a_unit_that_one_table_lacks_in_all_cells() {
+    let read = |text: &str, kinds| {
+        let options = Options { kinds, ..Options::default() };
+        read_from(text.as_bytes(), Some(Format::Csv), &options).expect("a table")
+    };
+    for (first, second, expected) in [
+        ("share\n35\n55\n40\n", "share\n35%\n40%\n", "2 of 2 cells are written with the unit %"),
+        ("share\n35%\n55%\n40%\n", "share\n35\n40\n", "2 of 2 cells are written with no unit"),
+    ] {
+        let preparation =
+            Preparation::fit(&read(first, [].into()), &[0, 1, 2], &Rules::default()).expect("it fits");
+        let found = warnings(&preparation, &read(second, preparation.kinds()));
+        assert!(found.len() == 1 && found[0].contains(expected), "{found:?}");
+    }
+}
+
+#[test]
 fn refuses_a_table_that_was_read_in_another_form() {
     let read =
         |text: &str| read_from(text.as_bytes(), Some(Format::Csv), &Options::default()).expect("a table");

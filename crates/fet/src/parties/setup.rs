@@ -96,8 +96,10 @@ impl PartySetup {
             seed: None,
         };
         let own = |settings: &mut toml::Table| match file.data.is_empty() {
-            true => Ok(()),
-            false => own_table(settings, &file.data, index),
+            true => Ok(Vec::new()),
+            false => {
+                own_table(settings, &file.data, index).map(|()| vec![format!("data.secondaries[{index}]")])
+            }
         };
         let experiment = experiment_file::load_changed(&arguments, own).map_err(input)?;
         super::check_secrets(&experiment, file.rehearsal).map_err(input)?;

@@ -94,6 +94,12 @@ fn runs_that_differ_in_a_seed_are_counted_together_and_stop_at_the_limit() {
     // Repeating the same run releases the same bytes, which are already counted.
     run(&other, states.path(), &policy(8.0)).expect("a run");
     assert_eq!(shown(&states.path().join("0"))["epsilon"].as_f64(), Some(both));
+    for rate in [0.0, -0.1, 1.5, f64::NAN] {
+        let add = Add { place: states.path().join("0"), noise: 1.0, releases: 1, rate, age: 0 };
+        let refused = ledger(&Command::Add(add)).expect_err("refused").to_string();
+        assert!(refused.contains("--rate must be above 0"), "{refused}");
+    }
+    assert_eq!(shown(&states.path().join("0"))["epsilon"].as_f64(), Some(both));
 }
 
 #[test]
