@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::forest::Forest;
-pub(crate) use self::forest::grown;
+pub(crate) use self::forest::{grown, input_columns};
 pub use self::growth::Growth;
 pub use self::pool::Pool;
 
@@ -130,6 +130,7 @@ impl Method for Gbdt {
             similarities: self.pools.iter().any(|pool| pool.uses_similarities()),
             learning_rate: self.growth.learning_rate,
             at_once: Some(PORTIONS),
+            keeps_model: false,
             ..Plan::default()
         }
     }
@@ -159,12 +160,13 @@ impl Method for Gbdt {
         _encoder: &Slot<dyn Encoder>,
         _context: &SecondaryContext<'_>,
     ) -> Result<Box<dyn Encoder>, Violation> {
-        Ok(Box::new(Columns { nothing: Nothing::default() }))
+        Ok(Box::new(Columns::default()))
     }
 }
 
 /// Sends a neighbour's features unchanged.
-struct Columns {
+#[derive(Default)]
+pub(crate) struct Columns {
     nothing: Nothing,
 }
 

@@ -5,6 +5,7 @@
 mod fedsim;
 mod fet_alone;
 mod gbdt;
+mod linear;
 mod solo;
 mod split;
 mod top1sim;
@@ -13,6 +14,7 @@ mod with_trees;
 pub use fedsim::{FedSimSettings, Merge};
 pub use fet_alone::FetAloneSettings;
 pub use gbdt::{GbdtPooledSettings, GbdtSoloSettings, GbdtTop1Settings, Growth, Pool};
+pub use linear::{LinearSoloSettings, LinearTop1Settings, Penalties};
 pub use solo::SoloSettings;
 pub use split::Local;
 pub use top1sim::Top1SimSettings;

@@ -344,7 +344,7 @@ fn check_dropout(experiment: &Experiment) -> anyhow::Result<()> {
 fn backend(run: &FinishedRun) -> anyhow::Result<Backend> {
     let experiment = &run.experiment;
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
-    if experiment.method.build(&()).map_err(input)?.plan().at_once.is_some() {
+    if !experiment.method.build(&()).map_err(input)?.plan().keeps_model {
         return Err(input(format!(
             "the method \"{}\" keeps no model; only its report is available",
             experiment.method.kind()

@@ -41,23 +41,6 @@ impl Forest {
         Self { growth, pools, seed, objective, varying, boosters, trained, portions }
     }
 
-    /// Columns: keys, features, and the secondaries' pooled columns.
-    fn columns(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Vec<Vec<f64>> {
-        let mut parts = vec![batch.keys.clone(), batch.features.clone()];
-        if let Some(memory) = memory {
-            parts.extend(self.pools.iter().flat_map(|pool| pool.columns(&memory)));
-        }
-        let columns = parts.into_iter().flat_map(|part| {
-            let rows = part.dims()[0];
-            let values = host(part.without_autodiff().transpose());
-            values
-                .chunks(rows)
-                .map(|column| column.iter().map(|&x| f64::from(x)).collect())
-                .collect::<Vec<_>>()
-        });
-        columns.collect()
-    }
-
     fn fit(&mut self, columns: &[Vec<f64>], labels: &[f32], weights: &[f32]) {
         (self.varying, self.boosters) =
             grown(&self.growth, self.objective, self.seed, columns, labels, weights);
@@ -111,6 +94,20 @@ impl Forest {
     }
 }
 
+/// Returns the columns of a batch: keys, features, and the secondaries' pooled columns.
+pub(crate) fn input_columns(batch: &PrimaryBatch, memory: Option<Memory>, pools: &[Pool]) -> Vec<Vec<f64>> {
+    let mut parts = vec![batch.keys.clone(), batch.features.clone()];
+    if let Some(memory) = memory {
+        parts.extend(pools.iter().flat_map(|pool| pool.columns(&memory)));
+    }
+    let columns = parts.into_iter().flat_map(|part| {
+        let rows = part.dims()[0];
+        let values = host(part.without_autodiff().transpose());
+        values.chunks(rows).map(|column| column.iter().map(|&x| f64::from(x)).collect()).collect::<Vec<_>>()
+    });
+    columns.collect()
+}
+
 /// Trains one booster per output; returns the boosters and the columns that vary.
 pub(crate) fn grown(
     growth: &Growth,
@@ -158,7 +155,7 @@ impl Primary for Forest {
     }
 
     fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, _pass: &mut Pass) -> TrainOutcome {
-        let columns = self.columns(batch, memory);
+        let columns = input_columns(batch, memory, &self.pools);
         if self.boosters.is_empty() {
             self.fit(&columns, &batch.labels, &batch.weights);
         }
@@ -176,6 +173,6 @@ impl Primary for Forest {
     }
 
     fn predict(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2> {
-        self.output(&self.columns(batch, memory), &batch.keys.device())
+        self.output(&input_columns(batch, memory, &self.pools), &batch.keys.device())
     }
 }

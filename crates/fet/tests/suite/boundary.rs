@@ -80,6 +80,7 @@ fn a_report_follows_from_the_transcript_and_the_primarys_own_data() {
         &["method.kind=top1sim", "train.wire=bytes"],
         &["method.kind=gbdt-top1"],
         &["method.kind=gbdt-pooled"],
+        &["method.kind=linear-top1"],
         &["method.kind=fet-pool", "linker.kind=posterior", "train.refine_keys=true"],
         &["method.kind=fet-pool", SECURE, NOISE],
         &["aggregator.kind=similarity-weighted"],

@@ -153,18 +153,35 @@ fn a_finished_regression_predicts_what_its_run_did() {
         .collect();
     std::fs::write(folder.path().join("shops.csv"), whole.join("\n")).expect("writable");
     assert!(run().status.success());
-    let output = fet(folder.path(), &["predict", "result", "--rows", "shops.csv", "--out", "new.csv"]);
+    predictions_are_those_of_the_run(folder.path());
+    for method in ["linear-solo", "linear-top1"] {
+        std::fs::remove_dir_all(folder.path().join("result")).expect("a run");
+        let method = format!("method.kind={method}");
+        let arguments =
+            [&["run", "shops.toml", "--out", "result", "--set", &method], sets.as_slice()].concat();
+        let output = fet(folder.path(), &arguments);
+        assert!(output.status.success(), "{output:?}");
+        predictions_are_those_of_the_run(folder.path());
+    }
+}
+
+/// Predicts the rows of `shops.csv` by the model of the run `result`, and compares the test rows with the run's predictions.
+fn predictions_are_those_of_the_run(folder: &Path) {
+    let output = fet(folder, &["predict", "result", "--rows", "shops.csv", "--out", "new.csv"]);
     assert!(output.status.success(), "{output:?}");
-    let (new, expected) = (table(folder.path(), "new.csv"), of_the_run(folder.path(), "prediction"));
+    let (new, expected) = (table(folder, "new.csv"), of_the_run(folder, "prediction"));
     let (lower, upper) = (numbers(&new, "lower"), numbers(&new, "upper"));
+    let mut compared = 0;
     for ((row, value), (lower, upper)) in
         numbers(&new, "row").iter().zip(numbers(&new, "prediction")).zip(lower.iter().zip(upper))
     {
         assert!(*lower <= value && value <= upper, "row {row}");
         if let Some(expected) = expected.get(&(*row as u64)) {
             assert_eq!(value.to_bits(), *expected, "row {row}");
+            compared += 1;
         }
     }
+    assert!(compared > 10, "{compared} rows");
 }
 
 /// New rows may have unseen categories, missing cells and other columns, and may come from standard input.
