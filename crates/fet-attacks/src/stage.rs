@@ -14,7 +14,7 @@ use fet_core::party::{Failure, Party, Refusal};
 use fet_core::registry::{Slot, Violation};
 use fet_federation::privacy::without_noise;
 use fet_federation::secondary::SecondaryError;
-use fet_federation::simulation::{Simulation, Watched};
+use fet_federation::simulation::{ObservedParty, Simulation};
 use fet_federation::trainer::{Machine, RunError, Trainer};
 
 /// Refuses an attack that does not fit the experiment, before any training.
@@ -103,7 +103,7 @@ impl AttackEnvironment for Environment<'_> {
             experiment.privacy = without_noise(&experiment.privacy).map_err(refused)?;
             // The observer adds the parts itself.
             if self.setting.summed {
-                experiment.aggregator = Slot::of("average").map_err(refused)?;
+                experiment.aggregator = Slot::with_defaults("average").map_err(refused)?;
             }
         }
         let simulation = Simulation { run: self.runs as u64, ..Simulation::new(&experiment, self.machine) };
@@ -114,8 +114,8 @@ impl AttackEnvironment for Environment<'_> {
             let usual = tables[number - 1].features.numbers().cloned().unwrap_or_else(|| tested.clone());
             (number, Features { usual, tested, testing: false })
         });
-        let parties: Vec<Watched> =
-            simulation.secondaries(tables).map_err(failed)?.into_iter().map(Watched::new).collect();
+        let parties: Vec<ObservedParty> =
+            simulation.secondaries(tables).map_err(failed)?.into_iter().map(ObservedParty::new).collect();
         let mine = |index: usize, number: usize| number == index + 1;
         let wired = parties.iter().cloned().enumerate().map(|(index, party)| {
             let door =
@@ -131,13 +131,13 @@ impl AttackEnvironment for Environment<'_> {
         while !run.untrained && !trainer.is_done() {
             trainer.epoch(&mut |_| !self.stop.load(Ordering::Relaxed)).map_err(failed)?;
         }
-        Ok(Box::new(Played { trainer, parties }))
+        Ok(Box::new(FinishedRun { trainer, parties }))
     }
 }
 
 /// Party with an optional malicious-party hook, and with optional features for testing.
 struct Guarded {
-    party: Watched,
+    party: ObservedParty,
     door: Option<Arc<Mutex<dyn MessageHook>>>,
     features: Option<Features>,
     /// True if the party receives neither gradients nor parameters.
@@ -195,13 +195,13 @@ impl Party for Guarded {
 }
 
 /// Finished run with its parties.
-struct Played {
+struct FinishedRun {
     trainer: Trainer,
-    parties: Vec<Watched>,
+    parties: Vec<ObservedParty>,
 }
 
-impl Played {
-    fn party(&self, number: usize) -> Result<&Watched, AttackError> {
+impl FinishedRun {
+    fn party(&self, number: usize) -> Result<&ObservedParty, AttackError> {
         let none = || {
             let rule = format!("must be 1 to {}", self.parties.len());
             AttackError::Refused(Violation::new("party", rule, number))
@@ -221,7 +221,7 @@ fn failed(error: SecondaryError) -> AttackError {
     AttackError::Run(Box::new(error))
 }
 
-impl Trained for Played {
+impl Trained for FinishedRun {
     fn metric(&self) -> f64 {
         let progress = self.trainer.progress();
         progress.best.and_then(|best| progress.epochs[best].test).unwrap_or(f64::NAN)

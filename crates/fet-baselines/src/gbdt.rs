@@ -18,7 +18,7 @@ use fet_core::method::{Method, Neighbours, Plan, Primary, PrimaryContext, Second
 use fet_core::model::Pass;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
-use fet_core::trainable::{Learner, Nothing};
+use fet_core::trainable::{Learner, NoParameters};
 use rand::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -159,13 +159,13 @@ impl Method for Gbdt {
         _encoder: &Slot<dyn Encoder>,
         _context: &SecondaryContext<'_>,
     ) -> Result<Box<dyn Encoder>, Violation> {
-        Ok(Box::new(Columns { nothing: Nothing::default() }))
+        Ok(Box::new(Columns { nothing: NoParameters::default() }))
     }
 }
 
 /// Sends a neighbour's features unchanged.
 struct Columns {
-    nothing: Nothing,
+    nothing: NoParameters,
 }
 
 impl Encoder for Columns {

@@ -49,7 +49,7 @@ fn inner(_: &mut SchemaGenerator) -> Schema {
 
 impl Default for WithTreesSettings {
     fn default() -> Self {
-        let inner = Slot::of("fet-pool").expect("a crate that this one is built on registers it");
+        let inner = Slot::with_defaults("fet-pool").expect("a crate that this one is built on registers it");
         Self { inner, share: 0.5, growth: Growth { trees: 500, leaves: 31, ..Growth::default() } }
     }
 }
@@ -99,12 +99,12 @@ impl Method for WithTrees {
         let inner = self.inner.primary(&PrimaryContext { weights: context.weights.clone(), ..*context })?;
         let seed = context.weights.clone().next_u64();
         let trees = Trees::new(self.growth.clone(), context.objective, seed);
-        Ok(Box::new(Beside {
+        Ok(Box::new(PrimaryWithTrees {
             inner,
             trees,
             share: self.share,
             objective: context.objective,
-            told: Told::default(),
+            told: CombinedState::default(),
         }))
     }
 
@@ -118,23 +118,23 @@ impl Method for WithTrees {
 }
 
 /// The other method's part, with trees.
-struct Beside {
+struct PrimaryWithTrees {
     inner: Box<dyn Primary>,
     trees: Trees,
     share: f64,
     objective: Objective,
-    told: Told,
+    told: CombinedState,
 }
 
 /// Parameters of both parts for training and saving; recomputed after a change.
 #[derive(Default)]
-struct Told {
+struct CombinedState {
     parameters: OnceCell<Parameters>,
     gradient: OnceCell<FlatGradient>,
     moments: OnceCell<Moments>,
 }
 
-impl Beside {
+impl PrimaryWithTrees {
     /// Mean of the activated outputs of the method and the trees.
     fn mean(&self, said: &[f32], scores: &[f64]) -> Vec<f32> {
         let share = self.share;
@@ -155,7 +155,7 @@ impl Beside {
     }
 }
 
-impl Learner for Beside {
+impl Learner for PrimaryWithTrees {
     fn parameters(&self) -> &Parameters {
         self.told.parameters.get_or_init(|| {
             let mut all = self.inner.learner().parameters().clone();
@@ -192,13 +192,13 @@ impl Learner for Beside {
             let part = if Trees::has(&segment.name) { &mut trees } else { &mut others };
             part.push(&segment.name, &segment.shape, &parameters.values()[segment.range.clone()]);
         }
-        self.told = Told::default();
+        self.told = CombinedState::default();
         self.trees.load(&trees)?;
         self.inner.learner_mut().load(&others)
     }
 
     fn step(&mut self, learning_rate: f64) {
-        self.told = Told::default();
+        self.told = CombinedState::default();
         self.inner.learner_mut().step(learning_rate);
     }
 
@@ -221,12 +221,12 @@ impl Learner for Beside {
         moments.first.truncate(values);
         moments.second.truncate(values);
         moments.steps.truncate(segments);
-        self.told = Told::default();
+        self.told = CombinedState::default();
         self.inner.learner_mut().restore(moments);
     }
 }
 
-impl Primary for Beside {
+impl Primary for PrimaryWithTrees {
     fn learner(&self) -> &dyn Learner {
         self
     }
@@ -238,11 +238,11 @@ impl Primary for Beside {
     fn begin(&mut self, all: &mut dyn FnMut() -> PrimaryBatch) {
         self.inner.begin(all);
         self.trees.grow(&all());
-        self.told = Told::default();
+        self.told = CombinedState::default();
     }
 
     fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome {
-        self.told = Told::default();
+        self.told = CombinedState::default();
         self.inner.train(batch, memory, pass)
     }
 
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_method_of_one_step_is_refused() {
-        let inner = Slot::of("gbdt-solo").expect("a method");
+        let inner = Slot::with_defaults("gbdt-solo").expect("a method");
         let refused = WithTreesSettings { inner, ..WithTreesSettings::default() }.build(&());
         let refused = refused.err().expect("refused").to_string();
         assert!(refused.contains("inner.kind") && refused.contains("gbdt-solo"), "{refused}");

@@ -131,7 +131,7 @@ impl Experiment {
     pub fn schema() -> &'static serde_json::Value {
         static SCHEMA: OnceLock<serde_json::Value> = OnceLock::new();
         SCHEMA.get_or_init(|| {
-            let mut schema = schema::of::<Self>();
+            let mut schema = schema::for_type::<Self>();
             // The method chooses the plug-ins of slots without a default.
             schema["required"] = serde_json::json!(["name", "data"]);
             schema

@@ -95,7 +95,8 @@ impl Policy {
     /// only aggregators that see sums, or demands at least three parties in a sum.
     pub fn asks_for_sums(&self) -> bool {
         let is_sum = |kind: &String| {
-            let aggregator = Slot::<dyn Aggregator>::of(kind).ok().and_then(|slot| slot.build(&()).ok());
+            let aggregator =
+                Slot::<dyn Aggregator>::with_defaults(kind).ok().and_then(|slot| slot.build(&()).ok());
             aggregator.is_some_and(|aggregator| matches!(aggregator.role(), Role::Sum(_)))
         };
         self.least_summed > 2 || (!self.aggregators.is_empty() && self.aggregators.iter().all(is_sum))

@@ -92,7 +92,7 @@ pub fn save(
 
 /// Returns the secondaries, from 0, that had dropped out when the checkpoint was made. The primary must not
 /// contact these secondaries again.
-pub fn gone(bytes: &[u8]) -> Result<Vec<usize>, StateError> {
+pub fn dropped_out(bytes: &[u8]) -> Result<Vec<usize>, StateError> {
     Ok(StateFile::read::<Header>(bytes)?.0.dropped)
 }
 

@@ -18,7 +18,7 @@ use fet_privacy::identity::Identity;
 
 use crate::data::{divided, read};
 use crate::prepare::PrimaryData;
-use crate::secondary::{Finished, PartyConfig, Secondary, Store, Tell, has_entries};
+use crate::secondary::{Finished, PartyConfig, Secondary, Store, WarnOperator, has_entries};
 use crate::trainer::{Beginning, Machine, RunError, SavedModel, Trainer};
 
 /// A simulation: its experiment, its device, and the storage of its parties' states.
@@ -31,7 +31,7 @@ pub struct Simulation<'a> {
     /// Folder with a folder for each party's state; `None` keeps the state in memory.
     pub folder: Option<&'a Path>,
     /// Parties that dropped out of an interrupted run, from 0.
-    pub gone: Vec<usize>,
+    pub dropped_out: Vec<usize>,
     /// Number of this run among several runs of the same settings. Each run draws its own noise and keys; 0
     /// is the reported run.
     pub run: u64,
@@ -41,7 +41,7 @@ pub struct Simulation<'a> {
     /// Finished models that training starts from; `None` to start from initial weights.
     pub start: Option<Start>,
     /// Receives the parties' warnings.
-    pub tell: Tell,
+    pub tell: WarnOperator,
 }
 
 /// The models of a finished run that another run starts from.
@@ -61,7 +61,7 @@ impl<'a> Simulation<'a> {
             experiment,
             machine,
             folder: None,
-            gone: Vec::new(),
+            dropped_out: Vec::new(),
             run: 0,
             primary: None,
             start: None,
@@ -99,7 +99,7 @@ impl<'a> Simulation<'a> {
     /// Makes the primary's side, with the parties as the primary reaches them.
     pub fn trainer(&self, primary: PrimaryData, parties: Vec<Box<dyn Party>>) -> Result<Trainer, RunError> {
         let model = self.start.as_ref().map(|start| start.primary.clone());
-        let beginning = Beginning { gone: self.gone.clone(), own: self.seed(0)?, model };
+        let beginning = Beginning { dropped_out: self.dropped_out.clone(), own: self.seed(0)?, model };
         self.check_links(primary.labels.len(), parties.len())?;
         memory::caught(|| Trainer::begin(self.experiment, primary, parties, self.machine, beginning))?
     }
@@ -198,12 +198,12 @@ impl<'a> Simulation<'a> {
 /// A party that code in the same process can inspect during a run, for tests and for measuring attacks. The
 /// primary's side holds a clone and sees only this party's messages, as for any other party.
 #[derive(Debug, Clone)]
-pub struct Watched {
+pub struct ObservedParty {
     name: String,
     party: Arc<Mutex<Secondary>>,
 }
 
-impl Watched {
+impl ObservedParty {
     /// Makes a party inspectable.
     pub fn new(party: Secondary) -> Self {
         Self { name: party.name().to_string(), party: Arc::new(Mutex::new(party)) }
@@ -215,7 +215,7 @@ impl Watched {
     }
 }
 
-impl Party for Watched {
+impl Party for ObservedParty {
     fn name(&self) -> &str {
         &self.name
     }

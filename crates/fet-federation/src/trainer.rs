@@ -64,8 +64,8 @@ pub struct Trainer {
     labels: TrainingLabels,
     scoring: Scoring,
     links: RowLinks,
-    /// Standardisation of each party's similarities, fitted on the training rows; `None` if the party does not
-    /// send them.
+    /// Standardisation of each party's similarities, fitted on the training rows; `None` if the party does
+    /// not send them.
     similarity_scales: Vec<Option<Uniform>>,
     single_release: SingleRelease,
     progress: Progress,
@@ -121,17 +121,17 @@ struct SplitOutputs {
 impl Trainer {
     /// Makes the primary's side of a run in a simulation; the parties agree to the terms and link. The seed
     /// of the primary's private randomness is derived from the experiment's seed. The primary does not
-    /// contact the parties `gone` (from 0), which dropped out of an interrupted run
-    /// ([`crate::checkpoint::gone`]).
+    /// contact the parties `dropped_out` (from 0), which dropped out of an interrupted run
+    /// ([`crate::checkpoint::dropped_out`]).
     pub fn new(
         experiment: &Experiment,
         data: PrimaryData,
         parties: Vec<Box<dyn Party>>,
-        gone: Vec<usize>,
+        dropped_out: Vec<usize>,
         machine: &Machine,
     ) -> Result<Self, RunError> {
         let own = OwnSeed::simulated(experiment.seed, 0);
-        Self::begin(experiment, data, parties, machine, Beginning { gone, own, model: None })
+        Self::begin(experiment, data, parties, machine, Beginning { dropped_out, own, model: None })
     }
 
     /// Makes the primary's side of a run from a given beginning; the parties agree to the terms and link.

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use crate::receiving::Receiving;
 use crate::rtt::Rtt;
 use crate::sending::{Pace, Sending};
-use crate::session::{LARGEST_PLAIN, Opened, Session};
+use crate::session::{LARGEST_PLAIN, PacketOutcome, Session};
 use crate::settings::Settings;
 use crate::transport::Transport;
 use crate::wire::{Body, Message, Report};
 use unreadable::Unreadable;
 
 /// Complete message.
-pub(crate) type Whole = (Message, Vec<u8>);
+pub(crate) type CompleteMessage = (Message, Vec<u8>);
 
 /// One end of a link.
 pub(crate) struct End {
@@ -28,7 +28,7 @@ pub(crate) struct End {
     incoming: Option<Receiving>,
     /// Last message that arrived completely; `finished` holds it until it is fetched.
     taken: Option<Message>,
-    finished: Option<Whole>,
+    finished: Option<CompleteMessage>,
     /// The end accepts message numbers above `floor` and up to `ceiling`.
     pub(crate) floor: u64,
     pub(crate) ceiling: u64,
@@ -118,11 +118,11 @@ impl End {
         let mut opened = std::mem::take(&mut self.opened);
         let found = session.open(packet, &mut opened);
         self.unreadable.here = session.unreadable;
-        if let Opened::Plain(length) = found {
+        if let PacketOutcome::Plain(length) = found {
             self.take_plain(&opened[..length], packet.len(), now);
         }
         self.opened = opened;
-        found != Opened::Elsewhere
+        found != PacketOutcome::Elsewhere
     }
 
     /// Takes the content of an authentic packet of `size` bytes.
@@ -193,7 +193,7 @@ impl End {
     }
 
     /// Returns the complete message that arrived, once.
-    pub(crate) fn finished(&mut self) -> Option<Whole> {
+    pub(crate) fn finished(&mut self) -> Option<CompleteMessage> {
         self.finished.take()
     }
 

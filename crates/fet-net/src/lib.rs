@@ -43,6 +43,6 @@ pub use nkey::NkeyError;
 pub use service::{Answer, Service};
 pub use session::PROTOCOL;
 pub use settings::{Local, Peer, Settings};
-pub use state::{Doing, State};
+pub use state::{Activity, State};
 pub use transport::{Connection, Transport};
 pub use wire::LARGEST_MESSAGE;

@@ -89,7 +89,7 @@ impl Hub {
                     return Ok(Self(Arc::new(Shared { client, status, runtime })));
                 }
                 Err(error) => {
-                    let error = NatsError::of(server, keys, &error);
+                    let error = NatsError::from_connect_error(server, keys, &error);
                     refusals += u32::from(matches!(error, NatsError::Certificate { .. }));
                     let passes = match error {
                         NatsError::Unreachable { .. } => began.elapsed() + PAUSE < wait,

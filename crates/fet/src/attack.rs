@@ -29,10 +29,10 @@ pub fn attack(
 ) -> anyhow::Result<()> {
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
     let slots = match (name, &experiment.attack) {
-        (Some(name), _) => vec![Slot::<dyn Attack>::of(name).map_err(input)?],
+        (Some(name), _) => vec![Slot::<dyn Attack>::with_defaults(name).map_err(input)?],
         (None, Some(own)) => vec![own.clone()],
         (None, None) => {
-            let all = plugins::<dyn Attack>().into_iter().map(|plugin| Slot::of(plugin.kind));
+            let all = plugins::<dyn Attack>().into_iter().map(|plugin| Slot::with_defaults(plugin.kind));
             all.collect::<Result<_, _>>().map_err(input)?
         }
     };

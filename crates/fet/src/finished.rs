@@ -82,7 +82,7 @@ impl FinishedRun {
     pub(crate) fn start(&self) -> Result<Start, InputError> {
         let primary = self.model()?;
         let of = |party: usize| {
-            if primary.gone().contains(&party) { Ok(None) } else { self.party(party + 1).map(Some) }
+            if primary.dropped_out().contains(&party) { Ok(None) } else { self.party(party + 1).map(Some) }
         };
         let parties = (0..self.report.secondaries).map(of).collect::<Result<_, _>>()?;
         Ok(Start { primary, parties })
@@ -98,8 +98,8 @@ impl FinishedRun {
         let primary = file(&self.folder, PREDICTIONS).and_then(|_| self.model()).map_err(again)?;
         // Parties on other machines keep their own models.
         let here = |party: &usize| self.folder.join(PARTIES).join(format!("party{}", party + 1)).exists();
-        let parties =
-            (0..self.report.secondaries).filter(|party| !primary.gone().contains(party) && here(party));
+        let parties = (0..self.report.secondaries)
+            .filter(|party| !primary.dropped_out().contains(party) && here(party));
         parties.into_iter().try_for_each(|party| self.party(party + 1).map(drop)).map_err(again)
     }
 

@@ -34,7 +34,7 @@ pub(super) struct Game<'a> {
 }
 
 /// Completed training run.
-pub(super) struct Played {
+pub(super) struct CompletedRun {
     tapes: Vec<Tape>,
     seen: Transcript,
     /// Privacy cost that the run claims.
@@ -109,7 +109,7 @@ impl<'a> Game<'a> {
     /// Trains the experiment with the canaries that are `inside`.
     ///
     /// Each number `run` has independent noise, from secrets of the parties as in a deployment.
-    pub(super) fn play(&self, inside: &[bool], run: u64) -> anyhow::Result<Played> {
+    pub(super) fn play(&self, inside: &[bool], run: u64) -> anyhow::Result<CompletedRun> {
         let (primary, tables) = divided(self.experiment, self.data.clone())?;
         let parties = tables.len();
         let secret = |party: usize| {
@@ -158,11 +158,11 @@ impl<'a> Game<'a> {
         privacy.prepare(&trainer.releases().planned)?;
         let seen = observed(&tapes, self.sum, privacy.as_ref())?;
         let spent = trainer.spent().ok_or_else(|| input("no party releases anything"))?;
-        Ok(Played { tapes, seen, spent })
+        Ok(CompletedRun { tapes, seen, spent })
     }
 
     /// Returns the attacker's scores for all canaries.
-    pub(super) fn scores(&self, played: &Played) -> anyhow::Result<Vec<Score>> {
+    pub(super) fn scores(&self, played: &CompletedRun) -> anyhow::Result<Vec<Score>> {
         let made;
         let centres = match self.frozen.as_ref().map(OnceLock::get) {
             Some(Some(centres)) => centres,

@@ -92,8 +92,8 @@ impl Attack for GradientReconstruction {
         let errors = |known: &Matrix<f32>| {
             let mut ways = vec![known.clone()];
             ways.extend(gradients.iter().map(|gradients| beside(gradients, known)));
-            let best = Errors::of_the_best(&ways, &truth, &parts);
-            (best, Errors::of(Model::Ridge, known, &truth, &parts))
+            let best = Errors::measure_best(&ways, &truth, &parts);
+            (best, Errors::measure(Model::Ridge, known, &truth, &parts))
         };
         let ((with, without), (labelled, label)) = (errors(&own), errors(&labelled));
         Ok(vec![

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::tools::network::{Loss, Network};
 use crate::tools::ridge::Decoder;
-use crate::tools::transcript::{Seen, Transcript};
+use crate::tools::transcript::{ObservedRows, Transcript};
 use crate::tools::{beside, by_record, scaling};
 
 /// Settings of `reconstruction`.
@@ -82,7 +82,7 @@ impl Attack for Reconstruction {
         drop(trained);
         let mut others = Vec::new();
         if solvable {
-            let (seen, trained) = Transcript::of(arena, party, Run { withhold: true, ..Run::default() })?;
+            let (seen, trained) = Transcript::record(arena, party, Run { withhold: true, ..Run::default() })?;
             let withheld = self.reach(seed, seen, trained.as_ref())?;
             for (who, reached) in [("sent", &found), ("withheld", &withheld)] {
                 let name = format!("error of the median column, gradients {who}");
@@ -92,7 +92,7 @@ impl Attack for Reconstruction {
                 found = withheld;
             }
         }
-        let Reach { with, without, alone } = found;
+        let ReconstructionErrors { with, without, alone } = found;
         let mut measures = vec![
             measure("error of the median column", with.median, without.median),
             measure("error of the worst column", with.worst, without.worst),
@@ -109,7 +109,7 @@ pub(super) fn measure(name: &str, found: f64, before: f64) -> Measure {
 }
 
 /// Reconstruction errors of a primary.
-struct Reach {
+struct ReconstructionErrors {
     /// Errors with the messages and the primary's own columns.
     with: Errors,
     /// Errors with only the primary's own columns.
@@ -120,7 +120,12 @@ struct Reach {
 
 impl Reconstruction {
     /// Returns the errors of a decoder on the messages of a run.
-    fn reach(&self, seed: u64, mut seen: Seen, trained: &dyn Trained) -> Result<Reach, AttackError> {
+    fn reach(
+        &self,
+        seed: u64,
+        mut seen: ObservedRows,
+        trained: &dyn Trained,
+    ) -> Result<ReconstructionErrors, AttackError> {
         // A frozen run releases the rows of all parts. The attack uses only training rows, as in other runs.
         let training: BTreeSet<usize> = trained.rows()[0].iter().copied().collect();
         let kept: Vec<usize> = (0..seen.rows.len()).filter(|&at| training.contains(&seen.rows[at])).collect();
@@ -130,10 +135,10 @@ impl Reconstruction {
         let own = trained.own(&rows);
         let records = trained.nearest(self.0.party, &rows)?;
         let parts = Parts::draw(&records, self.0.known, seed);
-        Ok(Reach {
-            with: Errors::of(self.0.model, &beside(&seen.values, &own), &truth, &parts),
-            without: Errors::of(self.0.model, &own, &truth, &parts),
-            alone: Errors::of(self.0.model, &seen.values, &truth, &parts),
+        Ok(ReconstructionErrors {
+            with: Errors::measure(self.0.model, &beside(&seen.values, &own), &truth, &parts),
+            without: Errors::measure(self.0.model, &own, &truth, &parts),
+            alone: Errors::measure(self.0.model, &seen.values, &truth, &parts),
         })
     }
 }
@@ -168,7 +173,7 @@ pub(super) struct Errors {
 }
 
 impl Errors {
-    pub(super) fn of(model: Model, inputs: &Matrix<f32>, truth: &Matrix<f32>, parts: &Parts) -> Self {
+    pub(super) fn measure(model: Model, inputs: &Matrix<f32>, truth: &Matrix<f32>, parts: &Parts) -> Self {
         let part = |rows: &[usize]| (inputs.select_rows(rows), truth.select_rows(rows));
         let (fit, select, hidden) = (part(&parts.fit), part(&parts.select), part(&parts.hidden));
         if fit.0.rows() == 0 || select.0.rows() == 0 || hidden.0.rows() == 0 {
@@ -185,7 +190,7 @@ impl Errors {
     }
 
     /// Selects the input with which a ridge decoder predicts the selection rows best.
-    pub(super) fn of_the_best(ways: &[Matrix<f32>], truth: &Matrix<f32>, parts: &Parts) -> Self {
+    pub(super) fn measure_best(ways: &[Matrix<f32>], truth: &Matrix<f32>, parts: &Parts) -> Self {
         let (fit, select) = (truth.select_rows(&parts.fit), truth.select_rows(&parts.select));
         if fit.rows() == 0 || select.rows() == 0 {
             return Self { median: 1.0, worst: 1.0, records: 1.0 };
@@ -196,7 +201,7 @@ impl Errors {
         };
         let missed = ways.iter().map(|inputs| (missed(&inputs), inputs));
         match missed.min_by(|a, b| a.0.total_cmp(&b.0)) {
-            Some((_, best)) => Self::of(Model::Ridge, best, truth, parts),
+            Some((_, best)) => Self::measure(Model::Ridge, best, truth, parts),
             None => Self { median: 1.0, worst: 1.0, records: 1.0 },
         }
     }

@@ -17,7 +17,7 @@ use rand::seq::SliceRandom;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tools::transcript::{Seen, Transcript};
+use crate::tools::transcript::{ObservedRows, Transcript};
 
 /// Settings of `membership` (Carlini et al. 2022).
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -113,7 +113,7 @@ impl Attack for Membership {
             shadows.push(shadow);
         }
         let scores = likelihood_ratios(&observed, &shadows, Deviation::Pooled);
-        let separation = Separation::of(&scores, &truth);
+        let separation = Separation::from_scores(&scores, &truth);
         const ALPHA: f64 = 0.05;
         let mut measures = vec![Measure::new("AUC", separation.auc(ALPHA).value, 0.5, 1.0)];
         // A false-alarm rate below one absent record cannot be measured.
@@ -137,10 +137,10 @@ impl Membership {
         arena: &mut dyn AttackEnvironment,
         out: &[usize],
         quiet: bool,
-    ) -> Result<Seen, AttackError> {
+    ) -> Result<ObservedRows, AttackError> {
         let mut data = arena.data().clone();
         leave_out(&mut data, self.0.party, out);
-        Ok(Transcript::of(arena, self.0.party, Run { data: Some(data), quiet, ..Run::default() })?.0)
+        Ok(Transcript::record(arena, self.0.party, Run { data: Some(data), quiet, ..Run::default() })?.0)
     }
 }
 
@@ -154,7 +154,7 @@ fn leave_out(data: &mut VerticalData, party: usize, out: &[usize]) {
 }
 
 /// Returns the values seen for a row; empty if the row did not occur.
-fn line(seen: &Seen, row: usize) -> &[f32] {
+fn line(seen: &ObservedRows, row: usize) -> &[f32] {
     seen.rows.binary_search(&row).map_or(&[], |at| seen.values.row(at))
 }
 

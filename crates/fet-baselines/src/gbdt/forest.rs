@@ -8,7 +8,7 @@ use fet_core::method::{Memory, Primary, PrimaryBatch, TrainOutcome};
 use fet_core::model::Pass;
 use fet_core::objective::Objective;
 use fet_core::parameters::{Parameters, host};
-use fet_core::trainable::{Learner, Nothing};
+use fet_core::trainable::{Learner, NoParameters};
 use forust_ml::{GradientBooster, Matrix};
 
 use super::{Growth, PORTIONS, Pool};
@@ -29,7 +29,7 @@ pub(super) struct Forest {
     /// Output of the trees in use on the training rows, and their number; each epoch adds its trees.
     trained: (Vec<Vec<f64>>, usize),
     /// Number of parts of the trees in use; after loading, of the best epoch.
-    portions: Nothing,
+    portions: NoParameters,
 }
 
 impl Forest {
@@ -37,7 +37,7 @@ impl Forest {
         let mut portions = Parameters::default();
         portions.push(IN_USE, &[1], &[0.0]);
         let (varying, boosters, trained) = (Vec::new(), Vec::new(), (Vec::new(), 0));
-        let portions = Nothing::keeping(portions);
+        let portions = NoParameters::keeping(portions);
         Self { growth, pools, seed, objective, varying, boosters, trained, portions }
     }
 

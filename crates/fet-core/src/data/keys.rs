@@ -198,7 +198,7 @@ impl TextTable {
     /// Returns the forms of the columns: the given forms, or the forms that the cells decide.
     pub fn forms(&self) -> Vec<Form> {
         if self.forms.is_empty() {
-            return (0..self.columns).map(|column| Form::of(self.column(column))).collect();
+            return (0..self.columns).map(|column| Form::detect(self.column(column))).collect();
         }
         self.forms.clone()
     }

@@ -115,7 +115,7 @@ impl std::fmt::Display for Weighting {
 impl Weighting {
     /// Returns the weights of the classes, given the classes of the training rows; `None` if all rows have
     /// the same weight.
-    pub fn of(&self, labels: &[usize], classes: usize) -> Result<Option<ClassWeights>, Violation> {
+    pub fn class_weights(&self, labels: &[usize], classes: usize) -> Result<Option<ClassWeights>, Violation> {
         let refuse = |rule: String| Violation::new("train.class_weights", rule, self);
         match self {
             Self::Rule(WeightingRule::None) => Ok(None),

@@ -197,7 +197,7 @@ fn unusable(error: &SplitError) -> DataError {
 mod tests {
     use super::*;
 
-    fn of(settings: &str, column: Option<Values>) -> Result<Split, DataError> {
+    fn split_by(settings: &str, column: Option<Values>) -> Result<Split, DataError> {
         let settings: SplitSettings = toml::from_str(settings).expect("settings");
         let column = column.map(|values| Column { name: "c".into(), values });
         let labels: Vec<f64> = (0..1_000).map(|row| (row % 4 == 0) as u8 as f64).collect();
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_usual_split_is_a_partition_and_follows_the_seed() {
-        let usual = of("", None).expect("enough rows");
+        let usual = split_by("", None).expect("enough rows");
         assert_eq!((usual.train.len(), usual.validation.len(), usual.test.len()), (700, 100, 200));
         let mut all = [usual.train.clone(), usual.validation.clone(), usual.test.clone()].concat();
         all.sort_unstable();
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_split_goes_by_what_its_settings_name() {
-        let stratified = of("kind = 'stratified'", None).expect("classes");
+        let stratified = split_by("kind = 'stratified'", None).expect("classes");
         let positive = |rows: &[usize]| rows.iter().filter(|row| *row % 4 == 0).count();
         assert_eq!(
             [&stratified.train, &stratified.validation, &stratified.test].map(|r| positive(r)),
@@ -226,7 +226,7 @@ mod tests {
         );
 
         let late = (0..1_000).map(|row| f64::from(500 - row)).collect();
-        let time = of("kind = 'time'\ncolumn = 'c'", Some(Values::Number(late))).expect("numbers");
+        let time = split_by("kind = 'time'\ncolumn = 'c'", Some(Values::Number(late))).expect("numbers");
         assert_eq!(
             (time.test.first(), time.test.last()),
             (Some(&0), Some(&199)),
@@ -235,21 +235,21 @@ mod tests {
         assert_eq!((time.validation[0], time.validation[99]), (200, 299));
 
         let groups = (0..1_000).map(|row| f64::from(row / 20)).collect();
-        let group = of("kind = 'group'\ncolumn = 'c'", Some(Values::Number(groups))).expect("groups");
+        let group = split_by("kind = 'group'\ncolumn = 'c'", Some(Values::Number(groups))).expect("groups");
         let of_rows =
             |rows: &[usize]| rows.iter().map(|row| row / 20).collect::<std::collections::BTreeSet<_>>();
         assert!(of_rows(&group.train).is_disjoint(&of_rows(&group.test)));
         assert!(of_rows(&group.train).is_disjoint(&of_rows(&group.validation)));
 
         let tested: Vec<usize> = (0..4)
-            .flat_map(|fold| of(&format!("folds = 4\nfold = {fold}"), None).expect("folds").test)
+            .flat_map(|fold| split_by(&format!("folds = 4\nfold = {fold}"), None).expect("folds").test)
             .collect();
         assert_eq!(tested.len(), 1_000, "every record is tested once");
 
         let names: Vec<String> = ["test", "train", "validation"].map(String::from).to_vec();
         let codes = (0..1_000).map(|row| [1, 1, 2, 0][row % 4]).collect();
-        let given =
-            of("kind = 'column'\ncolumn = 'c'", Some(Values::Category { codes, names })).expect("parts");
+        let given = split_by("kind = 'column'\ncolumn = 'c'", Some(Values::Category { codes, names }))
+            .expect("parts");
         assert_eq!((given.test[0], given.validation[0], given.train.len()), (3, 2, 500));
     }
 
@@ -258,8 +258,8 @@ mod tests {
         let folds = "folds = 4\nfold = 1";
         for settings in ["", "kind = 'stratified'", folds] {
             let (whole, tuning) = (
-                of(settings, None).expect("rows"),
-                of(&format!("tuning = true\n{settings}"), None).expect("rows"),
+                split_by(settings, None).expect("rows"),
+                split_by(&format!("tuning = true\n{settings}"), None).expect("rows"),
             );
             let sorted = |rows: &[&Vec<usize>]| {
                 let mut all: Vec<usize> = rows.iter().copied().flatten().copied().collect();
@@ -275,7 +275,7 @@ mod tests {
             );
             assert!(tuning.validation.len().abs_diff(tuning.test.len()) <= 1, "{settings}");
         }
-        let halves = of("kind = 'stratified'\ntuning = true", None).expect("rows");
+        let halves = split_by("kind = 'stratified'\ntuning = true", None).expect("rows");
         let positive = |rows: &[usize]| rows.iter().filter(|row| *row % 4 == 0).count();
         assert!(positive(&halves.test).abs_diff(positive(&halves.validation)) <= 1);
     }
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn a_column_that_tells_no_part_is_refused() {
         let refused = |settings: &str, column, part: &str| {
-            let error = of(settings, column).expect_err("refused").to_string();
+            let error = split_by(settings, column).expect_err("refused").to_string();
             assert!(error.contains(part), "{part} in {error}");
         };
         let holes = Values::Number(vec![f64::NAN; 1_000]);

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::federation::PartyIndex;
 use crate::prepare::{Preparing, RECORDS, by_statistics, key_columns, warnings};
-use crate::privacy::{RunShape, protection, secret_sum, solvable_sums};
+use crate::privacy::{RunShape, protection, secure_sum_form, solvable_sums};
 use crate::report::RESULTS_VERSION;
 use crate::schedule::{self, Schedule};
 use crate::state_file::load_all;
@@ -106,7 +106,7 @@ pub(super) fn agree(own: &PartyConfig, terms: &Terms) -> Result<Agreement, Secon
         parties: terms.parties,
     };
     let (privacy, releases) = protection(settings, &run)?;
-    let sum = secret_sum(aggregator.as_ref());
+    let sum = secure_sum_form(aggregator.as_ref());
     let proposed =
         ProposedRun { settings, rows: terms.rows, privacy: privacy.as_ref(), sum, releases: &releases };
     check_policy(&own.policy, &proposed)?;
@@ -132,7 +132,7 @@ pub(super) fn agree(own: &PartyConfig, terms: &Terms) -> Result<Agreement, Secon
     for warning in warnings(&preparing.departures(table, &all), RECORDS, |row| row) {
         (own.tell)(format!("{}: {warning}", table.name));
     }
-    let neighbours = plan.neighbours.of(terms.number, linker.about().neighbours);
+    let neighbours = plan.neighbours.represented(terms.number, linker.about().neighbours);
     let encoder = method.secondary(
         &settings.encoder,
         &SecondaryContext {

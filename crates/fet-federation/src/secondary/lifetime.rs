@@ -12,7 +12,7 @@ use fet_core::privacy::{Loss, PrivacyMechanism, Releases, Tally};
 use fet_privacy::accountant::Total;
 
 use super::account::{planned, within};
-use super::{LifetimePlace, PartyConfig, SecondaryError, Tell, ledger};
+use super::{LifetimePlace, PartyConfig, SecondaryError, WarnOperator, ledger};
 use crate::lifetime::{About, Lifetime, RunLoss, add};
 use crate::report::RESULTS_VERSION;
 
@@ -45,7 +45,7 @@ pub(super) struct Joining<'a> {
     pub(super) rehearsal: bool,
     pub(super) policy: &'a Policy,
     /// Receives warnings for the operator.
-    pub(super) tell: &'a Tell,
+    pub(super) tell: &'a WarnOperator,
 }
 
 impl<'a> Joining<'a> {

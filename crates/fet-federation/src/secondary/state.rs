@@ -18,7 +18,7 @@ use fet_core::rng::OwnSeed;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::{SecondaryError, Session, Tell, account, sums};
+use super::{SecondaryError, Session, WarnOperator, account, sums};
 use crate::lifetime;
 use crate::prepare::Preparing;
 use crate::state_file::{Learned, StateError, StateFile};
@@ -431,7 +431,7 @@ impl TableIdentity {
     }
 
     /// Refuses to continue a run that began with another table; the operator learns the name of the file.
-    pub(super) fn check(&self, known: &[u8; 32], tell: &Tell) -> Result<(), StateError> {
+    pub(super) fn check(&self, known: &[u8; 32], tell: &WarnOperator) -> Result<(), StateError> {
         if *known == self.digest {
             return Ok(());
         }

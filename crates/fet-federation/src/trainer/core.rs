@@ -1,8 +1,8 @@
-//! The primary's side that training and predictions share: the components, the secondaries that joined, and the
-//! primary's model.
+//! The primary's side that training and predictions share: the components, the secondaries that joined, and
+//! the primary's model.
 //!
-//! A batch passes through this file once. [`PrimaryCore::memory`] requests the secondaries' representations and
-//! aggregates them, and [`PrimaryCore::decode`] computes the primary's outputs from the aggregate.
+//! A batch passes through this file once. [`PrimaryCore::memory`] requests the secondaries' representations
+//! and aggregates them, and [`PrimaryCore::decode`] computes the primary's outputs from the aggregate.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -34,7 +34,7 @@ use crate::report::RESULTS_VERSION;
 use crate::rows::{fill, filled, gather};
 use crate::schedule::{Schedule, Split};
 use crate::secondary::linking_seed;
-use crate::secret_sum;
+use crate::secure_aggregation;
 
 /// The primary's side that training and predictions share. All active secondaries have joined.
 pub(crate) struct PrimaryCore {
@@ -136,8 +136,8 @@ pub(super) struct BatchRequest<'a> {
 }
 
 impl Components {
-    /// Builds the components of a run of `parties` secondaries. Refuses a privacy mechanism that cannot protect
-    /// the run.
+    /// Builds the components of a run of `parties` secondaries. Refuses a privacy mechanism that cannot
+    /// protect the run.
     pub(super) fn build(experiment: &Experiment, split: &Split, parties: usize) -> Result<Self, RunError> {
         let method = experiment.method.build(&())?;
         let plan = method.plan();
@@ -152,8 +152,9 @@ impl Components {
         };
         let (privacy, releases) = protection(&experiment.common(), &shape)?;
         let planned = Releases { randomness: experiment.train.randomness, ..releases };
-        let neighbours =
-            (1..=parties).map(|party| plan.neighbours.of(party, linker.about().neighbours)).collect();
+        let neighbours = (1..=parties)
+            .map(|party| plan.neighbours.represented(party, linker.about().neighbours))
+            .collect();
         Ok(Self { method, plan, linker, aggregator: aggregator.into(), privacy, planned, neighbours })
     }
 
@@ -402,8 +403,8 @@ impl PrimaryCore {
         active.iter().filter_map(seen).collect()
     }
 
-    /// Returns the messages about rows of a probe, before aggregation: the sum if it hides the parts, otherwise
-    /// every part. The probe counts as a release.
+    /// Returns the messages about rows of a probe, before aggregation: the sum if it hides the parts,
+    /// otherwise every part. The probe counts as a release.
     pub(super) fn received(&mut self, round: Round, rows: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
         let active = self.federation.active();
         let aggregator = Arc::clone(&self.components.aggregator);
@@ -468,11 +469,11 @@ impl PrimaryCore {
         let collected = collected?;
         let active = collected.attempt.active;
         self.note_release(round, &aggregation.active, &active);
-        sums::note_unmasking(self, round, collected.lost, &collected.wrong);
+        sums::note_unmasking(self, round, collected.dropped_out, &collected.wrong);
         sums::warn_of_smaller_sums(self, before);
         let left = active.len();
         let form = self.components.privacy.form(left, shape[1] * shape[2]);
-        let units = secret_sum::units(sum, form, left)?;
+        let units = secure_aggregation::units(sum, form, left)?;
         aggregation.shapes = vec![shape; left];
         aggregation.active = active;
         let device = self.device.clone().without_autodiff();
@@ -524,8 +525,8 @@ impl PrimaryCore {
         output.narrow(0, 0, rows.len())
     }
 
-    /// Links prepared new records with every active party; `scales` standardise each party's similarities. The
-    /// records replace earlier new records at the parties.
+    /// Links prepared new records with every active party; `scales` standardise each party's similarities.
+    /// The records replace earlier new records at the parties.
     pub(super) fn link_new(
         &mut self,
         records: PreparedParty,

@@ -7,9 +7,9 @@ use std::time::Instant;
 use crate::end::End;
 use crate::identity::PublicIdentity;
 use crate::names::Route;
-use crate::session::{CARD, Card, Ends, FIRST, Hello, LARGEST_PLAIN, Opened, Session, TWICE, respond};
+use crate::session::{CARD, Card, Ends, FIRST, Hello, LARGEST_PLAIN, PacketOutcome, Session, TWICE, respond};
 use crate::settings::{Local, Peer, Settings};
-use crate::state::{Doing, State};
+use crate::state::{Activity, State};
 use crate::transport::Transport;
 use crate::wire::{LARGEST_MESSAGE, Message, Purpose};
 
@@ -115,7 +115,7 @@ impl Post {
         let ours = Hello { serves, ..self.local.hello(&self.end.settings) };
         let Some((session, hello, second)) = respond(ends, &ours, packet) else {
             self.forged += 1;
-            self.end.transport.send(Card::of(ends, true).encode());
+            self.end.transport.send(Card::for_ends(ends, true).encode());
             return;
         };
         match hello.serves {
@@ -154,7 +154,7 @@ impl Post {
     fn take_card(&mut self, packet: &[u8]) {
         let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.primary };
         let Some(theirs) = Card::decode(packet) else { return };
-        if let Some(difference) = Card::of(ends, false).difference(&theirs) {
+        if let Some(difference) = Card::for_ends(ends, false).difference(&theirs) {
             self.objection = Some(difference);
         }
     }
@@ -163,7 +163,7 @@ impl Post {
     fn take_candidates_packet(&mut self, packet: &[u8], now: Instant) {
         let opened = &mut self.opened;
         let mut opens = |candidate: &mut Candidate| match candidate.session.open(packet, opened) {
-            Opened::Plain(length) => Some(length),
+            PacketOutcome::Plain(length) => Some(length),
             _ => None,
         };
         let found = self.candidates.iter_mut().enumerate().find_map(|(at, found)| Some((at, opens(found)?)));
@@ -198,7 +198,7 @@ impl Post {
             Purpose::TooLarge => (bytes.len() as u64).to_le_bytes().to_vec(),
         };
         self.end.computing = false;
-        self.end.begin(Message::of(number, &self.answer, purpose));
+        self.end.begin(Message::for_bytes(number, &self.answer, purpose));
         self.pump(now);
     }
 
@@ -223,10 +223,10 @@ impl Post {
         State {
             connection: self.end.transport.connection(),
             doing: match (self.end.has_session(), self.end.computing, self.end.is_sending()) {
-                (false, ..) => Doing::Joining,
-                (true, true, _) => Doing::Computing,
-                (true, false, true) => Doing::Sending,
-                (true, false, false) => Doing::Idle,
+                (false, ..) => Activity::Joining,
+                (true, true, _) => Activity::Computing,
+                (true, false, true) => Activity::Sending,
+                (true, false, false) => Activity::Idle,
             },
             heard: self.end.heard().map(|heard| heard.elapsed()),
             latency: self.end.latency(),

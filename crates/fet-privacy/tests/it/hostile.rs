@@ -23,14 +23,14 @@ enum Moment {
     Never,
     /// Before its message of the first or second attempt arrives.
     Masking(u32),
-    /// Before its opening arrives.
-    Opening,
-    /// Before it helps to open the messages of others.
+    /// Before its unmasking value arrives.
+    Unmasking,
+    /// Before it helps to unmask the messages of others.
     Recovery,
 }
 
 const MOMENTS: [Moment; 5] =
-    [Moment::Never, Moment::Masking(0), Moment::Masking(1), Moment::Opening, Moment::Recovery];
+    [Moment::Never, Moment::Masking(0), Moment::Masking(1), Moment::Unmasking, Moment::Recovery];
 
 fn id(round: u64, attempt: u32, active: &[usize]) -> Id {
     Id { round, attempt, active: active.to_vec(), over: 0 }
@@ -62,12 +62,12 @@ fn as_agreed(
         }
         sum = id(round, sum.attempt + 1, &left);
     }
-    let gone: Vec<usize> =
-        sum.active.iter().copied().filter(|&party| moments[party] == Moment::Opening).collect();
-    for &party in sum.active.iter().filter(|party| !gone.contains(party)) {
-        assert!(receiver.open(room, party, round, sum.attempt), "the last message is opened");
+    let dropped_out: Vec<usize> =
+        sum.active.iter().copied().filter(|&party| moments[party] == Moment::Unmasking).collect();
+    for &party in sum.active.iter().filter(|party| !dropped_out.contains(party)) {
+        assert!(receiver.unmask(room, party, round, sum.attempt), "the last message is unmasked");
     }
-    for &party in &gone {
+    for &party in &dropped_out {
         for &holder in &sum.active {
             if matches!(moments[holder], Moment::Never | Moment::Masking(_)) {
                 receiver.reveal(room, holder, round, sum.attempt, party);
@@ -84,7 +84,7 @@ fn afterwards(room: &mut Room, receiver: &mut Receiver, round: u64, scheduled: &
     let ids: Vec<Id> = receiver.ids().iter().filter(|id| id.round == round).cloned().collect();
     for attempt in 0..3 {
         for party in 0..room.parties {
-            receiver.open(room, party, round, attempt);
+            receiver.unmask(room, party, round, attempt);
         }
         for (party, holder) in pairs(room.parties) {
             receiver.reveal(room, holder, round, attempt, party);
@@ -100,7 +100,7 @@ fn afterwards(room: &mut Room, receiver: &mut Receiver, round: u64, scheduled: &
         ] {
             for party in room.honest().filter(|party| next.active.contains(party)) {
                 receiver.ask(room, party, &next, scheduled);
-                receiver.open(room, party, round, next.attempt);
+                receiver.unmask(room, party, round, next.attempt);
             }
         }
     }
@@ -188,8 +188,8 @@ fn with_up_to_128_parties_one_exact_sum_is_known_or_none() {
 }
 
 /// Divides the honest parties in every way, with the colluders on both sides. The receiver claims to each
-/// side that this side is complete, or that the other side has dropped out. Each side opens, and helps to
-/// open, the attempt that it knows.
+/// side that this side is complete, or that the other side has dropped out. Each side unmasks, and helps to
+/// unmask, the attempt that it knows.
 #[test]
 fn however_parties_are_divided_one_side_at_most_gives_its_sum() {
     let (mut sums, mut none) = (0, 0);
@@ -228,7 +228,7 @@ fn however_parties_are_divided_one_side_at_most_gives_its_sum() {
             }
             for attempt in 0..2 {
                 all.iter().for_each(|&party| {
-                    receiver.open(&mut room, party, number, attempt);
+                    receiver.unmask(&mut room, party, number, attempt);
                 });
                 for (party, holder) in pairs(parties) {
                     receiver.reveal(&room, holder, number, attempt, party);
@@ -241,8 +241,8 @@ fn however_parties_are_divided_one_side_at_most_gives_its_sum() {
     assert!(sums > 1_000 && none > 100, "{sums} sums, {none} without");
 }
 
-/// Sends each party different random requests: sets, attempts, rows, openings and helpers, repeatedly, over
-/// rounds that leave out different parties.
+/// Sends each party different random requests: sets, attempts, rows, unmasking values and helpers,
+/// repeatedly, over rounds that leave out different parties.
 #[test]
 fn a_receiver_that_asks_at_random_knows_one_sum_of_a_round_at_most() {
     let (mut known, mut largest) = (0, 0);
@@ -280,7 +280,7 @@ fn a_receiver_that_asks_at_random_knows_one_sum_of_a_round_at_most() {
                         }
                         2 => {
                             let round = round - u64::from(rng.random_bool(0.2) && round > 0);
-                            receiver.open(&mut room, party, round, id.attempt);
+                            receiver.unmask(&mut room, party, round, id.attempt);
                         }
                         _ => receiver.reveal(&room, party, round, id.attempt, rng.random_range(0..parties)),
                     }

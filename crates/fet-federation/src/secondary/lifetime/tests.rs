@@ -80,7 +80,7 @@ impl Session {
             results: RESULTS_VERSION,
             table: None,
         };
-        let tell: Tell = Arc::new(|_| ());
+        let tell: WarnOperator = Arc::new(|_| ());
         let joining = Joining {
             folder,
             name: ledger::short_name(&run.hash),

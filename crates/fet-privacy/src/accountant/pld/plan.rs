@@ -40,7 +40,7 @@ impl Plan {
         let (tilt, _) = chernoff(&kinds, log_delta)?;
         let kinds = kinds.into_iter().map(|kind| kind.for_tilt(tilt)).collect::<Option<Vec<_>>>()?;
         let (tilt, guess) = chernoff(&kinds, log_delta)?;
-        let turns = Turns::new(&kinds, tilt, usable(spread(&kinds, tilt))?)?;
+        let turns = TiltGrowth::new(&kinds, tilt, usable(spread(&kinds, tilt))?)?;
         let window = turns.window(kinds.iter().map(|kind| kind.steps).enumerate(), WINDOW);
         // Masses are regrouped once at each end and at every second doubling. Each regrouping adds at most
         // θ(θ+1) h²/12 per release to the log moment, where h is the step of the last grid divided by √T for
@@ -55,8 +55,8 @@ impl Plan {
         Some(Self { kinds, steps, tilt, step, windows })
     }
 
-    /// Returns the number of halvings from the step of the last grid to that of the grid for `count` releases.
-    /// A grid of step h for n of T releases adds as much to ε as a grid of step h√(T/n) for all.
+    /// Returns the number of halvings from the step of the last grid to that of the grid for `count`
+    /// releases. A grid of step h for n of T releases adds as much to ε as a grid of step h√(T/n) for all.
     pub(super) fn fineness(&self, count: u64) -> i32 {
         (0.5 * (self.steps / count as f64).log2()).ceil() as i32
     }
@@ -113,13 +113,13 @@ fn least(mut low: f64, mut high: f64, value: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// Growth of the log moment of each kind from θ to θ + t and to θ − t, for several t.
-struct Turns {
+struct TiltGrowth {
     /// Smallest and largest loss of each kind.
     ends: Vec<(f64, f64)>,
     turns: Vec<(f64, Vec<(f64, f64)>)>,
 }
 
-impl Turns {
+impl TiltGrowth {
     fn new(kinds: &[Kind], tilt: f64, spread: f64) -> Option<Self> {
         let single = kinds.iter().map(|kind| kind.variance(tilt).sqrt()).fold(f64::INFINITY, f64::min);
         let (mut turn, last) = (0.1 / spread, 64.0 / usable(single)?);

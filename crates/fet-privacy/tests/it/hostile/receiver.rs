@@ -3,13 +3,15 @@
 //! Linear algebra over the integers modulo 2^32 finds the combinations of messages that are free of masks. A
 //! message is its party's values, plus or minus the masks of its pairs, plus its private mask. Masks of
 //! different attempts, sets, rows and rounds are different unknowns. The receiver knows the masks of its
-//! colluders' pairs, the openings that it was sent, and those that [`recover`] gives it from all its shares.
-//! Unknowns are eliminated by pivots ±1, which are units, so that the remaining rows generate *all* mask-free
-//! combinations.
+//! colluders' pairs, the unmasking values that it was sent, and those that [`reconstruct`] gives it from all
+//! its shares. Unknowns are eliminated by pivots ±1, which are units, so that the remaining rows generate
+//! *all* mask-free combinations.
 
 use std::collections::BTreeMap;
 
-use fet_privacy::secure_sum::{Evaluation, MaskGraph, Message, Opening, quorum, recover, total, unmask};
+use fet_privacy::secure_sum::{
+    Evaluation, MaskGraph, Message, Unmasking, quorum, reconstruct, total, unmask,
+};
 
 use crate::hostile::room::{Id, Room};
 
@@ -31,7 +33,7 @@ pub(crate) enum Unknown {
 pub(crate) struct Receiver {
     ids: Vec<Id>,
     messages: BTreeMap<(usize, usize), Message<u32>>,
-    openings: BTreeMap<(usize, usize), Opening>,
+    unmaskings: BTreeMap<(usize, usize), Unmasking>,
     shares: BTreeMap<(usize, usize), Vec<(usize, Evaluation)>>,
     /// Sum for which each party sent its last message.
     last: BTreeMap<usize, usize>,
@@ -51,47 +53,52 @@ impl Receiver {
         true
     }
 
-    /// Asks a party to open an attempt. Returns true if the party did.
-    pub(crate) fn open(&mut self, room: &mut Room, party: usize, round: u64, attempt: u32) -> bool {
+    /// Asks a party to unmask an attempt. Returns true if the party did.
+    pub(crate) fn unmask(&mut self, room: &mut Room, party: usize, round: u64, attempt: u32) -> bool {
         let Some(&place) = self.last.get(&party) else { return false };
-        let opening = match room.member(party) {
-            Some(member) => member.opening(&self.ids[place].sum(room.degree)),
-            None => match room.open(party, round, attempt) {
-                Ok(opening) => opening,
+        let unmasking = match room.member(party) {
+            Some(member) => member.unmasking(&self.ids[place].sum(room.degree)),
+            None => match room.unmask(party, round, attempt) {
+                Ok(unmasking) => unmasking,
                 Err(_) => return false,
             },
         };
-        assert_eq!(opening.commitment(), self.messages[&(place, party)].commitment);
-        self.openings.insert((place, party), opening);
+        assert_eq!(unmasking.commitment(), self.messages[&(place, party)].commitment);
+        self.unmaskings.insert((place, party), unmasking);
         true
     }
 
-    /// Asks a holder for the value of its key share of a party, for the attempt that the holder has opened.
+    /// Asks a holder for the value of its key share of a party, for the attempt that the holder has unmasked.
     pub(crate) fn reveal(&mut self, room: &Room, holder: usize, round: u64, attempt: u32, party: usize) {
         let Some(&place) = self.last.get(&holder).filter(|_| !room.is_corrupt(holder)) else { return };
         let known =
             self.shares.get(&(place, party)).is_some_and(|all| all.iter().any(|(of, _)| *of == holder));
-        if known || self.openings.contains_key(&(place, party)) {
+        if known || self.unmaskings.contains_key(&(place, party)) {
             return;
         }
         if let Ok(share) = room.reveal(holder, round, attempt, party) {
-            assert!(self.openings.contains_key(&(place, holder)), "it has opened what it helps to open");
+            assert!(
+                self.unmaskings.contains_key(&(place, holder)),
+                "it has unmasked what it helps to unmask"
+            );
             self.shares.entry((place, party)).or_default().push((holder, share));
         }
     }
 
-    /// Returns the opening of a party in a sum if the receiver knows it or can reconstruct it.
-    fn opening(&self, room: &Room, place: usize, party: usize) -> Option<Opening> {
+    /// Returns the unmasking value of a party in a sum if the receiver knows it or can reconstruct it.
+    fn unmasking(&self, room: &Room, place: usize, party: usize) -> Option<Unmasking> {
         let commitment = self.messages.get(&(place, party))?.commitment;
         let id = &self.ids[place];
         if let Some(member) = room.member(party) {
-            return Some(member.opening(&id.sum(room.degree)));
+            return Some(member.unmasking(&id.sum(room.degree)));
         }
-        self.openings.get(&(place, party)).copied().or_else(|| {
+        self.unmaskings.get(&(place, party)).copied().or_else(|| {
             let mut shares = room.colluders_shares(party, id);
             shares.extend(self.shares.get(&(place, party)).into_iter().flatten());
             let needed = quorum(room.parties, room.colluding);
-            recover(party, needed, &shares, &commitment, &id.sum(room.degree)).ok().map(|found| found.opening)
+            reconstruct(party, needed, &shares, &commitment, &id.sum(room.degree))
+                .ok()
+                .map(|found| found.unmasking)
         })
     }
 
@@ -105,7 +112,7 @@ impl Receiver {
                 continue;
             }
             let mut row = Row::from([(Unknown::Value(party), 1)]);
-            if self.opening(room, place, party).is_none() {
+            if self.unmasking(room, place, party).is_none() {
                 row.insert(Unknown::Own(place, party), 1);
             }
             let at = id.active.iter().position(|&other| other == party).expect("it takes part");
@@ -158,14 +165,14 @@ impl Receiver {
         Some(of)
     }
 
-    /// Returns the sum of an attempt, if the receiver has all messages and openings.
+    /// Returns the sum of an attempt, if the receiver has all messages and unmasking values.
     pub(crate) fn sum(&self, room: &Room, id: &Id) -> Option<Vec<u32>> {
         let place = self.ids.iter().position(|known| known == id)?;
         let messages = id.active.iter().map(|&party| self.messages.get(&(place, party)));
         let messages = messages.map(|message| message.map(|message| message.words.clone()));
-        let openings = id.active.iter().map(|&party| self.opening(room, place, party));
+        let unmaskings = id.active.iter().map(|&party| self.unmasking(room, place, party));
         let mut sum = total(messages.collect::<Option<Vec<_>>>()?, 32).expect("of one length");
-        unmask(&mut sum, &openings.collect::<Option<Vec<_>>>()?, 32);
+        unmask(&mut sum, &unmaskings.collect::<Option<Vec<_>>>()?, 32);
         Some(sum)
     }
 
