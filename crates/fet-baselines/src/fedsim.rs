@@ -20,7 +20,7 @@ use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::split::{Local, secondary};
+use crate::split::{Local, SecondaryModel};
 use model::{Pairs, PairsShape};
 
 /// Settings of `fedsim` (Wu, Li, He 2022).
@@ -162,6 +162,8 @@ impl Method for FedSim {
         encoder: &Slot<dyn Encoder>,
         context: &SecondaryContext<'_>,
     ) -> Result<Box<dyn Encoder>, Violation> {
-        secondary(encoder, context, &self.0.local, 0.0, &KeyEncoding::default(), &self.0.optimizer)
+        let FedSimSettings { local, optimizer, .. } = &self.0;
+        let key_encoding = &KeyEncoding::default();
+        SecondaryModel { width: local.width, dropout: 0.0, key_encoding, optimizer }.build(encoder, context)
     }
 }

@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::forest::Forest;
-pub(crate) use self::forest::grown;
+pub(crate) use self::forest::{Examples, train_boosters};
 pub use self::growth::Growth;
 pub use self::pool::Pool;
 

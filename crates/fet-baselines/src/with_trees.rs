@@ -269,7 +269,7 @@ mod tests {
 
     use super::trees::columns;
     use super::*;
-    use crate::gbdt::grown;
+    use crate::gbdt::{Examples, train_boosters};
 
     fn beside(task: Task, device: &Device) -> Box<dyn Primary> {
         let text = "kind = 'with-trees'\nshare = 0.25\ngrowth = { trees = 40, leaves = 7 }\ninner = { kind = 'solo' }";
@@ -320,7 +320,8 @@ mod tests {
         let objective = Objective { task: Task::Regression, outputs: 1, minimum: 0.0, range: 1.0 };
         let seed = stream(7, 0, Purpose::Weights, 0).next_u64();
         let all = columns(&of);
-        let (varying, boosters) = grown(&growth, objective, seed, &all, &of.labels, &[]);
+        let examples = Examples { columns: &all, labels: &of.labels, weights: &[] };
+        let (varying, boosters) = train_boosters(&growth, objective, seed, &examples);
         assert_eq!(varying, [0, 1]);
         let flat: Vec<f64> = varying.iter().flat_map(|&column| all[column].clone()).collect();
         let said = boosters[0].predict(&forust_ml::Matrix::new(&flat, 300, 2), false);

@@ -34,6 +34,7 @@ pub use split::{PART, SplitKind, SplitSettings};
 pub use train::{Batches, Kernels, NeighboursShown, TrainSettings, Weighting, WeightingRule, Wire};
 
 /// Everything that determines a run, except its data files.
+// Each field is a setting that users write, so nesting the fields would change their files.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {

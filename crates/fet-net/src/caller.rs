@@ -56,7 +56,7 @@ struct Probe {
     asked: Option<Initiation>,
     /// Time at which the next probe is due.
     due: Option<Instant>,
-    /// InstanceId of the other process, once it has answered.
+    /// Instance ID of the other process, once it has answered.
     other: Option<u64>,
 }
 
@@ -158,7 +158,7 @@ impl Caller {
         if !goes_on {
             self.number += 1;
             self.end.forget();
-            (self.end.floor, self.end.ceiling) = (self.number - 1, self.number);
+            self.end.accept_only(self.number);
             self.end.begin(Message::for_bytes(self.number, request, Purpose::Content));
         }
         let answer = self.exchange(request, report);

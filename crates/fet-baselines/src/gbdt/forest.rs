@@ -60,7 +60,7 @@ impl Forest {
 
     fn fit(&mut self, columns: &[Vec<f64>], labels: &[f32], weights: &[f32]) {
         (self.varying, self.boosters) =
-            grown(&self.growth, self.objective, self.seed, columns, labels, weights);
+            train_boosters(&self.growth, self.objective, self.seed, &Examples { columns, labels, weights });
         let begin = |booster: &GradientBooster| vec![booster.base_score; labels.len()];
         self.trained = (self.boosters.iter().map(begin).collect(), 0);
     }
@@ -111,15 +111,22 @@ impl Forest {
     }
 }
 
-/// Trains one booster per output; returns the boosters and the columns that vary.
-pub(crate) fn grown(
+/// Training rows of boosters.
+pub(crate) struct Examples<'a> {
+    pub(crate) columns: &'a [Vec<f64>],
+    pub(crate) labels: &'a [f32],
+    /// Weights of the rows; empty if all rows have the same weight.
+    pub(crate) weights: &'a [f32],
+}
+
+/// Trains one booster per output; returns the columns that vary and the boosters.
+pub(crate) fn train_boosters(
     growth: &Growth,
     objective: Objective,
     seed: u64,
-    columns: &[Vec<f64>],
-    labels: &[f32],
-    weights: &[f32],
+    examples: &Examples<'_>,
 ) -> (Vec<usize>, Vec<GradientBooster>) {
+    let &Examples { columns, labels, weights } = examples;
     let varies = |column: &Vec<f64>| column.iter().any(|&x| x != column[0]);
     let varying: Vec<usize> = (0..columns.len()).filter(|&index| varies(&columns[index])).collect();
     let flat: Vec<f64> = varying.iter().flat_map(|&index| &columns[index]).copied().collect();

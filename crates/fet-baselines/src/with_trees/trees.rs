@@ -6,7 +6,7 @@ use fet_core::objective::Objective;
 use fet_core::parameters::{ParameterError, Parameters, host};
 use fet_core::registry::Violation;
 
-use crate::gbdt::{Growth, grown};
+use crate::gbdt::{Examples, Growth, train_boosters};
 
 /// Largest number of nodes of all trees; each node has four parameters.
 const MOST_NODES: usize = 8_000_000;
@@ -79,8 +79,8 @@ impl Trees {
             // All rows are equal.
             return;
         }
-        let (varying, boosters) =
-            grown(&self.growth, self.objective, self.seed, &columns, &batch.labels, &batch.weights);
+        let examples = Examples { columns: &columns, labels: &batch.labels, weights: &batch.weights };
+        let (varying, boosters) = train_boosters(&self.growth, self.objective, self.seed, &examples);
         let size = nodes(&self.growth);
         let mut base = vec![1.0f32];
         let mut all = vec![0.0f32; boosters.len() * self.growth.trees * size * NODE];

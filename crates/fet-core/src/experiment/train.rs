@@ -11,6 +11,7 @@ use crate::privacy::PrivacyMechanism;
 use crate::registry::Violation;
 
 /// Length of a run and batch sizes.
+// Each field is a setting that users write, so nesting the fields would change their files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainSettings {

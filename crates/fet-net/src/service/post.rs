@@ -33,7 +33,7 @@ pub(super) struct Post {
     candidates: VecDeque<Candidate>,
     /// First message of the current session.
     current: Vec<u8>,
-    /// Number of incarnations of the primary so far.
+    /// Number of instances of the primary so far.
     epoch: u64,
     events: VecDeque<Event>,
     /// Last answer.
@@ -175,8 +175,9 @@ impl Post {
         if self.peer.as_ref().is_none_or(|peer| peer.instance_id != hello.instance_id) {
             self.epoch += 1;
             self.end.forget();
-            (self.end.floor, self.answer) = (0, Vec::new());
-            // Requests of an earlier instance_id are no longer wanted.
+            self.end.accept_all();
+            self.answer = Vec::new();
+            // Requests of an earlier instance are no longer wanted.
             self.events.retain(|event| !matches!(event, Event::Request { .. }));
             self.events.push_back(Event::Begins(hello.clone().into()));
         }
@@ -188,7 +189,7 @@ impl Post {
 
     /// Takes an answer, unless its request is no longer wanted, and sends as much of the answer as it may.
     pub(super) fn answer(&mut self, epoch: u64, number: u64, bytes: Vec<u8>, now: Instant) {
-        if epoch != self.epoch || number != self.end.floor {
+        if epoch != self.epoch || number != self.end.last_number() {
             return;
         }
         let limit = self.peer.as_ref().map_or(0, |peer| peer.largest.min(LARGEST_MESSAGE));

@@ -278,8 +278,8 @@ fn a_primary_that_was_started_again_is_told_apart() {
             assert_eq!(caller.call(b"ab").unwrap(), b"ba");
         }
     });
-    let incarnations: Vec<_> = mirror.begun.iter().map(|peer| peer.instance_id).collect();
-    assert_eq!(incarnations, [pairing.bank.instance_id, !pairing.bank.instance_id]);
+    let instances: Vec<_> = mirror.begun.iter().map(|peer| peer.instance_id).collect();
+    assert_eq!(instances, [pairing.bank.instance_id, !pairing.bank.instance_id]);
 }
 
 #[test]
