@@ -128,12 +128,12 @@ impl Method for FedSim {
 
     fn check(&self, slots: &Slots<'_>) -> Result<(), Violation> {
         if !slots.aggregator.keeps_parts_apart() {
-            let rule = "must keep the parties' parts apart, as \"concat\" does, for the method \"fedsim\": it joins the \
+            let rule = "must keep the parties' parts separate, like \"concat\", for the method \"fedsim\": it joins the \
                         parties' records to pairs";
             return Err(slots.refuse::<dyn Aggregator>(rule));
         }
         if !slots.privacy.is_identity() {
-            let rule = "must protect nothing, as \"none\" does, for the method \"fedsim\": it reveals similarities \
+            let rule = "must be a mechanism without protection, such as \"none\", for the method \"fedsim\": it reveals similarities \
                         unprotected";
             return Err(slots.refuse::<dyn PrivacyMechanism>(rule));
         }

@@ -39,7 +39,7 @@ impl Recipe<dyn Method> for FetAloneSettings {
 }
 
 inventory::submit! {
-    Plugin::<dyn Method>::new::<FetAloneSettings>("fet-alone", "the decoder of `fet` with nothing from others: its control")
+    Plugin::<dyn Method>::new::<FetAloneSettings>("fet-alone", "the decoder of `fet` without other parties: its control")
 }
 
 struct FetAlone {

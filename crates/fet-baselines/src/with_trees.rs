@@ -104,7 +104,7 @@ impl Method for WithTrees {
             trees,
             share: self.share,
             objective: context.objective,
-            told: CombinedState::default(),
+            combined: CombinedState::default(),
         }))
     }
 
@@ -123,7 +123,7 @@ struct PrimaryWithTrees {
     trees: Trees,
     share: f64,
     objective: Objective,
-    told: CombinedState,
+    combined: CombinedState,
 }
 
 /// Parameters of both parts for training and saving; recomputed after a change.
@@ -157,7 +157,7 @@ impl PrimaryWithTrees {
 
 impl Learner for PrimaryWithTrees {
     fn parameters(&self) -> &Parameters {
-        self.told.parameters.get_or_init(|| {
+        self.combined.parameters.get_or_init(|| {
             let mut all = self.inner.learner().parameters().clone();
             for segment in self.trees.parameters().segments() {
                 all.push(
@@ -175,7 +175,7 @@ impl Learner for PrimaryWithTrees {
     }
 
     fn gradient(&self) -> &FlatGradient {
-        self.told.gradient.get_or_init(|| {
+        self.combined.gradient.get_or_init(|| {
             let mut gradient = self.inner.learner().gradient().clone();
             let (values, segments) = self.trees.sizes();
             if !gradient.present.is_empty() {
@@ -189,21 +189,21 @@ impl Learner for PrimaryWithTrees {
     fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
         let (mut trees, mut others) = (Parameters::default(), Parameters::default());
         for segment in parameters.segments() {
-            let part = if Trees::has(&segment.name) { &mut trees } else { &mut others };
+            let part = if Trees::owns_parameter(&segment.name) { &mut trees } else { &mut others };
             part.push(&segment.name, &segment.shape, &parameters.values()[segment.range.clone()]);
         }
-        self.told = CombinedState::default();
+        self.combined = CombinedState::default();
         self.trees.load(&trees)?;
         self.inner.learner_mut().load(&others)
     }
 
     fn step(&mut self, learning_rate: f64) {
-        self.told = CombinedState::default();
+        self.combined = CombinedState::default();
         self.inner.learner_mut().step(learning_rate);
     }
 
     fn moments(&self) -> &Moments {
-        self.told.moments.get_or_init(|| {
+        self.combined.moments.get_or_init(|| {
             let mut moments = self.inner.learner().moments().clone();
             let (values, segments) = self.trees.sizes();
             if !moments.first.is_empty() {
@@ -221,7 +221,7 @@ impl Learner for PrimaryWithTrees {
         moments.first.truncate(values);
         moments.second.truncate(values);
         moments.steps.truncate(segments);
-        self.told = CombinedState::default();
+        self.combined = CombinedState::default();
         self.inner.learner_mut().restore(moments);
     }
 }
@@ -238,11 +238,11 @@ impl Primary for PrimaryWithTrees {
     fn begin(&mut self, all: &mut dyn FnMut() -> PrimaryBatch) {
         self.inner.begin(all);
         self.trees.grow(&all());
-        self.told = CombinedState::default();
+        self.combined = CombinedState::default();
     }
 
     fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome {
-        self.told = CombinedState::default();
+        self.combined = CombinedState::default();
         self.inner.train(batch, memory, pass)
     }
 
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
     use crate::gbdt::{Examples, train_boosters};
 
-    fn beside(task: Task, device: &Device) -> Box<dyn Primary> {
+    fn with_trees(task: Task, device: &Device) -> Box<dyn Primary> {
         let text = "kind = 'with-trees'\nshare = 0.25\ngrowth = { trees = 40, leaves = 7 }\ninner = { kind = 'solo' }";
         let slot = Slot::<dyn Method>::from_table(text.parse().expect("TOML")).expect("settings");
         let outputs = if task == Task::Multiclass { 3 } else { 1 };
@@ -312,7 +312,7 @@ mod tests {
     fn a_prediction_is_the_mean_of_both() {
         let device = Device::flex();
         let of = batch(Task::Regression, &device);
-        let mut primary = beside(Task::Regression, &device);
+        let mut primary = with_trees(Task::Regression, &device);
         let alone = host(primary.predict(&of, None));
         primary.begin(&mut || of.clone());
         let both = host(primary.predict(&of, None));
@@ -339,7 +339,7 @@ mod tests {
         let device = Device::flex();
         for task in [Task::Regression, Task::Binary, Task::Multiclass] {
             let of = batch(task, &device);
-            let mut primary = beside(task, &device);
+            let mut primary = with_trees(task, &device);
             primary.begin(&mut || of.clone());
             let outcome = primary.train(
                 &PrimaryBatch {
@@ -360,7 +360,7 @@ mod tests {
                 (moments.first.len(), moments.steps.len()),
                 (all.values().len(), all.segments().len())
             );
-            let mut other = beside(task, &device);
+            let mut other = with_trees(task, &device);
             assert_ne!(host(other.predict(&of, None)), said, "{task:?}");
             other.learner_mut().load(&all).expect("the same model");
             other.learner_mut().restore(moments.clone());

@@ -270,7 +270,7 @@ impl Experiment {
         }
         if plan.similarities || slots.aggregator.uses_similarities() {
             let rule = format!(
-                "must protect nothing, as \"none\" does, for the method \"{}\" with the aggregator \"{}\": the secondaries \
+                "must be a mechanism without protection, such as \"none\", for the method \"{}\" with the aggregator \"{}\": the secondaries \
                  reveal similarities without noise",
                 self.method.kind(),
                 self.aggregator.kind()
@@ -289,7 +289,7 @@ impl Experiment {
         let selection = privacy.selection();
         if selection.occurrences > 0 && !about.independent {
             let rule = "must link each record independently, as \"nearest\" and \"edit\" do, where `privacy.max_occurrences` is \
-                        set: the rows that a record serves must depend on no other record";
+                        set: the rows that a record serves must not depend on other records";
             return Err(slots.refuse::<dyn Linker>(rule));
         }
         if selection != Selection::ALL && !about.in_the_clear {

@@ -44,13 +44,13 @@ fn reader(experiment: &Experiment, folders: &Folders) -> Result<Box<dyn Dataset>
     if !groups.is_empty() && label.as_ref() == Some(groups) {
         return Err(Violation::new(
             "scores.groups",
-            "must be another column than the label",
+            "must be a column other than the label",
             format!("{groups:?}"),
         )
         .into());
     }
-    let aside = experiment.metadata_columns();
-    let context = DatasetContext { folders, seed: experiment.seed, metadata: &aside };
+    let metadata = experiment.metadata_columns();
+    let context = DatasetContext { folders, seed: experiment.seed, metadata: &metadata };
     let dataset = experiment.data.build(&context)?;
     let by_position = experiment.linker.build(&())?.about().by_position;
     if dataset.draws_records() && by_position && experiment.method.build(&())?.plan().secondaries {

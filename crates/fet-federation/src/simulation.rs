@@ -209,8 +209,8 @@ impl ObservedParty {
         Self { name: party.name().to_string(), party: Arc::new(Mutex::new(party)) }
     }
 
-    /// Returns the party itself.
-    pub fn look(&self) -> MutexGuard<'_, Secondary> {
+    /// Locks the party, to inspect it.
+    pub fn lock(&self) -> MutexGuard<'_, Secondary> {
         self.party.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -221,6 +221,6 @@ impl Party for ObservedParty {
     }
 
     fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-        self.look().ask(request)
+        self.lock().ask(request)
     }
 }

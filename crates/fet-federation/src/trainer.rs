@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use burn::tensor::{Device, Tensor};
 use fet_core::aggregator::{Aggregation, Gradients};
-use fet_core::attack::View;
+use fet_core::attack::PrimaryObserver;
 use fet_core::data::{Matrix, PartyTable, Standardise};
 use fet_core::experiment::{Experiment, TrainSettings};
 use fet_core::labels::LabelPrivacy;
@@ -332,7 +332,7 @@ impl Trainer {
 
     /// Returns the primary's view of these rows at evaluation, before aggregation: the sum if it hides the
     /// parts, the memory if rows are released once, otherwise every part. It counts as a release.
-    pub fn seen(&mut self, rows: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
+    pub fn primary_view(&mut self, rows: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
         if self.privacy().freezes_secondaries() {
             return Ok(vec![self.single_release.memory(&mut self.core, &self.links, rows)?.0.tensor]);
         }
@@ -519,9 +519,9 @@ impl Trainer {
         Ok(self.core.federation.command_active(&Request::Forget)?)
     }
 
-    /// Shows `view` all messages that arrive from now on, as an attacking primary would see them.
-    pub fn observe(&mut self, view: Arc<Mutex<dyn View>>) {
-        self.core.observer = Some(view);
+    /// Shows `observer` all messages that arrive from now on, as an attacking primary would see them.
+    pub fn observe(&mut self, observer: Arc<Mutex<dyn PrimaryObserver>>) {
+        self.core.observer = Some(observer);
     }
 
     /// Returns true if every epoch is done, or as many epochs as the target of the privacy mechanism allows.

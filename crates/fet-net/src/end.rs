@@ -231,7 +231,7 @@ impl End {
         let Some(session) = &mut self.session else { return false };
         let mut opened = std::mem::take(&mut self.opened);
         let found = session.open(packet, &mut opened);
-        self.unreadable.here = session.unreadable;
+        self.unreadable.at_this_end = session.unreadable;
         if let PacketOutcome::Plain(length) = found {
             self.take_plain(&opened[..length], packet.len(), now);
         }
@@ -259,7 +259,7 @@ impl End {
     }
 
     fn take_report(&mut self, report: &Report, now: Instant) {
-        self.unreadable.there = report.unreadable;
+        self.unreadable.at_other_end = report.unreadable;
         self.other_computes = report.computing;
         let arrived = self.outbox.reported(report, now);
         if arrived {
@@ -313,7 +313,7 @@ impl End {
     /// Reports the chunks that arrived, and that this end is alive.
     pub(crate) fn report(&mut self, now: Instant) {
         let mut report = self.inbox.report(now);
-        report.unreadable = self.unreadable.here;
+        report.unreadable = self.unreadable.at_this_end;
         report.computing = self.computing;
         self.send(&Body::Report(report));
         (self.clocks.reported, self.report_due) = (now, false);

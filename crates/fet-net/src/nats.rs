@@ -1,7 +1,7 @@
 //! Transport over a NATS server that all parties dial.
 //!
 //! The transport uses only publish and subscribe: a packet without a subscriber is lost. The server sees
-//! the communicating parties, sizes and times; it is trusted with nothing else. It authenticates the same
+//! the communicating parties, sizes and times; it needs no other trust. It authenticates the same
 //! identity that begins sessions.
 
 mod errors;

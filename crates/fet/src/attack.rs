@@ -108,8 +108,8 @@ impl Planned {
     pub(crate) fn of(experiment: &Experiment, backend: &Backend) -> anyhow::Result<Option<Self>> {
         let Some(slot) = experiment.attack.clone() else { return Ok(None) };
         let (data, stop, machine) = (load(experiment)?, AtomicBool::new(false), machine(backend));
-        let stage = Environment::new(experiment, data.clone(), &machine, &stop).map_err(failed)?;
-        fet_attacks::check(&stage, &slot).map_err(failed)?;
+        let environment = Environment::new(experiment, data.clone(), &machine, &stop).map_err(failed)?;
+        fet_attacks::check(&environment, &slot).map_err(failed)?;
         Ok(Some(Self { slot, data }))
     }
 
@@ -137,8 +137,8 @@ fn one(
 ) -> Result<AttackRecord, AttackError> {
     let machine = machine(backend);
     backend.share(data.secondaries.len());
-    let mut stage = Environment::new(experiment, data, &machine, stop)?;
-    fet_attacks::attack(&mut stage, slot)
+    let mut environment = Environment::new(experiment, data, &machine, stop)?;
+    fet_attacks::attack(&mut environment, slot)
 }
 
 fn load(experiment: &Experiment) -> anyhow::Result<VerticalData> {

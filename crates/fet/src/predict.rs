@@ -134,7 +134,7 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     }
     let mut drawn = false;
     for party in &served.parties {
-        let party = party.look();
+        let party = party.lock();
         let Some(links) = party.served() else { continue };
         let is_none =
             |floor: f32| links.all_similarities().is_some_and(|all| all.iter().any(|of| *of <= floor));

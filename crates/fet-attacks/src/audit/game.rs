@@ -215,8 +215,11 @@ impl<'a> Game<'a> {
     /// Returns the table of a party after its owner has prepared it, with these canaries if the party holds
     /// them.
     fn table(&self, index: usize, table: &PartyTable, inside: &[bool]) -> PartyTable {
-        let table =
-            if self.canaries.are_in(index) { self.canaries.put(table, inside) } else { table.clone() };
+        let table = if self.canaries.are_in(index) {
+            self.canaries.insert_into(table, inside)
+        } else {
+            table.clone()
+        };
         (self.owner)(table)
     }
 }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::tools::network::{Loss, Network};
 use crate::tools::ridge::Decoder;
 use crate::tools::transcript::{ObservedRows, Transcript};
-use crate::tools::{beside, by_record, scaling};
+use crate::tools::{by_record, join_columns, scaling};
 
 /// Settings of `reconstruction`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -74,16 +74,17 @@ impl Attack for Reconstruction {
         About { attacker: Attacker::Primary, target: Target::Features, party: self.0.party }
     }
 
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let party = self.0.party;
-        let (seen, trained) = Transcript::train(arena, party)?;
-        let (solvable, seed) = (seen.differ && arena.setting().learning, arena.setting().seed);
-        let mut found = self.reach(seed, seen, trained.as_ref())?;
+        let (seen, trained) = Transcript::train(environment, party)?;
+        let (solvable, seed) = (seen.differ && environment.setting().learning, environment.setting().seed);
+        let mut found = self.measure_errors(seed, seen, trained.as_ref())?;
         drop(trained);
         let mut others = Vec::new();
         if solvable {
-            let (seen, trained) = Transcript::record(arena, party, Run { withhold: true, ..Run::default() })?;
-            let withheld = self.reach(seed, seen, trained.as_ref())?;
+            let (seen, trained) =
+                Transcript::record(environment, party, Run { withhold: true, ..Run::default() })?;
+            let withheld = self.measure_errors(seed, seen, trained.as_ref())?;
             for (who, reached) in [("sent", &found), ("withheld", &withheld)] {
                 let name = format!("error of the median column, gradients {who}");
                 others.push(measure(&name, reached.with.median, reached.without.median));
@@ -120,7 +121,7 @@ struct ReconstructionErrors {
 
 impl Reconstruction {
     /// Returns the errors of a decoder on the messages of a run.
-    fn reach(
+    fn measure_errors(
         &self,
         seed: u64,
         mut seen: ObservedRows,
@@ -132,11 +133,11 @@ impl Reconstruction {
         seen.values = seen.values.select_rows(&kept);
         let rows: Vec<usize> = kept.iter().map(|&at| seen.rows[at]).collect();
         let truth = trained.features(self.0.party, &rows)?;
-        let own = trained.own(&rows);
+        let own = trained.own_columns(&rows);
         let records = trained.nearest(self.0.party, &rows)?;
         let parts = Parts::draw(&records, self.0.known, seed);
         Ok(ReconstructionErrors {
-            with: Errors::measure(self.0.model, &beside(&seen.values, &own), &truth, &parts),
+            with: Errors::measure(self.0.model, &join_columns(&seen.values, &own), &truth, &parts),
             without: Errors::measure(self.0.model, &own, &truth, &parts),
             alone: Errors::measure(self.0.model, &seen.values, &truth, &parts),
         })

@@ -73,10 +73,10 @@ impl Attack for Membership {
         About { attacker: Attacker::Primary, target: Target::Membership, party: self.0.party }
     }
 
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let MembershipSettings { party, shadows, targets } = self.0;
-        let mut rng = stream(arena.setting().seed, 0, Purpose::Attack, 2);
-        let (_, trained) = Transcript::train(arena, party)?;
+        let mut rng = stream(environment.setting().seed, 0, Purpose::Attack, 2);
+        let (_, trained) = Transcript::train(environment, party)?;
         let mut rows = trained.rows()[0].to_vec();
         rows.shuffle(&mut rng);
         let mut candidates: Vec<Candidate> = Vec::new();
@@ -100,11 +100,11 @@ impl Attack for Membership {
         for shadow in 0..shadows {
             let out = candidates.iter().zip(&plan).filter(|(_, inside)| !inside[shadow]);
             let out: Vec<usize> = out.map(|(candidate, _)| candidate.record).collect();
-            seen.push(self.run(arena, &out, true)?);
+            seen.push(self.run(environment, &out, true)?);
         }
         let out = candidates.iter().zip(&truth).filter(|(_, inside)| !**inside);
         let out: Vec<usize> = out.map(|(candidate, _)| candidate.record).collect();
-        let attacked = self.run(arena, &out, false)?;
+        let attacked = self.run(environment, &out, false)?;
         let (mut observed, mut shadows) = (Vec::new(), Vec::new());
         for (candidate, inside) in candidates.iter().zip(&plan) {
             let vectors: Vec<&[f32]> = seen.iter().map(|seen| line(seen, candidate.row)).collect();
@@ -134,13 +134,14 @@ impl Membership {
     /// Trains a run without some records of the attacked party, and returns the messages seen.
     fn run(
         &self,
-        arena: &mut dyn AttackEnvironment,
+        environment: &mut dyn AttackEnvironment,
         out: &[usize],
         quiet: bool,
     ) -> Result<ObservedRows, AttackError> {
-        let mut data = arena.data().clone();
+        let mut data = environment.data().clone();
         leave_out(&mut data, self.0.party, out);
-        Ok(Transcript::record(arena, self.0.party, Run { data: Some(data), quiet, ..Run::default() })?.0)
+        Ok(Transcript::record(environment, self.0.party, Run { data: Some(data), quiet, ..Run::default() })?
+            .0)
     }
 }
 

@@ -39,12 +39,12 @@ impl Curious {
     /// Trains a run in which `party` records its gradients.
     pub(crate) fn train(
         self,
-        arena: &mut dyn AttackEnvironment,
+        environment: &mut dyn AttackEnvironment,
         party: usize,
     ) -> Result<(Vec<Received>, Box<dyn Trained>), AttackError> {
-        let door = Arc::new(Mutex::new(self));
-        let trained = arena.train(Run { door: Some((party, door.clone())), ..Run::default() })?;
-        let received = std::mem::take(&mut door.lock().unwrap_or_else(PoisonError::into_inner).received);
+        let hook = Arc::new(Mutex::new(self));
+        let trained = environment.train(Run { hook: Some((party, hook.clone())), ..Run::default() })?;
+        let received = std::mem::take(&mut hook.lock().unwrap_or_else(PoisonError::into_inner).received);
         Ok((received, trained))
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fet_core::attack::{AttackEnvironment, AttackError, Run, Trained, View};
+use fet_core::attack::{AttackEnvironment, AttackError, PrimaryObserver, Run, Trained};
 use fet_core::data::Matrix;
 use fet_core::message::{Block, Round};
 
@@ -52,25 +52,25 @@ pub(crate) struct ObservedRows {
 impl Transcript {
     /// Trains a run and records the blocks of `party`, from 1.
     pub(crate) fn train(
-        arena: &mut dyn AttackEnvironment,
+        environment: &mut dyn AttackEnvironment,
         party: usize,
     ) -> Result<(ObservedRows, Box<dyn Trained>), AttackError> {
-        Self::record(arena, party, Run::default())
+        Self::record(environment, party, Run::default())
     }
 
     /// Trains the given run and records the blocks of `party`, from 1.
     pub(crate) fn record(
-        arena: &mut dyn AttackEnvironment,
+        environment: &mut dyn AttackEnvironment,
         party: usize,
         run: Run,
     ) -> Result<(ObservedRows, Box<dyn Trained>), AttackError> {
-        let view = Arc::new(Mutex::new(Self {
+        let observer = Arc::new(Mutex::new(Self {
             party: party - 1,
-            summed: arena.setting().summed,
+            summed: environment.setting().summed,
             ..Self::default()
         }));
-        let trained = arena.train(Run { view: Some(view.clone()), ..run })?;
-        let transcript = std::mem::take(&mut *view.lock().unwrap_or_else(PoisonError::into_inner));
+        let trained = environment.train(Run { observer: Some(observer.clone()), ..run })?;
+        let transcript = std::mem::take(&mut *observer.lock().unwrap_or_else(PoisonError::into_inner));
         Ok((transcript.by_phase(), trained))
     }
 
@@ -147,7 +147,7 @@ fn place(round: Round) -> u64 {
     if let Round::Train { step } = round { step } else { 0 }
 }
 
-impl View for Transcript {
+impl PrimaryObserver for Transcript {
     fn received(&mut self, round: Round, rows: &[usize], active: &[usize], parts: &[Block]) {
         if !matches!(round, Round::Train { .. } | Round::Once { .. }) {
             return;

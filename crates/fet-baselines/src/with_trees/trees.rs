@@ -51,7 +51,7 @@ impl Trees {
     }
 
     /// True if the parameter belongs to the trees.
-    pub(super) fn has(name: &str) -> bool {
+    pub(super) fn owns_parameter(name: &str) -> bool {
         name == BASE || name == NODES
     }
 
@@ -127,7 +127,7 @@ impl Trees {
         for (output, trees) in all.chunks(self.growth.trees * of_tree).enumerate() {
             for tree in trees.chunks(of_tree) {
                 for (row, scores) in rows.iter().zip(&mut scores) {
-                    scores[output] += f64::from(said(tree, row));
+                    scores[output] += f64::from(tree_output(tree, row));
                 }
             }
         }
@@ -136,7 +136,7 @@ impl Trees {
 }
 
 /// Output of a tree for a row; 0 if the parameters do not form a tree.
-fn said(tree: &[f32], row: &[f32]) -> f32 {
+fn tree_output(tree: &[f32], row: &[f32]) -> f32 {
     let mut node = 0usize;
     for _ in 0..tree.len() / NODE {
         let Some(&[column, value, left, right]) =
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn trees_that_are_none_end() {
         let circle = [0.0, 0.5, 0.0, 0.0];
-        assert!(said(&circle, &[0.0]).is_finite());
-        assert!(said(&[7.0, 0.5, 9.0, f32::NAN], &[0.0]).is_finite());
+        assert!(tree_output(&circle, &[0.0]).is_finite());
+        assert!(tree_output(&[7.0, 0.5, 9.0, f32::NAN], &[0.0]).is_finite());
     }
 }

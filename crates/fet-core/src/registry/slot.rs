@@ -44,7 +44,7 @@ where
         };
         if let Some(other) = all.iter().filter(|p| p.kind == kind).nth(1) {
             let rule = format!(
-                "must be the name of one plug-in; this program links two ({} and {})",
+                "must be the name of one plug-in; this program contains two ({} and {})",
                 plugin.source(),
                 other.source()
             );

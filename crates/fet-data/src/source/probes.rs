@@ -153,7 +153,7 @@ impl Source for Probes {
             )
         })?;
         let features = table.features.select_rows(&chosen);
-        let made = self.made(&features, &mut rng)?;
+        let made = self.construct(&features, &mut rng)?;
         let real = made.len();
         let mut places: Vec<usize> = (0..columns).collect();
         places.shuffle(&mut rng);
@@ -181,15 +181,15 @@ impl Source for Probes {
 
 impl Probes {
     /// Returns the informative columns: kept columns first, then products.
-    fn made(
+    fn construct(
         &self,
         features: &Matrix<f32>,
         rng: &mut fet_core::rng::ChaCha8Rng,
     ) -> Result<Vec<InformativeColumn>, DataError> {
         let ProbesSettings { columns, kept, probes, .. } = self.settings;
-        let varies = |made: InformativeColumn| {
-            let first = made.value(features.row(0));
-            (1..features.rows()).any(|row| made.value(features.row(row)) != first)
+        let varies = |column: InformativeColumn| {
+            let first = column.value(features.row(0));
+            (1..features.rows()).any(|row| column.value(features.row(row)) != first)
         };
         let mut usable: Vec<usize> =
             (0..features.columns()).filter(|&column| varies(InformativeColumn::Kept(column))).collect();

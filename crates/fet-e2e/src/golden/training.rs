@@ -65,9 +65,9 @@ pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<V
     let own = parameters(&golden, 0, trainer.primary().learner().parameters())?;
     trainer.primary_mut().learner_mut().load(&own).map_err(|error| refused(&error))?;
     for (index, party) in watched.iter().enumerate() {
-        let own = party.look().parameters().cloned().unwrap_or_default();
+        let own = party.lock().parameters().cloned().unwrap_or_default();
         let own = parameters(&golden, index + 1, &own)?;
-        party.look().load(&own).map_err(|error| refused(&error))?;
+        party.lock().load(&own).map_err(|error| refused(&error))?;
     }
     let mut found = Vec::new();
     while !trainer.is_done() {
@@ -85,7 +85,7 @@ pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<V
     let loss = finite(differences.fold(0.0, super::largest));
     let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let device = backend.name.clone();
-    let looks: Vec<_> = watched.iter().map(ObservedParty::look).collect();
+    let looks: Vec<_> = watched.iter().map(ObservedParty::lock).collect();
     let learner = trainer.primary().learner();
     let mut gradients = vec![(learner.parameters(), learner.gradient().values.as_slice())];
     let mut after = vec![(learner.parameters(), learner.parameters().values())];

@@ -99,7 +99,7 @@ pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<P
         Split::new(rows, &strategy, fractions, &mut rng).map_err(|error| unusable(&error))?
     };
     if !tuning {
-        return given(&split, rows);
+        return parts_of(&split, rows);
     }
     // Stratified splits alternate the rows of each stratum. In the order of other kinds, the last rows are as
     // new to the first rows as the test rows are.
@@ -107,12 +107,12 @@ pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<P
     if alternate {
         split.validation.sort_by_key(|&row| numbers[row]);
     }
-    given(&split.for_tuning(alternate).map_err(|error| unusable(&error))?, rows)
+    parts_of(&split.for_tuning(alternate).map_err(|error| unusable(&error))?, rows)
 }
 
 /// Returns each record's split. In a cross-validation by time, the records after the test rows would belong
 /// to no split: such a cross-validation is not available.
-fn given(split: &Split, rows: usize) -> Result<Parts, DataError> {
+fn parts_of(split: &Split, rows: usize) -> Result<Parts, DataError> {
     let mut parts = vec![None; rows];
     for (part, rows) in [
         (Parts::TRAIN, &split.train),

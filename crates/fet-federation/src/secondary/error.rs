@@ -84,7 +84,7 @@ pub enum SecondaryError {
     #[error(transparent)]
     Link(#[from] LinkError),
     /// The party's own keys cannot be linked; only its operator learns the reason.
-    #[error("the linker cannot use one of its own keys; its operator has the details")]
+    #[error("the linker cannot use one of its keys; its operator has the details")]
     UnusableKeys,
     /// The party's records cannot be prepared; only its operator learns the reason.
     #[error("its own records cannot be prepared for a model; its operator has the details")]

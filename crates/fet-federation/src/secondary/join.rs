@@ -74,7 +74,7 @@ pub(super) fn agree(own: &PartyConfig, terms: &Terms) -> Result<Agreement, Secon
     if fet_io::sha256(terms.settings.as_bytes()) != terms.settings_hash {
         return Err(differs(
             "settings_hash",
-            "another hash than that of its settings",
+            "a hash that differs from that of its settings",
             "that of the settings",
         ));
     }

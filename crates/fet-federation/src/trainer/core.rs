@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use fet_core::aggregator::{Aggregation, Aggregator, Role, SecureSum};
-use fet_core::attack::View;
+use fet_core::attack::PrimaryObserver;
 use fet_core::data::{Keys, Matrix, Standardise};
 use fet_core::experiment::Experiment;
 use fet_core::linker::Linker;
@@ -56,7 +56,7 @@ pub(crate) struct PrimaryCore {
     pub(super) warnings: Warnings,
     pub(super) phases: Phases,
     /// Observer of all messages that arrive, for measuring attacks.
-    pub(super) observer: Option<Arc<Mutex<dyn View>>>,
+    pub(super) observer: Option<Arc<Mutex<dyn PrimaryObserver>>>,
 }
 
 /// Components that the settings name, calibrated to the releases of the run.
@@ -565,15 +565,17 @@ impl PrimaryCore {
     /// Shows the observer what arrived for these rows: every party's part, or their sum. The parts are
     /// computed only if there is an observer.
     fn show_parts(&self, round: Round, rows: &[usize], active: &[usize], parts: impl FnOnce() -> Vec<Block>) {
-        self.show(|view| view.received(round, rows, active, &parts()));
+        self.show(|observer| observer.received(round, rows, active, &parts()));
     }
 
     /// Shows the observer the model's outputs for rows of an evaluation.
     pub(super) fn show_outputs(&self, round: Round, rows: &[usize], outputs: &Tensor<2>) {
-        self.show(|view| view.predicted(round, rows, &Matrix::new(outputs.dims()[1], host(outputs.clone()))));
+        self.show(|observer| {
+            observer.predicted(round, rows, &Matrix::new(outputs.dims()[1], host(outputs.clone())))
+        });
     }
 
-    fn show(&self, event: impl FnOnce(&mut dyn View)) {
+    fn show(&self, event: impl FnOnce(&mut dyn PrimaryObserver)) {
         if let Some(observer) = &self.observer {
             event(&mut *observer.lock().unwrap_or_else(PoisonError::into_inner));
         }

@@ -370,8 +370,8 @@ impl Attack for Idle {
         AttackAbout { attacker: Attacker::Primary, target: Target::Features, party: 2 }
     }
 
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
-        let metric = arena.train(Run::default())?.metric();
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
+        let metric = environment.train(Run::default())?.metric();
         Ok(vec![Measure::new("nothing", metric, metric, f64::from(u8::MAX))])
     }
 }

@@ -243,7 +243,7 @@ fn first_step(
     let gradient = Block::new(shape, vec![1.0; shape.iter().product()]).expect("it fills its shape");
     let round = Round::Train { step: 0 };
     party.ask(Request::Backward(Backward { round, gradient, learning_rate: 0.0 })).expect("taken");
-    let gradient = party.look().gradient().expect("it has joined").to_vec();
+    let gradient = party.lock().gradient().expect("it has joined").to_vec();
     Ok((reply, gradient))
 }
 
@@ -316,9 +316,9 @@ fn a_release_in_the_clear_repeats_its_sample_and_its_noise_or_neither() {
     assert_eq!(one, again);
     assert!(!is_same(&one, &other), "the sample of a probe follows from more than the round");
     let mut session = plain(&sets, folder.path());
-    let mut parameters = session.1[0].look().parameters().expect("it has joined").clone();
+    let mut parameters = session.1[0].lock().parameters().expect("it has joined").clone();
     parameters.split_mut().1.fill(0.01);
-    session.1[0].look().load(&parameters).expect("its own parameters");
+    session.1[0].lock().load(&parameters).expect("its own parameters");
     refused(
         first_step(&mut session, &[0, 1], None),
         &["the same sample of records", "training step 1", "another `seed`"],

@@ -170,7 +170,7 @@ pub(crate) fn model(trainer: &Trainer, parties: &[ObservedParty]) -> Parameters 
     };
     add("primary", trainer.primary().learner().parameters());
     for (index, party) in parties.iter().enumerate() {
-        add(&format!("party{}", index + 1), party.look().parameters().expect("it has joined"));
+        add(&format!("party{}", index + 1), party.lock().parameters().expect("it has joined"));
     }
     all
 }

@@ -164,7 +164,9 @@ fn window(one: &Composed, other: &Composed, times: i32, margin: f64) -> (i64, i6
     let reach = |up: bool| {
         let (one, other) = (one.blocks(up), other.blocks(up));
         let farthest = times * one[one.len() - 1].0 + other[other.len() - 1].0;
-        let bound = |turn: f64| (times * log_growth(&one, turn) + log_growth(&other, turn) + margin) / turn;
+        let bound = |exponent: f64| {
+            (times * log_growth(&one, exponent) + log_growth(&other, exponent) + margin) / exponent
+        };
         // Search over log t: the bound has a single minimum.
         let inner = |low: f64, high: f64| (low + 0.381_966 * (high - low), low + 0.618_034 * (high - low));
         let nearest = times * one[0].0 + other[0].0;
@@ -190,9 +192,9 @@ fn window(one: &Composed, other: &Composed, times: i32, margin: f64) -> (i64, i6
 }
 
 /// Returns log Σ m e^{tx} over blocks (x, m).
-fn log_growth(blocks: &[(f64, f64)], turn: f64) -> f64 {
-    let most = blocks.iter().map(|(place, _)| turn * place).fold(f64::NEG_INFINITY, f64::max);
-    most + blocks.iter().map(|(place, mass)| mass * (turn * place - most).exp()).sum::<f64>().ln()
+fn log_growth(blocks: &[(f64, f64)], exponent: f64) -> f64 {
+    let most = blocks.iter().map(|(place, _)| exponent * place).fold(f64::NEG_INFINITY, f64::max);
+    most + blocks.iter().map(|(place, mass)| mass * (exponent * place - most).exp()).sum::<f64>().ln()
 }
 
 /// Returns the smallest size of a fast transform for `needed` points: 2^k or 3·2^k.
