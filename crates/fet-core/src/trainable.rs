@@ -117,14 +117,6 @@ impl<M: Module> Trainable<M> {
         wanted
     }
 
-    /// Runs the backward pass from another scalar of the same step, and adds its gradients.
-    pub fn backward_more(&mut self, scalar: &Tensor<1>, other: Option<&Tensor<3>>) -> Option<Tensor<3>> {
-        let earlier = std::mem::take(&mut self.gradient);
-        let wanted = self.backward(scalar, other);
-        self.gradient.add(&earlier);
-        wanted
-    }
-
     /// Returns the parameters, like [`Learner::parameters`].
     pub fn flat(&self) -> &Parameters {
         &self.parameters

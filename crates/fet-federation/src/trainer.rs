@@ -70,8 +70,6 @@ pub struct Trainer {
     single_release: SingleRelease,
     progress: Progress,
     best: BestModel,
-    /// Number of probes made outside the run.
-    probes: u32,
 }
 
 /// The best epoch's model and outputs; empty before the first epoch.
@@ -328,17 +326,6 @@ impl Trainer {
             return self.single_release.memory(&mut self.core, &self.links, rows).map(Some);
         }
         self.core.memory(BatchRequest { round, rows, active, links: &self.links }).map(Some)
-    }
-
-    /// Returns the primary's view of these rows at evaluation, before aggregation: the sum if it hides the
-    /// parts, the memory if rows are released once, otherwise every part. It counts as a release.
-    pub fn primary_view(&mut self, rows: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
-        if self.privacy().freezes_secondaries() {
-            return Ok(vec![self.single_release.memory(&mut self.core, &self.links, rows)?.0.tensor]);
-        }
-        let round = Round::Probe { batch: self.probes };
-        self.probes += 1;
-        self.core.received(round, rows)
     }
 
     /// Evaluates a split's rows: all parties take part, without dropout.

@@ -144,7 +144,6 @@ pub(super) fn trainer(
             stopped: false,
         },
         best: BestModel::default(),
-        probes: 0,
         core,
     })
 }

@@ -403,22 +403,6 @@ impl PrimaryCore {
         active.iter().filter_map(seen).collect()
     }
 
-    /// Returns the messages about rows of a probe, before aggregation: the sum if it hides the parts,
-    /// otherwise every part. The probe counts as a release.
-    pub(super) fn received(&mut self, round: Round, rows: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
-        let active = self.federation.active();
-        let aggregator = Arc::clone(&self.components.aggregator);
-        match aggregator.role() {
-            Role::Combine(_) => self.parts(round, rows, &active),
-            Role::Sum(role) => {
-                let parties = self.federation.len();
-                let mut aggregation =
-                    Aggregation { parties, active, shapes: Vec::new(), similarities: Vec::new() };
-                Ok(vec![self.sum_of_parts(role.form(), round, rows, &mut aggregation)?])
-            }
-        }
-    }
-
     /// Requests the parts of the active parties.
     fn parts(&mut self, round: Round, rows: &[usize], active: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
         let message = Forward { round, rows: short(rows), active: short(active), attempt: None };
