@@ -125,7 +125,7 @@ impl AttackEnvironment for Environment<'_> {
                 run.hook.as_ref().filter(|(number, _)| mine(index, *number)).map(|(_, hook)| hook.clone());
             let features =
                 tested.as_ref().filter(|(number, _)| mine(index, *number)).map(|(_, all)| all.clone());
-            simulation.wired(Guarded { party, hook, features, withheld: run.withhold })
+            simulation.wired(AttackedParty { party, hook, features, withheld: run.withhold })
         });
         let mut trainer = simulation.trainer(primary, wired.collect()).map_err(failed)?;
         if let Some(observer) = run.observer {
@@ -139,7 +139,7 @@ impl AttackEnvironment for Environment<'_> {
 }
 
 /// Party with an optional malicious-party hook, and with optional features for testing.
-struct Guarded {
+struct AttackedParty {
     party: ObservedParty,
     hook: Option<Arc<Mutex<dyn MessageHook>>>,
     features: Option<Features>,
@@ -155,7 +155,7 @@ struct Features {
     testing: bool,
 }
 
-impl Guarded {
+impl AttackedParty {
     fn hook(&self) -> Option<MutexGuard<'_, dyn MessageHook + 'static>> {
         self.hook.as_ref().map(|hook| hook.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -173,7 +173,7 @@ impl Guarded {
     }
 }
 
-impl Party for Guarded {
+impl Party for AttackedParty {
     fn name(&self) -> &str {
         self.party.name()
     }

@@ -144,12 +144,12 @@ pub struct Joined {
     /// table.
     pub table: [u8; 32],
     /// State of the party's lifetime account; `None` if the party keeps no account, as in a simulation.
-    pub lifetime: Option<Standing>,
+    pub lifetime: Option<LifetimeState>,
 }
 
 /// State of a party's lifetime account. It depends on the settings of runs and on requests, never on records.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct LifetimeState {
     /// Age of the account.
     pub age: Age,
     /// Number of earlier runs in the account, without the run that the party joins.

@@ -331,7 +331,7 @@ pub(crate) fn add(total: &mut Total, loss: &Loss) {
 /// A party that restores an old copy of its state loses track of releases, and its account becomes younger. A
 /// party that has seen the account older refuses the run.
 #[derive(Debug)]
-pub struct Known {
+pub struct KnownAges {
     path: PathBuf,
     ages: BTreeMap<String, u64>,
 }
@@ -350,7 +350,7 @@ pub struct OutdatedAccount {
     pub known: u64,
 }
 
-impl Known {
+impl KnownAges {
     /// Reads the ages from a file; a missing file is empty.
     pub fn read(path: &Path) -> Result<Self, String> {
         let failed = |error: String| format!("{}: {error}", path.display());

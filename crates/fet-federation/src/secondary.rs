@@ -47,7 +47,7 @@ use self::evaluation_cache::EvaluationCache;
 pub use self::linking::linking_seed;
 use self::received::Received;
 pub(crate) use self::state::has_entries;
-pub use self::state::{Finished, Store};
+pub use self::state::{FinishedModel, Store};
 use self::state::{SavedState, TableIdentity};
 use self::validator::RequestValidator;
 
@@ -97,9 +97,9 @@ pub struct PartyConfig {
     pub lifetime: Option<LifetimePlace>,
     /// Finished model of a party that answers only prediction requests; `None` if the party takes part in a
     /// run.
-    pub model: Option<Finished>,
+    pub model: Option<FinishedModel>,
     /// Finished model that training starts from; `None` to start from initial weights.
-    pub start: Option<Finished>,
+    pub start: Option<FinishedModel>,
     /// Receives warnings for the party's operator.
     pub tell: WarnOperator,
 }

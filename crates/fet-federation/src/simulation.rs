@@ -18,7 +18,7 @@ use fet_privacy::identity::Identity;
 
 use crate::data::{divided, read};
 use crate::prepare::PrimaryData;
-use crate::secondary::{Finished, PartyConfig, Secondary, Store, WarnOperator, has_entries};
+use crate::secondary::{FinishedModel, PartyConfig, Secondary, Store, WarnOperator, has_entries};
 use crate::trainer::{Beginning, Machine, RunError, SavedModel, Trainer};
 
 /// A simulation: its experiment, its device, and the storage of its parties' states.
@@ -51,7 +51,7 @@ pub struct Start {
     pub primary: SavedModel,
     /// The model of each secondary; `None` if the party dropped out of that run, so that its model begins
     /// with initial weights.
-    pub parties: Vec<Option<Finished>>,
+    pub parties: Vec<Option<FinishedModel>>,
 }
 
 impl<'a> Simulation<'a> {
@@ -153,7 +153,7 @@ impl<'a> Simulation<'a> {
     pub fn serving(
         &self,
         tables: Vec<PartyTable>,
-        models: Vec<Option<Finished>>,
+        models: Vec<Option<FinishedModel>>,
     ) -> Result<Vec<Secondary>, RunError> {
         if !self.experiment.method.build(&())?.plan().secondaries {
             return Ok(Vec::new());
@@ -163,26 +163,31 @@ impl<'a> Simulation<'a> {
         let identity = |seed: &OwnSeed| Identity::from_secret(*seed.secret("identity"));
         let roster: Arc<[_]> = seeds.iter().map(|seed| identity(seed).public()).collect();
         let evaluation_cache = self.experiment.train.evaluation_cache_of(tables.len());
-        let party = |(((index, table), seed), model): (((usize, PartyTable), OwnSeed), Option<Finished>)| {
-            Secondary::new(PartyConfig {
-                file: table.name.clone(),
-                table,
-                settings: self.experiment.common(),
-                identity: identity(&seed),
-                seed,
-                roster: Arc::clone(&roster),
-                // The models belong to the user, who may make any number of predictions.
-                policy: Policy { predictions: true, most_predictions: 0, ..self.experiment.policy.clone() },
-                device: self.machine.device.clone(),
-                computation: self.experiment.train.computation(self.machine.on_host),
-                evaluation_cache,
-                store: Self::store(self.folder, index + 1),
-                lifetime: None,
-                model,
-                start: self.start.as_ref().and_then(|start| start.parties.get(index)).cloned().flatten(),
-                tell: Arc::clone(&self.tell),
-            })
-        };
+        let party =
+            |(((index, table), seed), model): (((usize, PartyTable), OwnSeed), Option<FinishedModel>)| {
+                Secondary::new(PartyConfig {
+                    file: table.name.clone(),
+                    table,
+                    settings: self.experiment.common(),
+                    identity: identity(&seed),
+                    seed,
+                    roster: Arc::clone(&roster),
+                    // The models belong to the user, who may make any number of predictions.
+                    policy: Policy {
+                        predictions: true,
+                        most_predictions: 0,
+                        ..self.experiment.policy.clone()
+                    },
+                    device: self.machine.device.clone(),
+                    computation: self.experiment.train.computation(self.machine.on_host),
+                    evaluation_cache,
+                    store: Self::store(self.folder, index + 1),
+                    lifetime: None,
+                    model,
+                    start: self.start.as_ref().and_then(|start| start.parties.get(index)).cloned().flatten(),
+                    tell: Arc::clone(&self.tell),
+                })
+            };
         Ok(tables.into_iter().enumerate().zip(seeds).zip(models).map(party).collect())
     }
 

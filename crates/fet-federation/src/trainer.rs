@@ -24,7 +24,7 @@ use fet_core::attack::PrimaryObserver;
 use fet_core::data::{Matrix, PartyTable, Standardise};
 use fet_core::experiment::{Experiment, TrainSettings};
 use fet_core::labels::LabelPrivacy;
-use fet_core::message::{Backward, Block, Epoch, Request, Round, Standing};
+use fet_core::message::{Backward, Block, Epoch, LifetimeState, Request, Round};
 use fet_core::method::{Memory, Primary};
 use fet_core::model::Pass;
 use fet_core::objective::{Metric, Objective};
@@ -612,7 +612,7 @@ impl Trainer {
 
     /// Returns the state of each secondary's lifetime account when the party joined; `None` for a party
     /// without an account.
-    pub fn standings(&self) -> Vec<Option<Standing>> {
+    pub fn standings(&self) -> Vec<Option<LifetimeState>> {
         self.core.profiles.iter().map(|profile| profile.standing).collect()
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fet_core::experiment::Experiment;
 use fet_eval::records::{Identity, Report};
-use fet_federation::secondary::Finished;
+use fet_federation::secondary::FinishedModel;
 use fet_federation::simulation::Start;
 use fet_federation::trainer::SavedModel;
 
@@ -69,9 +69,10 @@ impl FinishedRun {
     }
 
     /// Returns the model of secondary `number`, from 1.
-    pub fn party(&self, number: usize) -> Result<Finished, InputError> {
+    pub fn party(&self, number: usize) -> Result<FinishedModel, InputError> {
         let name = format!("{PARTIES}/party{number}/{MODEL}");
-        let model = Finished::read(&file(&self.folder, &name)?).map_err(|error| self.bad(&name, &error))?;
+        let model =
+            FinishedModel::read(&file(&self.folder, &name)?).map_err(|error| self.bad(&name, &error))?;
         if !model.is_of(number, &self.experiment.common()) {
             return Err(self.bad(&name, &"belongs to another run or party than report.json"));
         }

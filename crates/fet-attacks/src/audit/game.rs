@@ -17,7 +17,7 @@ use rand::Rng;
 
 use super::canaries::Canaries;
 use super::replay::Copies;
-use super::tape::{Tape, Taped, Transcript, observed};
+use super::tape::{RecordedParty, Tape, Transcript, observed};
 use super::{Owner, input};
 
 /// Experiment with canaries.
@@ -142,7 +142,7 @@ impl<'a> Game<'a> {
                 tell: Arc::new(|_| ()),
             });
             let tape = Tape::default();
-            all.push(Box::new(Taped(simulation.wired(party), Arc::clone(&tape))));
+            all.push(Box::new(RecordedParty(simulation.wired(party), Arc::clone(&tape))));
             tapes.push(tape);
         }
         let mut trainer =

@@ -15,9 +15,9 @@ use fet_privacy::secure_sum::{Unmasking, total, unmask};
 pub(super) type Tape = Arc<Mutex<Vec<(Request, Reply)>>>;
 
 /// Party whose messages are recorded.
-pub(super) struct Taped<P>(pub(super) P, pub(super) Tape);
+pub(super) struct RecordedParty<P>(pub(super) P, pub(super) Tape);
 
-impl<P: Party> Party for Taped<P> {
+impl<P: Party> Party for RecordedParty<P> {
     fn name(&self) -> &str {
         self.0.name()
     }

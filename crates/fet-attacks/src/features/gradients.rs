@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reconstruction::{Errors, Model, Parts, measure};
-use crate::tools::gradients::{Curious, Received};
+use crate::tools::gradients::{GradientRecorder, Received};
 use crate::tools::join_columns;
 
 /// Candidate inputs of the decoder: the number of first gradients of a row to add, and true to use only their
@@ -78,7 +78,7 @@ impl Attack for GradientReconstruction {
 
     fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let party = self.0.party;
-        let (received, trained) = Curious::default().train(environment, party)?;
+        let (received, trained) = GradientRecorder::default().train(environment, party)?;
         let rows: BTreeSet<usize> = received.iter().map(|one| one.row).collect();
         let rows: Vec<usize> = rows.into_iter().collect();
         if rows.is_empty() {

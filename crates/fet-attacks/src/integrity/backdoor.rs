@@ -17,7 +17,7 @@ use rand::seq::SliceRandom;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tools::gradients::Curious;
+use crate::tools::gradients::GradientRecorder;
 
 use super::{Outputs, numbers, outputs, overwritten};
 
@@ -108,7 +108,7 @@ impl Attack for Backdoor {
         let tested = overwritten(&trained_on, &shown, |_| trigger.clone());
         table.features = trained_on.into();
         let run = Run {
-            hook: Some((party, Arc::new(Mutex::new(Curious::hurried(boost))))),
+            hook: Some((party, Arc::new(Mutex::new(GradientRecorder::hurried(boost))))),
             data: Some(data),
             tested: Some((party, tested)),
             ..Run::default()

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{after_labels, chance, classes, directions, needs_classes, own_directions};
 use crate::tools::clusters::{cluster, purity};
-use crate::tools::gradients::Curious;
+use crate::tools::gradients::GradientRecorder;
 use crate::tools::scores::{commonest, shuffled};
 
 /// Settings of `gradient-clustering`.
@@ -50,7 +50,7 @@ impl Attack for Clustering {
     }
 
     fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
-        let (received, trained) = Curious::default().train(environment, self.0.party)?;
+        let (received, trained) = GradientRecorder::default().train(environment, self.0.party)?;
         let (rows, directions) = directions(&received, self.0.epochs);
         let labels = classes(environment, rows.iter().copied());
         let mut rng = chance(environment);

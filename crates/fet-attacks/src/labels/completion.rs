@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{after_labels, chance, classes, known, needs_classes};
-use crate::tools::gradients::Curious;
+use crate::tools::gradients::GradientRecorder;
 use crate::tools::network::{Loss, Network};
 
 /// Settings of `model-completion` (Fu et al. 2022, sections 4.1 and 4.2).
@@ -64,7 +64,7 @@ impl Attack for Completion {
 
     fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let CompletionSettings { party, known: each, boost } = self.0;
-        let (_, mut trained) = Curious::hurried(boost).train(environment, party)?;
+        let (_, mut trained) = GradientRecorder::hurried(boost).train(environment, party)?;
         let [rows, _, test] = trained.rows().map(<[usize]>::to_vec);
         let labels = classes(environment, rows.iter().copied());
         let (known, hidden) = known(&labels, each, &mut chance(environment));

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{after_labels, chance, classes, directions, needs_classes, own_directions};
 use crate::tools::clusters::dot;
-use crate::tools::gradients::Curious;
+use crate::tools::gradients::GradientRecorder;
 use crate::tools::scores::{auc, shuffled};
 
 /// Settings of `gradient-cosine` (Li et al. 2022, section 3.2).
@@ -54,7 +54,7 @@ impl Attack for Cosine {
     fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         /// Number of random pairs of rows.
         const PAIRS: usize = 20_000;
-        let (received, trained) = Curious::default().train(environment, self.0.party)?;
+        let (received, trained) = GradientRecorder::default().train(environment, self.0.party)?;
         let (rows, directions) = directions(&received, self.0.epochs);
         let labels = classes(environment, rows.iter().copied());
         let mut rng = chance(environment);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{after_labels, chance, classes, directions, known, needs_classes, own_directions};
 use crate::tools::clusters::{dot, unit};
-use crate::tools::gradients::Curious;
+use crate::tools::gradients::GradientRecorder;
 use crate::tools::scores::commonest;
 
 /// Settings of `gradient-neighbour` (after Fu et al. 2022, section 4.3).
@@ -59,7 +59,7 @@ impl Attack for Neighbour {
     }
 
     fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
-        let (received, trained) = Curious::default().train(environment, self.0.party)?;
+        let (received, trained) = GradientRecorder::default().train(environment, self.0.party)?;
         let (rows, directions) = directions(&received, self.0.epochs);
         let labels = classes(environment, rows.iter().copied());
         let (known, others) = known(&labels, self.0.known, &mut chance(environment));

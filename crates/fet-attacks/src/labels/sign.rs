@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{after_labels, chance};
 use crate::tools::clusters::{dot, unit};
-use crate::tools::gradients::{Curious, Received};
+use crate::tools::gradients::{GradientRecorder, Received};
 use crate::tools::scores::{shuffled, telling};
 
 /// Settings of `gradient-sign`.
@@ -57,7 +57,7 @@ impl Attack for Sign {
     }
 
     fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
-        let (mut received, _) = Curious::default().train(environment, self.0.party)?;
+        let (mut received, _) = GradientRecorder::default().train(environment, self.0.party)?;
         received.retain(|one| one.before == 0);
         let labels = &environment.data().labels;
         let mut sorted: Vec<f64> = received.iter().map(|one| labels[one.row]).collect();

@@ -20,7 +20,7 @@ pub(crate) struct Received {
 
 /// Malicious-party hook that records the gradients a party receives.
 #[derive(Debug, Default)]
-pub(crate) struct Curious {
+pub(crate) struct GradientRecorder {
     /// Factor on the party's learning rate: above 1 to make the primary's model rely on the party (active
     /// model completion).
     boost: Option<f64>,
@@ -30,7 +30,7 @@ pub(crate) struct Curious {
     received: Vec<Received>,
 }
 
-impl Curious {
+impl GradientRecorder {
     /// Returns a hook that also multiplies the party's learning rate by `boost`.
     pub(crate) fn hurried(boost: f64) -> Self {
         Self { boost: (boost != 1.0).then_some(boost), ..Self::default() }
@@ -66,7 +66,7 @@ impl Curious {
     }
 }
 
-impl MessageHook for Curious {
+impl MessageHook for GradientRecorder {
     fn request(&mut self, request: &mut Request) {
         match request {
             Request::Forward(message) if message.round.is_training() => {

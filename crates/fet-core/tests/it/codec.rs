@@ -5,9 +5,9 @@ use cap::Cap;
 use fet_core::data::{Keys, Matrix, Sealed, Standardise, TextTable};
 use fet_core::message::{
     Age, Agreed, Answer, Backward, Block, CodecError, Confirmed, Epoch, Forward, Joined, KeyShares,
-    LARGEST_FRAME, LinkKeys, Linked, LoadParameters, Masked, Parts, PublicKeys, Reply, Request, Reveal,
-    Round, Saved, ShareParameters, SignedKey, Standing, Terms, Unmask, Words, decode, encode, encode_behind,
-    frames,
+    LARGEST_FRAME, LifetimeState, LinkKeys, Linked, LoadParameters, Masked, Parts, PublicKeys, Reply,
+    Request, Reveal, Round, Saved, ShareParameters, SignedKey, Terms, Unmask, Words, decode, encode,
+    encode_behind, frames,
 };
 use fet_core::parameters::Parameters;
 use fet_core::party::Refusal;
@@ -81,8 +81,8 @@ fn requests() -> Vec<Request> {
     ]
 }
 
-fn standing() -> Standing {
-    Standing { age: Age { found: 3, now: 4 }, earlier: 2, epsilon: Some(3.5), delta: 1e-5 }
+fn standing() -> LifetimeState {
+    LifetimeState { age: Age { found: 3, now: 4 }, earlier: 2, epsilon: Some(3.5), delta: 1e-5 }
 }
 
 fn signed(byte: u8) -> SignedKey {

@@ -16,7 +16,7 @@ pub use fet_eval::Split;
 const STRATA: usize = 10;
 
 /// Data that a split may use.
-pub struct Known<'a> {
+pub struct SplitData<'a> {
     /// Kind of prediction.
     pub task: Task,
     /// One label for each record.
@@ -55,7 +55,7 @@ pub fn split(parts: &Parts, rows: usize, seed: u64) -> Result<Split, DataError> 
 }
 
 /// Returns the description of the settings' split that all parties receive.
-pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<Parts, DataError> {
+pub fn parts(settings: &SplitSettings, known: &SplitData<'_>, seed: u64) -> Result<Parts, DataError> {
     let SplitSettings { kind, validation, test, folds: count, fold, tuning, .. } = *settings;
     if kind == SplitKind::Random && count == 0 && !tuning {
         return Ok(Parts::Random { validation, test });
@@ -130,11 +130,11 @@ fn parts_of(split: &Split, rows: usize) -> Result<Parts, DataError> {
     })
 }
 
-fn named<'a>(known: &Known<'a>) -> Result<&'a Column, DataError> {
+fn named<'a>(known: &SplitData<'a>) -> Result<&'a Column, DataError> {
     known.column.ok_or_else(|| DataError::new("split", "must name a column that the table has"))
 }
 
-fn strata(known: &Known<'_>) -> Result<Vec<usize>, DataError> {
+fn strata(known: &SplitData<'_>) -> Result<Vec<usize>, DataError> {
     let bins = |numbers: &[f64]| quantile_strata(numbers, STRATA).map_err(|error| unusable(&error));
     match known.column {
         None if known.task == Task::Regression => bins(known.labels),
@@ -201,7 +201,7 @@ mod tests {
         let settings: SplitSettings = toml::from_str(settings).expect("settings");
         let column = column.map(|values| Column { name: "c".into(), values });
         let labels: Vec<f64> = (0..1_000).map(|row| (row % 4 == 0) as u8 as f64).collect();
-        let known = Known { task: Task::Binary, labels: &labels, column: column.as_ref() };
+        let known = SplitData { task: Task::Binary, labels: &labels, column: column.as_ref() };
         split(&parts(&settings, &known, 7)?, 1_000, 7)
     }
 

@@ -17,7 +17,7 @@ use super::received::{self, Received};
 use super::state::{SavedState, TableIdentity};
 use super::validator::{ReleaseRules, RequestValidator};
 use super::{
-    AgreedTerms, Credentials, Finished, Linking, LocalModel, MethodTerms, OwnRecords, PartyConfig,
+    AgreedTerms, Credentials, FinishedModel, Linking, LocalModel, MethodTerms, OwnRecords, PartyConfig,
     ReleaseState, RunLinks, SecondaryError, Session,
 };
 use crate::federation::PartyIndex;
@@ -198,7 +198,7 @@ pub(super) fn session(
     } = config;
     let rows = table.rows();
     let identity_of_table = TableIdentity::new(&table, &seed, &file);
-    let trained = model.as_ref().or(start.as_ref()).map(Finished::table);
+    let trained = model.as_ref().or(start.as_ref()).map(FinishedModel::table);
     trained.and_then(|trained| identity_of_table.note(trained)).into_iter().for_each(|note| tell(note));
     let prepared = preparing.apply(table).map_err(|error| {
         tell(error.to_string());

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use fet_core::message::Standing;
+use fet_core::message::LifetimeState;
 use fet_core::policy::Policy;
 use fet_core::privacy::{Loss, PrivacyMechanism, Releases, Tally};
 use fet_privacy::accountant::Total;
@@ -28,7 +28,7 @@ pub(super) struct Spending {
     others: Total,
     limit: f64,
     rehearsal: bool,
-    standing: Standing,
+    standing: LifetimeState,
     /// Releases in the session's last reservation.
     reserved: Option<Vec<Tally>>,
     settled: bool,
@@ -129,7 +129,7 @@ impl Spending {
         let age = account.join(&name, about)?;
         let earlier = account.runs().iter().filter(|run| run.name != name && !run.is_none()).count() as u64;
         let epsilon = Some(epsilon).filter(|epsilon| epsilon.is_finite());
-        let standing = Standing { age, earlier, epsilon, delta };
+        let standing = LifetimeState { age, earlier, epsilon, delta };
         let run = account.run(&name).cloned().expect("it was joined");
         Ok(Self { account, run, others, limit, rehearsal, standing, reserved: None, settled: false })
     }
@@ -140,13 +140,13 @@ impl Spending {
     }
 
     /// Returns the state of the account that the party reports when it joins.
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> LifetimeState {
         self.standing
     }
 
     /// Returns the state of the account in words, for the operator.
     pub(super) fn words(&self) -> String {
-        let Standing { earlier, epsilon, delta, .. } = self.standing;
+        let LifetimeState { earlier, epsilon, delta, .. } = self.standing;
         let limit = match self.limit {
             0.0 => "no limit".to_string(),
             limit => format!("limit {limit}"),

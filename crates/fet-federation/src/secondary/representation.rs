@@ -6,7 +6,7 @@
 
 use burn::tensor::{Int, Tensor, TensorData};
 use fet_core::data::Matrix;
-use fet_core::encoder::{Listed, NeighbourBatch};
+use fet_core::encoder::{NeighbourBatch, NeighbourLists};
 use fet_core::message::{
     Backward, Block, Forward, LoadParameters, Masked, Reply, Round, ShareParameters, Words,
 };
@@ -293,7 +293,7 @@ fn neighbour_batch(
             neighbours: places.len(),
             available: places.partition_point(|&place| place < links.available()),
             similarities: similarities.map(|all| those(&all, listed, &places)),
-            listed: Some(Listed { slots: tensor(&slots), places }),
+            listed: Some(NeighbourLists { slots: tensor(&slots), places }),
         });
     }
     Ok(NeighbourBatch {

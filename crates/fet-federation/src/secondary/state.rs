@@ -334,7 +334,7 @@ struct Model {
 
 /// A finished model that a party serves.
 #[derive(Debug, Clone)]
-pub struct Finished {
+pub struct FinishedModel {
     model: Model,
     /// Parameters by name.
     pub(super) parameters: Parameters,
@@ -346,7 +346,7 @@ impl Model {
     }
 }
 
-impl Finished {
+impl FinishedModel {
     /// Reads a model file.
     pub fn read(bytes: &[u8]) -> Result<Self, StateError> {
         let (model, file) = StateFile::read::<Model>(bytes)?;

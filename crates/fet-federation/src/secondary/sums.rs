@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::{SecondaryError, Session, representation};
 use crate::federation::PartyIndex;
-use crate::lifetime::Known;
+use crate::lifetime::KnownAges;
 use crate::state_file::StateError;
 
 /// File of the ages of other parties' lifetime accounts, in the party's own folder.
@@ -97,7 +97,7 @@ fn see_ages(session: &Session, message: &PublicKeys) -> Result<(), SecondaryErro
     let Some(lifetime) = &session.release.account.lifetime else { return Ok(()) };
     let path = lifetime.folder().join(OTHERS);
     let failed = |problem: String| StateError::Io { path: path.display().to_string(), problem };
-    let (mut known, mut seen) = (Known::read(&path).map_err(failed)?, Ok(()));
+    let (mut known, mut seen) = (KnownAges::read(&path).map_err(failed)?, Ok(()));
     let own = session.terms.party.in_message();
     let others = message.parties.iter().zip(&message.keys).filter(|(party, _)| **party != own);
     for (&party, key) in others {

@@ -13,7 +13,7 @@ use fet_core::data::{Keys, Matrix, Standardise};
 use fet_core::experiment::Experiment;
 use fet_core::linker::Linker;
 use fet_core::message::{
-    Block, Forward, LinkKeys, Linked, PROTOCOL_VERSION, Parts, Reply, Request, Round, Standing, Terms,
+    Block, Forward, LifetimeState, LinkKeys, Linked, PROTOCOL_VERSION, Parts, Reply, Request, Round, Terms,
 };
 use fet_core::method::{Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext};
 use fet_core::objective::Objective;
@@ -83,7 +83,7 @@ pub(super) struct RecordShape {
 /// Facts about a secondary that the primary learns from its messages.
 pub(super) struct PartyProfile {
     /// State of the lifetime account when the party joined; `None` without an account.
-    pub(super) standing: Option<Standing>,
+    pub(super) standing: Option<LifetimeState>,
     /// Keyed digest of the party's table; `None` for a party that dropped out before it joined.
     pub(super) table: Option<[u8; 32]>,
     /// Number of parameters of the party's model.
@@ -594,8 +594,8 @@ fn checked(sent: SentRequest, block: Block, expected: [Option<usize>; 3]) -> Res
 }
 
 /// Returns a warning about the loss of a party's other runs, which the report of one run does not show.
-fn lifetime_warning(party: &str, standing: Standing) -> Option<String> {
-    let Standing { earlier, epsilon, delta, .. } = standing;
+fn lifetime_warning(party: &str, standing: LifetimeState) -> Option<String> {
+    let LifetimeState { earlier, epsilon, delta, .. } = standing;
     let epsilon = epsilon.map_or_else(|| "unbounded".to_string(), |epsilon| format!("{epsilon:.4}"));
     (earlier > 0).then(|| {
         format!(

@@ -1,7 +1,7 @@
 //! Secure sums: the sum is right for any active parties and any dropouts, and a single message reveals
 //! nothing.
 
-mod vanishing;
+mod dropout;
 
 use fet_privacy::secure_sum::{Member, PublicKey, SumId, Unmasking, Word, holders, quorum, total, unmask};
 use rand::{RngExt, SeedableRng};

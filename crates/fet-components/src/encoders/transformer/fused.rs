@@ -43,7 +43,7 @@ enum Pending {
 /// A forward pass: its inputs, and the values that the backward pass needs.
 #[derive(Debug)]
 struct EncoderPass {
-    entrance: ModelInputs,
+    entrance: EncoderInputs,
     embedding: EmbeddingTape,
     mask: Option<MaskTape>,
     tape: Option<Tape>,
@@ -51,7 +51,7 @@ struct EncoderPass {
 
 /// Inputs of the model and of its blocks.
 #[derive(Debug)]
-struct ModelInputs {
+struct EncoderInputs {
     own: HostRecords,
     slots: Vec<u32>,
     /// The whole lists, [B·L], and the places that are shown; `None` if all places are shown.
@@ -63,7 +63,7 @@ struct ModelInputs {
     shape: Shape,
 }
 
-impl ModelInputs {
+impl EncoderInputs {
     fn mask(&self) -> MaskInput<'_> {
         let Records { keys, key_columns, .. } = self.own.view();
         let slots = self.listed.as_ref().map_or(&self.slots, |(slots, _)| slots);
@@ -78,7 +78,7 @@ impl ModelInputs {
         of_lists.chunks_exact(length).flat_map(|row| places.iter().map(|&place| row[place])).collect()
     }
 
-    /// Transpose of [`ModelInputs::shown`]: zeros in places that are not shown.
+    /// Transpose of [`EncoderInputs::shown`]: zeros in places that are not shown.
     fn of_lists(&self, shown: Vec<f32>) -> Vec<f32> {
         let Some((slots, places)) = &self.listed else { return shown };
         let length = places.len() * slots.len() / self.slots.len();
@@ -114,7 +114,7 @@ impl FusedTransformer {
         let parameters = self.trainable.flat();
         let weights = kernels::embedding(parameters);
         let width = weights.input_bias.len();
-        let mut entrance = ModelInputs {
+        let mut entrance = EncoderInputs {
             own: HostRecords::from_tensors(&batch.keys, &batch.features),
             slots: indices(&batch.slots),
             listed: batch.listed.as_ref().map(|listed| (indices(&listed.slots), listed.places.clone())),

@@ -3,7 +3,7 @@
 
 use fet_privacy::secure_sum::{Agreed, KeyShareError, Participant, SEALED_SHARE, SignedKey, SumError};
 
-use crate::hostile::room::{Id, for_party, identity, introduce, keys, secret, strangers, terms};
+use crate::hostile::group::{Id, for_party, identity, introduce, keys, secret, strangers, terms};
 
 /// Returns true if the party masks its values.
 fn sends(participant: &mut Participant, active: &[usize]) -> bool {

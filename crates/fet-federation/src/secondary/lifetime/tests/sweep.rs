@@ -52,14 +52,14 @@ struct Party {
     added: Exact,
     /// True if the account may hold more than was released.
     loose: bool,
-    known: Known,
+    known: KnownAges,
     digest: u64,
 }
 
 impl Party {
     fn new(seed: u64, limit: f64) -> Self {
         let folder = tempfile::tempdir_in(memory()).expect("a folder");
-        let known = Known::read(&folder.path().join("elsewhere.json")).expect("new");
+        let known = KnownAges::read(&folder.path().join("elsewhere.json")).expect("new");
         Self {
             folder,
             policy: Policy { lifetime_epsilon: limit, ..Policy::default() },

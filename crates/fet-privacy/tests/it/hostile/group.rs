@@ -81,7 +81,7 @@ pub(crate) fn for_party(sealed: &[Vec<(usize, Vec<u8>)>], party: usize) -> Vec<(
 
 /// Parties that have agreed on keys. The last `corrupt` parties collude with the receiver and give it
 /// everything that they have.
-pub(crate) struct Room {
+pub(crate) struct PartyGroup {
     pub(crate) parties: usize,
     pub(crate) colluding: usize,
     pub(crate) degree: usize,
@@ -89,7 +89,7 @@ pub(crate) struct Room {
     corrupt: Vec<Member>,
 }
 
-impl Room {
+impl PartyGroup {
     pub(crate) fn new(parties: usize, colluding: usize, degree: usize, corrupt: usize) -> Self {
         let mut participants = strangers(parties, colluding, 0);
         let sealed = introduce(&mut participants);

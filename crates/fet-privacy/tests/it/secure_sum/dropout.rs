@@ -20,24 +20,24 @@ enum DropoutMoment {
 }
 
 /// Parties in the view of a receiver. Each party unmasks at most one attempt, as honest parties do.
-struct Room<'a> {
+struct PartyGroup<'a> {
     members: &'a [Member],
     values: &'a [Vec<i64>],
-    vanishes: Vec<DropoutMoment>,
+    moments: Vec<DropoutMoment>,
     unmasked: Vec<Option<u32>>,
     degree: usize,
     round: u64,
     messages: Vec<(Attempt, Vec<Option<Message<u32>>>)>,
 }
 
-impl Room<'_> {
+impl PartyGroup<'_> {
     fn id<'b>(&self, attempt: &'b Attempt) -> SumId<'b> {
         let id = id(self.round, &attempt.active, 32, self.degree);
         SumId { attempt: attempt.number, ..id }
     }
 
     fn sends(&self, party: usize, number: u32) -> bool {
-        match self.vanishes[party] {
+        match self.moments[party] {
             DropoutMoment::Never | DropoutMoment::Lies => true,
             DropoutMoment::Before(attempt) => number < attempt,
             DropoutMoment::Within(attempt) => number <= attempt,
@@ -53,7 +53,7 @@ enum Failed {
     KeyShare(#[from] KeyShareError),
 }
 
-impl Parties<u32> for Room<'_> {
+impl Parties<u32> for PartyGroup<'_> {
     type Error = Failed;
 
     fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Message<u32>>>, Failed> {
@@ -77,9 +77,9 @@ impl Parties<u32> for Room<'_> {
         }
         let unmasking = |&party: &usize| {
             let here = self.sends(party, attempt.number)
-                && self.vanishes[party] != DropoutMoment::Within(attempt.number);
+                && self.moments[party] != DropoutMoment::Within(attempt.number);
             let unmasking = self.members[party].unmasking(&id);
-            let lies = self.vanishes[party] == DropoutMoment::Lies;
+            let lies = self.moments[party] == DropoutMoment::Lies;
             here.then_some(if lies { Unmasking([3; 32]) } else { unmasking })
         };
         Ok(attempt.active.iter().map(unmasking).collect())
@@ -103,14 +103,14 @@ fn shares(members: &[Member], from: &[usize], party: usize, id: &SumId<'_>) -> V
     from.iter().filter_map(share).collect()
 }
 
-fn room<'a>(
+fn group<'a>(
     members: &'a [Member],
     values: &'a [Vec<i64>],
-    vanishes: Vec<DropoutMoment>,
+    moments: Vec<DropoutMoment>,
     round: u64,
-) -> Room<'a> {
+) -> PartyGroup<'a> {
     let unmasked = vec![None; members.len()];
-    Room { members, values, vanishes, unmasked, degree: 2, round, messages: Vec::new() }
+    PartyGroup { members, values, moments, unmasked, degree: 2, round, messages: Vec::new() }
 }
 
 fn expect_sum(found: &[u32], values: &[Vec<i64>], of: &[usize]) {
@@ -123,15 +123,15 @@ fn expect_sum(found: &[u32], values: &[Vec<i64>], of: &[usize]) {
 #[test]
 fn a_party_that_vanishes_is_left_out_of_a_round_done_again() {
     let (members, values) = (members(6), values(6, 11));
-    let mut vanishes = vec![DropoutMoment::Never; 6];
-    vanishes[3] = DropoutMoment::Before(0);
-    vanishes[0] = DropoutMoment::Before(1);
-    let mut room = room(&members, &values, vanishes, 5);
-    let collected = collect(&[0, 1, 2, 3, 4, 5], 4, 32, &mut room).expect("four are left");
+    let mut moments = vec![DropoutMoment::Never; 6];
+    moments[3] = DropoutMoment::Before(0);
+    moments[0] = DropoutMoment::Before(1);
+    let mut group = group(&members, &values, moments, 5);
+    let collected = collect(&[0, 1, 2, 3, 4, 5], 4, 32, &mut group).expect("four are left");
     assert_eq!(collected.attempt, Attempt { number: 2, active: vec![1, 2, 4, 5] });
     expect_sum(&collected.sum, &values, &[1, 2, 4, 5]);
     // A party's message of one attempt reveals nothing about its message of the next: no mask is used twice.
-    let seen = room.messages;
+    let seen = group.messages;
     assert_eq!(seen.len(), 3);
     let sent = |attempt: usize, party: usize| {
         let place = seen[attempt].0.active.iter().position(|&other| other == party).expect("active");
@@ -154,14 +154,14 @@ fn whoever_vanishes_at_whatever_moment_the_sum_is_exact_or_there_is_none() {
             1 => DropoutMoment::Before(0),
             _ => DropoutMoment::Within(1.min(u32::from(code_has_before(code)))),
         };
-        let vanishes: Vec<DropoutMoment> = (0..5).map(moment).collect();
+        let moments: Vec<DropoutMoment> = (0..5).map(moment).collect();
         let sent: Vec<usize> =
-            all.iter().copied().filter(|&party| vanishes[party] != DropoutMoment::Before(0)).collect();
-        let unmasked = vanishes.iter().filter(|moment| **moment == DropoutMoment::Never).count();
-        let mut room = room(&members, &values, vanishes.clone(), code as u64);
-        match collect(&all, quorum(5, 0), 32, &mut room) {
+            all.iter().copied().filter(|&party| moments[party] != DropoutMoment::Before(0)).collect();
+        let unmasked = moments.iter().filter(|moment| **moment == DropoutMoment::Never).count();
+        let mut group = group(&members, &values, moments.clone(), code as u64);
+        match collect(&all, quorum(5, 0), 32, &mut group) {
             Ok(collected) => {
-                assert_eq!(collected.attempt.active, sent, "{vanishes:?}");
+                assert_eq!(collected.attempt.active, sent, "{moments:?}");
                 expect_sum(&collected.sum, &values, &sent);
                 assert_eq!(collected.dropped_out.len(), sent.len() - unmasked);
                 assert!(unmasked == sent.len() || unmasked >= quorum(5, 0));
@@ -169,16 +169,16 @@ fn whoever_vanishes_at_whatever_moment_the_sum_is_exact_or_there_is_none() {
                 sums += 1;
             }
             Err(Failed::Collect(CollectError::TooFew { left, .. })) => {
-                assert_eq!(left.len(), sent.len(), "{vanishes:?}");
+                assert_eq!(left.len(), sent.len(), "{moments:?}");
                 assert!(left.len() < 3);
                 few += 1;
             }
             Err(Failed::KeyShare(KeyShareError::TooFew { found, needed, .. })) => {
-                assert_eq!((found, needed), (unmasked, 3), "{vanishes:?}");
+                assert_eq!((found, needed), (unmasked, 3), "{moments:?}");
                 assert!(found < needed);
                 still_masked += 1;
             }
-            Err(other) => panic!("{vanishes:?}: {other}"),
+            Err(other) => panic!("{moments:?}: {other}"),
         }
     }
     assert!(
@@ -193,7 +193,7 @@ fn code_has_before(code: usize) -> bool {
 }
 
 #[test]
-fn backups_are_for_their_holders_and_open_one_attempt() {
+fn key_shares_are_for_their_holders_and_unmask_one_attempt() {
     let members = members(7);
     let all: Vec<usize> = (0..7).collect();
     let first = id(9, &all, 32, 4);
@@ -298,31 +298,31 @@ fn wrong_shares_are_left_out_and_their_holders_named() {
 /// A party that unmasks its message wrongly is replaced like a party that dropped out, and the result names
 /// it. If the others cannot replace it, the error names it.
 #[test]
-fn a_wrong_opening_is_noticed_and_its_party_named() {
+fn a_wrong_unmasking_value_is_noticed_and_its_party_named() {
     let (members, values) = (members(5), values(5, 3));
     let all: Vec<usize> = (0..5).collect();
-    let mut vanishes = vec![DropoutMoment::Never; 5];
-    vanishes[2] = DropoutMoment::Lies;
+    let mut moments = vec![DropoutMoment::Never; 5];
+    moments[2] = DropoutMoment::Lies;
     let collected =
-        collect(&all, 3, 32, &mut room(&members, &values, vanishes.clone(), 1)).expect("four are left");
+        collect(&all, 3, 32, &mut group(&members, &values, moments.clone(), 1)).expect("four are left");
     expect_sum(&collected.sum, &values, &all);
     assert_eq!((collected.dropped_out, collected.wrong), (vec![2], vec![2]));
-    vanishes[0] = DropoutMoment::Within(0);
-    vanishes[4] = DropoutMoment::Within(0);
-    let refused = collect(&all, 3, 32, &mut room(&members, &values, vanishes, 2));
+    moments[0] = DropoutMoment::Within(0);
+    moments[4] = DropoutMoment::Within(0);
+    let refused = collect(&all, 3, 32, &mut group(&members, &values, moments, 2));
     let few = KeyShareError::TooFew { party: 1, found: 2, needed: 3 };
     assert_eq!(refused, Err(Failed::KeyShare(few)), "party 1 vanished, and two are left");
     let (two, pair) = (self::members(2), [0, 1]);
-    let mut lies = room(&two, &values, vec![DropoutMoment::Never, DropoutMoment::Lies], 3);
+    let mut lies = group(&two, &values, vec![DropoutMoment::Never, DropoutMoment::Lies], 3);
     assert_eq!(collect(&pair, 2, 32, &mut lies), Err(CollectError::Unmasking { party: 2 }.into()));
 }
 
 #[test]
 fn sums_that_would_hide_nothing_are_refused() {
     let (members, values) = (members(5), values(5, 3));
-    let mut vanishes = vec![DropoutMoment::Never; 5];
-    vanishes[1] = DropoutMoment::Before(0);
-    let mut alone = room(&members, &values, vanishes, 1);
+    let mut moments = vec![DropoutMoment::Never; 5];
+    moments[1] = DropoutMoment::Before(0);
+    let mut alone = group(&members, &values, moments, 1);
     let refused = collect::<u32, _>(&[0, 1], 0, 32, &mut alone);
     assert_eq!(refused, Err(CollectError::TooFew { left: vec![0], of: 2, needed: 2 }.into()));
     let refused = collect::<u32, _>(&[4], 0, 32, &mut alone);
