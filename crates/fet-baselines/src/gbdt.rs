@@ -5,10 +5,9 @@
 //! value of linked data for a model that is not federated.
 //!
 //! All trees are grown at once. Epoch e of the report uses the first e/20 of them, so that the validation rows choose the number of
-//! trees, as they choose the epoch of every method. Trees are not tensors: the run's `model.safetensors` is empty.
+//! trees, as they choose the epoch of every method.
 
 mod forest;
-mod growth;
 mod pool;
 
 use burn::tensor::Tensor;
@@ -18,15 +17,15 @@ use fet_core::method::{Method, Neighbours, Plan, Primary, PrimaryContext, Second
 use fet_core::model::Pass;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
-use fet_core::trainable::{Learner, Nothing};
+use fet_core::trainable::{Learner, NoParameters};
 use rand::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::forest::Forest;
-pub(crate) use self::forest::{grown, input_columns};
-pub use self::growth::Growth;
+pub(crate) use self::forest::input_columns;
 pub use self::pool::Pool;
+use crate::boosting::Growth;
 
 /// Settings of `gbdt-solo`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +42,7 @@ pub struct GbdtTop1Settings(pub Growth);
 #[serde(default, deny_unknown_fields)]
 pub struct GbdtPooledSettings {
     /// The form in which the trees see the K linked records of each secondary.
-    #[schemars(extend("x-rule" = "one or more, none twice"))]
+    #[schemars(extend("x-rule" = "a list of at least one form, each named once"))]
     pub columns: Vec<Pool>,
     /// The growth of the trees.
     pub growth: Growth,
@@ -59,7 +58,7 @@ impl Default for GbdtPooledSettings {
 }
 
 /// Number of equal parts of the trees after which the run validates.
-const PORTIONS: usize = 20;
+pub(crate) const PORTIONS: usize = 20;
 
 impl Recipe<dyn Method> for GbdtSoloSettings {
     fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
@@ -79,7 +78,7 @@ impl Recipe<dyn Method> for GbdtPooledSettings {
         match self.columns.is_empty() || twice {
             true => Err(Violation::new(
                 "columns",
-                "must name one or more, none twice",
+                "must name at least one form, and each form once",
                 format!("{:?}", self.columns),
             )),
             false => Ok(()),
@@ -130,7 +129,6 @@ impl Method for Gbdt {
             similarities: self.pools.iter().any(|pool| pool.uses_similarities()),
             learning_rate: self.growth.learning_rate,
             at_once: Some(PORTIONS),
-            keeps_model: false,
             ..Plan::default()
         }
     }
@@ -139,12 +137,12 @@ impl Method for Gbdt {
         let kind = self.kind;
         if !self.pools.is_empty() && !slots.aggregator.keeps_parts_apart() {
             return Err(slots.refuse::<dyn Aggregator>(format!(
-                "must keep the parties' parts apart, as \"concat\" does, for the method \"{kind}\": it pools raw columns"
+                "must keep the parties' parts separate, like \"concat\", for the method \"{kind}\": it pools raw columns"
             )));
         }
         if !self.pools.is_empty() && !slots.privacy.is_identity() {
             return Err(slots.refuse::<dyn PrivacyMechanism>(format!(
-                "must protect nothing, as \"none\" does, for the method \"{kind}\": it pools raw columns"
+                "must be a mechanism without protection, such as \"none\", for the method \"{kind}\": it pools raw columns"
             )));
         }
         Ok(())
@@ -167,7 +165,7 @@ impl Method for Gbdt {
 /// Sends a neighbour's features unchanged.
 #[derive(Default)]
 pub(crate) struct Columns {
-    nothing: Nothing,
+    nothing: NoParameters,
 }
 
 impl Encoder for Columns {

@@ -2,6 +2,7 @@
 //!
 //! A binary references them by `use fet_baselines as _;`, because inventory drops a crate without references.
 
+mod boosting;
 mod fedsim;
 mod fet_alone;
 mod gbdt;
@@ -11,9 +12,10 @@ mod split;
 mod top1sim;
 mod with_trees;
 
+pub use boosting::Growth;
 pub use fedsim::{FedSimSettings, Merge};
 pub use fet_alone::FetAloneSettings;
-pub use gbdt::{GbdtPooledSettings, GbdtSoloSettings, GbdtTop1Settings, Growth, Pool};
+pub use gbdt::{GbdtPooledSettings, GbdtSoloSettings, GbdtTop1Settings, Pool};
 pub use linear::{LinearSoloSettings, LinearTop1Settings, Penalties};
 pub use solo::SoloSettings;
 pub use split::Local;

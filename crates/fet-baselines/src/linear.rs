@@ -218,7 +218,9 @@ struct Standardised {
 }
 
 impl Standardised {
-    fn new(mut columns: Vec<Vec<f64>>, labels: &[f32], weights: &[f32]) -> Self {
+    fn new(columns: &[Vec<f32>], labels: &[f32], weights: &[f32]) -> Self {
+        let mut columns: Vec<Vec<f64>> =
+            columns.iter().map(|column| column.iter().map(|&x| f64::from(x)).collect()).collect();
         let mut weights: Vec<f64> = match weights.is_empty() {
             true => vec![1.0; labels.len()],
             false => weights.iter().map(|&weight| f64::from(weight)).collect(),
@@ -259,7 +261,7 @@ struct LinearModel {
 
 impl LinearModel {
     /// Computes the activated output of every row; without a fit the output is 0.
-    fn output(&self, columns: &[Vec<f64>], batch: &PrimaryBatch) -> Tensor<2> {
+    fn output(&self, columns: &[Vec<f32>], batch: &PrimaryBatch) -> Tensor<2> {
         let (rows, outputs) = (columns[0].len(), self.objective.outputs);
         let mut scores = vec![vec![0.0f64; rows]; outputs];
         let parameters = &self.fitted.parameters;
@@ -277,7 +279,7 @@ impl LinearModel {
                     scores
                         .iter_mut()
                         .zip(values)
-                        .for_each(|(score, x)| *score += weight * ((x - mean) * factor));
+                        .for_each(|(score, x)| *score += weight * ((f64::from(x) - mean) * factor));
                 }
             }
         }
@@ -300,9 +302,8 @@ impl Primary for LinearModel {
 
     fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, _pass: &mut Pass) -> TrainOutcome {
         let columns = input_columns(batch, memory, &[Pool::Nearest]);
-        let rows = self
-            .rows
-            .get_or_insert_with(|| Standardised::new(columns.clone(), &batch.labels, &batch.weights));
+        let rows =
+            self.rows.get_or_insert_with(|| Standardised::new(&columns, &batch.labels, &batch.weights));
         let size = rows.columns.len() + 1;
         self.model.resize(self.objective.outputs * size, 0.0);
         let data = Rows {

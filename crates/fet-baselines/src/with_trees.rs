@@ -25,7 +25,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use self::trees::{Trees, check_size};
-use crate::gbdt::Growth;
+use crate::boosting::Growth;
 
 /// Settings of `with-trees`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -49,7 +49,7 @@ fn inner(_: &mut SchemaGenerator) -> Schema {
 
 impl Default for WithTreesSettings {
     fn default() -> Self {
-        let inner = Slot::of("fet-pool").expect("a crate that this one is built on registers it");
+        let inner = Slot::with_defaults("fet-pool").expect("a crate that this one is built on registers it");
         Self { inner, share: 0.5, growth: Growth { trees: 500, leaves: 31, ..Growth::default() } }
     }
 }
@@ -99,12 +99,12 @@ impl Method for WithTrees {
         let inner = self.inner.primary(&PrimaryContext { weights: context.weights.clone(), ..*context })?;
         let seed = context.weights.clone().next_u64();
         let trees = Trees::new(self.growth.clone(), context.objective, seed);
-        Ok(Box::new(Beside {
+        Ok(Box::new(PrimaryWithTrees {
             inner,
             trees,
             share: self.share,
             objective: context.objective,
-            told: Told::default(),
+            combined: CombinedState::default(),
         }))
     }
 
@@ -118,23 +118,23 @@ impl Method for WithTrees {
 }
 
 /// The other method's part, with trees.
-struct Beside {
+struct PrimaryWithTrees {
     inner: Box<dyn Primary>,
     trees: Trees,
     share: f64,
     objective: Objective,
-    told: Told,
+    combined: CombinedState,
 }
 
 /// Parameters of both parts for training and saving; recomputed after a change.
 #[derive(Default)]
-struct Told {
+struct CombinedState {
     parameters: OnceCell<Parameters>,
     gradient: OnceCell<FlatGradient>,
     moments: OnceCell<Moments>,
 }
 
-impl Beside {
+impl PrimaryWithTrees {
     /// Mean of the activated outputs of the method and the trees.
     fn mean(&self, said: &[f32], scores: &[f64]) -> Vec<f32> {
         let share = self.share;
@@ -144,20 +144,25 @@ impl Beside {
             Task::Regression => vec![mean(f64::from(said[0]), scores[0]) as f32],
             Task::Binary => vec![mean(f64::from(said[0]), probability(scores[0])) as f32],
             Task::Multiclass => {
-                let most = said.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                let powers: Vec<f64> = said.iter().map(|&l| f64::from(l - most).exp()).collect();
-                let shares: Vec<f64> = scores.iter().map(|&score| probability(score).max(1e-7)).collect();
-                let sums = [&powers, &shares].map(|all| all.iter().sum::<f64>());
-                let both = powers.iter().zip(&shares);
-                both.map(|(one, other)| mean(one / sums[0], other / sums[1]).max(1e-30).ln() as f32).collect()
+                let logits: Vec<f64> = said.iter().map(|&logit| f64::from(logit)).collect();
+                let both = softmax(&logits).into_iter().zip(softmax(scores));
+                both.map(|(one, other)| mean(one, other).max(1e-30).ln() as f32).collect()
             }
         }
     }
 }
 
-impl Learner for Beside {
+/// Returns the probabilities of logits.
+fn softmax(logits: &[f64]) -> Vec<f64> {
+    let most = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let powers: Vec<f64> = logits.iter().map(|logit| (logit - most).exp()).collect();
+    let sum: f64 = powers.iter().sum();
+    powers.into_iter().map(|power| power / sum).collect()
+}
+
+impl Learner for PrimaryWithTrees {
     fn parameters(&self) -> &Parameters {
-        self.told.parameters.get_or_init(|| {
+        self.combined.parameters.get_or_init(|| {
             let mut all = self.inner.learner().parameters().clone();
             for segment in self.trees.parameters().segments() {
                 all.push(
@@ -175,7 +180,7 @@ impl Learner for Beside {
     }
 
     fn gradient(&self) -> &FlatGradient {
-        self.told.gradient.get_or_init(|| {
+        self.combined.gradient.get_or_init(|| {
             let mut gradient = self.inner.learner().gradient().clone();
             let (values, segments) = self.trees.sizes();
             if !gradient.present.is_empty() {
@@ -189,21 +194,21 @@ impl Learner for Beside {
     fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
         let (mut trees, mut others) = (Parameters::default(), Parameters::default());
         for segment in parameters.segments() {
-            let part = if Trees::has(&segment.name) { &mut trees } else { &mut others };
+            let part = if Trees::owns_parameter(&segment.name) { &mut trees } else { &mut others };
             part.push(&segment.name, &segment.shape, &parameters.values()[segment.range.clone()]);
         }
-        self.told = Told::default();
+        self.combined = CombinedState::default();
         self.trees.load(&trees)?;
         self.inner.learner_mut().load(&others)
     }
 
     fn step(&mut self, learning_rate: f64) {
-        self.told = Told::default();
+        self.combined = CombinedState::default();
         self.inner.learner_mut().step(learning_rate);
     }
 
     fn moments(&self) -> &Moments {
-        self.told.moments.get_or_init(|| {
+        self.combined.moments.get_or_init(|| {
             let mut moments = self.inner.learner().moments().clone();
             let (values, segments) = self.trees.sizes();
             if !moments.first.is_empty() {
@@ -221,12 +226,12 @@ impl Learner for Beside {
         moments.first.truncate(values);
         moments.second.truncate(values);
         moments.steps.truncate(segments);
-        self.told = Told::default();
+        self.combined = CombinedState::default();
         self.inner.learner_mut().restore(moments);
     }
 }
 
-impl Primary for Beside {
+impl Primary for PrimaryWithTrees {
     fn learner(&self) -> &dyn Learner {
         self
     }
@@ -238,11 +243,11 @@ impl Primary for Beside {
     fn begin(&mut self, all: &mut dyn FnMut() -> PrimaryBatch) {
         self.inner.begin(all);
         self.trees.grow(&all());
-        self.told = Told::default();
+        self.combined = CombinedState::default();
     }
 
     fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome {
-        self.told = Told::default();
+        self.combined = CombinedState::default();
         self.inner.train(batch, memory, pass)
     }
 
@@ -267,11 +272,11 @@ mod tests {
     use fet_core::rng::{Purpose, stream};
     use rand::RngExt;
 
-    use super::trees::columns;
     use super::*;
-    use crate::gbdt::grown;
+    use crate::boosting::{Ensemble, Table};
+    use crate::gbdt::input_columns;
 
-    fn beside(task: Task, device: &Device) -> Box<dyn Primary> {
+    fn with_trees(task: Task, device: &Device) -> Box<dyn Primary> {
         let text = "kind = 'with-trees'\nshare = 0.25\ngrowth = { trees = 40, leaves = 7 }\ninner = { kind = 'solo' }";
         let slot = Slot::<dyn Method>::from_table(text.parse().expect("TOML")).expect("settings");
         let outputs = if task == Task::Multiclass { 3 } else { 1 };
@@ -307,30 +312,29 @@ mod tests {
         }
     }
 
-    /// Checks with the trees' library that a quarter of a prediction comes from the trees and the rest from the method.
+    /// A quarter of a prediction comes from the trees and the rest from the method.
     #[test]
     fn a_prediction_is_the_mean_of_both() {
         let device = Device::flex();
-        let of = batch(Task::Regression, &device);
+        let rows = batch(Task::Regression, &device);
         let mut primary = beside(Task::Regression, &device);
-        let alone = host(primary.predict(&of, None));
-        primary.begin(&mut || of.clone());
-        let both = host(primary.predict(&of, None));
+        let alone = host(primary.predict(&rows, None));
+        primary.begin(&mut || rows.clone());
+        let both = host(primary.predict(&rows, None));
         let growth = Growth { trees: 40, leaves: 7, ..Growth::default() };
         let objective = Objective { task: Task::Regression, outputs: 1, minimum: 0.0, range: 1.0 };
         let seed = stream(7, 0, Purpose::Weights, 0).next_u64();
-        let all = columns(&of);
-        let (varying, boosters) = grown(&growth, objective, seed, &all, &of.labels, &[]);
-        assert_eq!(varying, [0, 1]);
-        let flat: Vec<f64> = varying.iter().flat_map(|&column| all[column].clone()).collect();
-        let said = boosters[0].predict(&forust_ml::Matrix::new(&flat, 300, 2), false);
+        let columns = input_columns(&rows, None, &[]);
+        let trees = Ensemble::grow(&growth, objective, seed, &columns, &rows.labels, &[]);
+        let mut scores = trees.base_scores(rows.labels.len());
+        trees.add(&mut scores, &Table::from_columns(&columns), 0..growth.trees);
         let mut most = 0.0f64;
-        for ((both, alone), said) in both.iter().zip(&alone).zip(said) {
-            let wanted = 0.75 * f64::from(*alone) + 0.25 * said;
+        for ((both, alone), score) in both.iter().zip(&alone).zip(&scores[0]) {
+            let wanted = 0.75 * f64::from(*alone) + 0.25 * score;
             assert!((f64::from(*both) - wanted).abs() < 1e-6, "{both} {wanted}");
-            most = most.max((f64::from(*alone) - said).abs());
+            most = most.max((f64::from(*alone) - score).abs());
         }
-        assert!(most > 0.05, "trees and method do not say the same");
+        assert!(most > 0.05, "trees and method predict different values");
     }
 
     #[test]
@@ -338,7 +342,7 @@ mod tests {
         let device = Device::flex();
         for task in [Task::Regression, Task::Binary, Task::Multiclass] {
             let of = batch(task, &device);
-            let mut primary = beside(task, &device);
+            let mut primary = with_trees(task, &device);
             primary.begin(&mut || of.clone());
             let outcome = primary.train(
                 &PrimaryBatch {
@@ -359,7 +363,7 @@ mod tests {
                 (moments.first.len(), moments.steps.len()),
                 (all.values().len(), all.segments().len())
             );
-            let mut other = beside(task, &device);
+            let mut other = with_trees(task, &device);
             assert_ne!(host(other.predict(&of, None)), said, "{task:?}");
             other.learner_mut().load(&all).expect("the same model");
             other.learner_mut().restore(moments.clone());
@@ -373,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_method_of_one_step_is_refused() {
-        let inner = Slot::of("gbdt-solo").expect("a method");
+        let inner = Slot::with_defaults("gbdt-solo").expect("a method");
         let refused = WithTreesSettings { inner, ..WithTreesSettings::default() }.build(&());
         let refused = refused.err().expect("refused").to_string();
         assert!(refused.contains("inner.kind") && refused.contains("gbdt-solo"), "{refused}");

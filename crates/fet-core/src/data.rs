@@ -211,7 +211,7 @@ pub trait Dataset: Send + Sync {
     fn files(&self) -> Vec<String>;
 
     /// Returns true if every party cuts its table out of one table that all parties have, as in an experiment on public data; false if
-    /// each party has a table of its own.
+    /// each party brings its own table.
     fn is_shared(&self) -> bool {
         true
     }

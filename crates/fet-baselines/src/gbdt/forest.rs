@@ -1,101 +1,168 @@
-//! Boosters as the primary's part of a method.
-
-use std::ops::Range;
+//! Boosted trees as the primary's part of a method.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use fet_core::data::Task;
 use fet_core::method::{Memory, Primary, PrimaryBatch, TrainOutcome};
 use fet_core::model::Pass;
 use fet_core::objective::Objective;
-use fet_core::parameters::{Parameters, host};
-use fet_core::trainable::{Learner, Nothing};
-use forust_ml::{GradientBooster, Matrix};
+use fet_core::optimizer::Moments;
+use fet_core::parameters::{FlatGradient, ParameterError, Parameters, host};
+use fet_core::trainable::Learner;
 
-use super::{Growth, PORTIONS, Pool};
+use super::{PORTIONS, Pool};
+use crate::boosting::{Ensemble, Growth, Table};
 
 /// Parameter name of the number of parts in use.
-const IN_USE: &str = "portions";
+const IN_USE: &str = "trees.portions";
 
-/// One booster for a regression or two classes, otherwise one per class.
+/// Trees on the primary's columns and the secondaries' pooled columns.
 pub(super) struct Forest {
     growth: Growth,
     /// Forms of the neighbours' columns.
     pools: Vec<Pool>,
     seed: u64,
     objective: Objective,
-    /// Columns that vary on the training rows; the library refuses constant columns.
-    varying: Vec<usize>,
-    boosters: Vec<GradientBooster>,
-    /// Output of the trees in use on the training rows, and their number; each epoch adds its trees.
-    trained: (Vec<Vec<f64>>, usize),
-    /// Number of parts of the trees in use; after loading, of the best epoch.
-    portions: Nothing,
+    trees: SavedTrees,
+    /// Scores of the training rows by the trees in use, to which each epoch adds its trees.
+    trained: Vec<Vec<f64>>,
 }
 
 impl Forest {
     pub(super) fn new(growth: Growth, pools: Vec<Pool>, seed: u64, objective: Objective) -> Self {
-        let mut portions = Parameters::default();
-        portions.push(IN_USE, &[1], &[0.0]);
-        let (varying, boosters, trained) = (Vec::new(), Vec::new(), (Vec::new(), 0));
-        let portions = Nothing::keeping(portions);
-        Self { growth, pools, seed, objective, varying, boosters, trained, portions }
+        let trees = SavedTrees::new(objective.outputs);
+        Self { growth, pools, seed, objective, trees, trained: Vec::new() }
     }
 
-    fn fit(&mut self, columns: &[Vec<f64>], labels: &[f32], weights: &[f32]) {
-        (self.varying, self.boosters) =
-            grown(&self.growth, self.objective, self.seed, columns, labels, weights);
-        let begin = |booster: &GradientBooster| vec![booster.base_score; labels.len()];
-        self.trained = (self.boosters.iter().map(begin).collect(), 0);
+    /// Returns the number of trees of each output after this number of parts.
+    fn trees_of(&self, portions: usize) -> usize {
+        self.growth.trees * portions / PORTIONS
     }
 
-    fn flat(&self, columns: &[Vec<f64>]) -> Vec<f64> {
-        self.varying.iter().flat_map(|&index| &columns[index]).copied().collect()
+    /// Returns scores as activated outputs.
+    fn activated(&self, scores: &[Vec<f64>], device: &Device) -> Tensor<2> {
+        let rows = scores.first().map_or(0, Vec::len);
+        let binary = self.objective.task == Task::Binary;
+        let activate = |score: f64| if binary { 1.0 / (1.0 + (-score).exp()) } else { score };
+        let values: Vec<f32> =
+            (0..rows).flat_map(|row| scores.iter().map(move |scores| activate(scores[row]) as f32)).collect();
+        Tensor::from_data(TensorData::new(values, [rows, scores.len()]), device)
+    }
+}
+
+impl Primary for Forest {
+    fn learner(&self) -> &dyn Learner {
+        &self.trees
     }
 
-    /// Activated output of the trees in use.
-    fn output(&self, columns: &[Vec<f64>], device: &Device) -> Tensor<2> {
-        let flat = self.flat(columns);
-        let rows = columns[0].len();
-        let data = Matrix::new(&flat, rows, self.varying.len());
-        let begin = |booster: &GradientBooster| vec![booster.base_score; rows];
-        let mut scores: Vec<Vec<f64>> = self.boosters.iter().map(begin).collect();
-        self.add(&mut scores, &data, 0..self.in_use());
-        self.activated(&scores, device)
+    fn learner_mut(&mut self) -> &mut dyn Learner {
+        &mut self.trees
     }
 
-    /// Number of trees of each booster in use.
-    fn in_use(&self) -> usize {
-        self.growth.trees * self.portions.parameters().values()[0] as usize / PORTIONS
+    fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, _pass: &mut Pass) -> TrainOutcome {
+        let columns = input_columns(batch, memory, &self.pools);
+        if !self.trees.ensemble.is_grown() {
+            let ensemble = Ensemble::grow(
+                &self.growth,
+                self.objective,
+                self.seed,
+                &columns,
+                &batch.labels,
+                &batch.weights,
+            );
+            self.trained = ensemble.base_scores(batch.labels.len());
+            self.trees.set(ensemble, 0);
+        }
+        let before = self.trees.portions;
+        self.trees.use_portions(before + 1);
+        let trees = self.trees_of(before)..self.trees_of(before + 1);
+        self.trees.ensemble.add(&mut self.trained, &Table::from_columns(&columns), trees);
+        let output = self.activated(&self.trained, &batch.keys.device().without_autodiff());
+        let loss = f64::from(host(self.objective.loss(output.clone(), &batch.labels, &batch.weights))[0]);
+        TrainOutcome { loss, memory_gradient: None, output }
     }
 
-    /// Adds the output of these trees of each booster.
-    fn add(&self, scores: &mut [Vec<f64>], data: &Matrix<'_, f64>, trees: Range<usize>) {
-        for (booster, scores) in self.boosters.iter().zip(scores) {
-            for tree in
-                &booster.trees[trees.start.min(booster.trees.len())..trees.end.min(booster.trees.len())]
-            {
-                let said = tree.predict(data, true, &booster.missing);
-                scores.iter_mut().zip(said).for_each(|(score, value)| *score += value);
-            }
+    fn predict(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2> {
+        let columns = input_columns(batch, memory, &self.pools);
+        let rows = columns.first().map_or(0, Vec::len);
+        let mut scores = match self.trees.ensemble.is_grown() {
+            true => self.trees.ensemble.base_scores(rows),
+            false => vec![vec![0.0; rows]; self.objective.outputs],
+        };
+        let trees = 0..self.trees_of(self.trees.portions);
+        self.trees.ensemble.add(&mut scores, &Table::from_columns(&columns), trees);
+        self.activated(&scores, &batch.keys.device())
+    }
+}
+
+/// Trees as a model that is saved, loaded and never trained by gradients.
+struct SavedTrees {
+    ensemble: Ensemble,
+    outputs: usize,
+    /// Number of parts of the trees in use; after loading, of the best epoch.
+    portions: usize,
+    parameters: Parameters,
+    gradient: FlatGradient,
+    moments: Moments,
+}
+
+impl SavedTrees {
+    fn new(outputs: usize) -> Self {
+        let (gradient, moments) = Default::default();
+        let mut trees = Self {
+            ensemble: Ensemble::default(),
+            outputs,
+            portions: 0,
+            parameters: Parameters::default(),
+            gradient,
+            moments,
+        };
+        trees.set(Ensemble::default(), 0);
+        trees
+    }
+
+    fn set(&mut self, ensemble: Ensemble, portions: usize) {
+        self.parameters = ensemble.parameters();
+        self.parameters.push(IN_USE, &[1], &[portions as f32]);
+        (self.ensemble, self.portions) = (ensemble, portions);
+    }
+
+    fn use_portions(&mut self, portions: usize) {
+        self.portions = portions;
+        if let Some(last) = self.parameters.split_mut().1.last_mut() {
+            *last = portions as f32;
         }
     }
+}
 
-    /// The boosters' scores as activated outputs.
-    fn activated(&self, outputs: &[Vec<f64>], device: &Device) -> Tensor<2> {
-        let rows = outputs[0].len();
-        let regression = self.objective.task == Task::Regression;
-        let activate = |score: f64| if regression { score } else { 1.0 / (1.0 + (-score).exp()) };
-        let values: Vec<f32> = (0..rows)
-            .flat_map(|row| outputs.iter().map(move |output| activate(output[row]) as f32))
-            .collect();
-        let output = Tensor::from_data(TensorData::new(values, [rows, outputs.len()]), device);
-        // The loss of several classes is the cross-entropy of these log-probabilities.
-        if self.objective.task == Task::Multiclass { output.clamp_min(1e-7).log() } else { output }
+impl Learner for SavedTrees {
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    fn gradient(&self) -> &FlatGradient {
+        &self.gradient
+    }
+
+    fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
+        let portions = parameters.get(IN_USE).and_then(|values| values.first());
+        let portions = portions.ok_or_else(|| ParameterError::Missing { name: IN_USE.to_string() })?;
+        self.set(Ensemble::from_parameters(parameters, self.outputs)?, (*portions as usize).min(PORTIONS));
+        Ok(())
+    }
+
+    fn step(&mut self, _learning_rate: f64) {}
+
+    fn moments(&self) -> &Moments {
+        &self.moments
+    }
+
+    fn restore(&mut self, moments: Moments) {
+        self.moments = moments;
     }
 }
 
 /// Returns the columns of a batch: keys, features, and the secondaries' pooled columns.
-pub(crate) fn input_columns(batch: &PrimaryBatch, memory: Option<Memory>, pools: &[Pool]) -> Vec<Vec<f64>> {
+pub(crate) fn input_columns(batch: &PrimaryBatch, memory: Option<Memory>, pools: &[Pool]) -> Vec<Vec<f32>> {
     let mut parts = vec![batch.keys.clone(), batch.features.clone()];
     if let Some(memory) = memory {
         parts.extend(pools.iter().flat_map(|pool| pool.columns(&memory)));
@@ -103,76 +170,7 @@ pub(crate) fn input_columns(batch: &PrimaryBatch, memory: Option<Memory>, pools:
     let columns = parts.into_iter().flat_map(|part| {
         let rows = part.dims()[0];
         let values = host(part.without_autodiff().transpose());
-        values.chunks(rows).map(|column| column.iter().map(|&x| f64::from(x)).collect()).collect::<Vec<_>>()
+        values.chunks(rows.max(1)).map(<[f32]>::to_vec).collect::<Vec<_>>()
     });
     columns.collect()
-}
-
-/// Trains one booster per output; returns the boosters and the columns that vary.
-pub(crate) fn grown(
-    growth: &Growth,
-    objective: Objective,
-    seed: u64,
-    columns: &[Vec<f64>],
-    labels: &[f32],
-    weights: &[f32],
-) -> (Vec<usize>, Vec<GradientBooster>) {
-    let varies = |column: &Vec<f64>| column.iter().any(|&x| x != column[0]);
-    let varying: Vec<usize> = (0..columns.len()).filter(|&index| varies(&columns[index])).collect();
-    let flat: Vec<f64> = varying.iter().flat_map(|&index| &columns[index]).copied().collect();
-    let data = Matrix::new(&flat, labels.len(), varying.len());
-    let fit = |target: Vec<f64>| {
-        let mut booster = growth.booster(objective.task, seed);
-        let fitted = if weights.is_empty() {
-            booster.fit_unweighted(&data, &target, None)
-        } else {
-            let weights: Vec<f64> = weights.iter().map(|&weight| f64::from(weight)).collect();
-            booster.fit(&data, &target, &weights, None)
-        };
-        fitted.expect("every column is finite and varies");
-        booster
-    };
-    (varying, targets(objective, labels).into_iter().map(fit).collect())
-}
-
-/// One target for each booster.
-fn targets(objective: Objective, labels: &[f32]) -> Vec<Vec<f64>> {
-    match objective.task {
-        Task::Regression | Task::Binary => vec![labels.iter().map(|&y| f64::from(y)).collect()],
-        Task::Multiclass => (0..objective.outputs)
-            .map(|class| labels.iter().map(|&y| f64::from(u8::from(y as usize == class))).collect())
-            .collect(),
-    }
-}
-
-impl Primary for Forest {
-    fn learner(&self) -> &dyn Learner {
-        &self.portions
-    }
-
-    fn learner_mut(&mut self) -> &mut dyn Learner {
-        &mut self.portions
-    }
-
-    fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, _pass: &mut Pass) -> TrainOutcome {
-        let columns = input_columns(batch, memory, &self.pools);
-        if self.boosters.is_empty() {
-            self.fit(&columns, &batch.labels, &batch.weights);
-        }
-        let mut portions = self.portions.parameters().clone();
-        portions.split_mut().1[0] += 1.0;
-        self.portions.load(&portions).expect("they are its own");
-        let flat = self.flat(&columns);
-        let data = Matrix::new(&flat, batch.labels.len(), self.varying.len());
-        let (mut scores, before) = std::mem::take(&mut self.trained);
-        self.add(&mut scores, &data, before..self.in_use());
-        let output = self.activated(&scores, &batch.keys.device().without_autodiff());
-        self.trained = (scores, self.in_use());
-        let loss = f64::from(host(self.objective.loss(output.clone(), &batch.labels, &batch.weights))[0]);
-        TrainOutcome { loss, memory_gradient: None, output }
-    }
-
-    fn predict(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2> {
-        self.output(&input_columns(batch, memory, &self.pools), &batch.keys.device())
-    }
 }

@@ -44,7 +44,7 @@ where
         };
         if let Some(other) = all.iter().filter(|p| p.kind == kind).nth(1) {
             let rule = format!(
-                "must be the name of one plug-in; this program links two ({} and {})",
+                "must be the name of one plug-in; this program contains two ({} and {})",
                 plugin.source(),
                 other.source()
             );
@@ -55,7 +55,7 @@ where
     }
 
     /// Returns the plug-in with that name and its default settings.
-    pub fn of(kind: &str) -> Result<Self, SettingsError> {
+    pub fn with_defaults(kind: &str) -> Result<Self, SettingsError> {
         let mut table = toml::Table::new();
         table.insert("kind".into(), kind.into());
         Self::from_table(table)
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn two_plugins_of_one_name_are_refused() {
-        let error = Slot::<dyn Thing>::of("two").expect_err("two of them").to_string();
+        let error = Slot::<dyn Thing>::with_defaults("two").expect_err("two of them").to_string();
         assert!(error.contains("First") || error.contains("Second") && error.contains("Third"), "{error}");
         assert!(error.contains("links two"), "{error}");
     }

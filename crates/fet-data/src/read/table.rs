@@ -38,7 +38,7 @@ impl FileTable {
     }
 
     /// Wraps a table that another module has read.
-    pub(crate) fn of(file: &str, table: Table) -> Self {
+    pub(crate) fn from_table(file: &str, table: Table) -> Self {
         Self { file: file.to_string(), table }
     }
 
@@ -255,7 +255,7 @@ fn with_signs_of_codes(table: &TextTable) -> Vec<bool> {
     let point = |cell: &str| if cell.contains('.') { cell.to_string() } else { cell.replacen(',', ".", 1) };
     let of = |column| {
         let cells: Vec<String> = table.column(column).map(point).collect();
-        Comparison::of(cells.iter().map(String::as_str)) == Comparison::Verbatim
+        Comparison::detect(cells.iter().map(String::as_str)) == Comparison::Verbatim
     };
     (0..table.columns()).map(of).collect()
 }

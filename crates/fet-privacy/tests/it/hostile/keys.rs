@@ -1,9 +1,9 @@
 //! A dishonest relay: it sends its own keys, keys of an earlier session, different sets to different parties,
 //! and shares to the wrong parties.
 
-use fet_privacy::secure_sum::{Agreed, BackupError, Participant, SEALED_SHARE, SignedKey, SumError};
+use fet_privacy::secure_sum::{Agreed, KeyShareError, Participant, SEALED_SHARE, SignedKey, SumError};
 
-use crate::hostile::room::{Id, for_party, identity, introduce, keys, secret, strangers, terms};
+use crate::hostile::group::{Id, for_party, identity, introduce, keys, secret, strangers, terms};
 
 /// Returns true if the party masks its values.
 fn sends(participant: &mut Participant, active: &[usize]) -> bool {
@@ -152,7 +152,7 @@ fn a_key_of_an_earlier_session_starts_no_sum() {
         mixed[parties - 1] = of(&stale)[parties - 1];
         let unconfirmed = Err(SumError::Unconfirmed { party: parties });
         assert_eq!(now[0].confirm(&for_party(&new, 0), &mixed), unconfirmed);
-        let unreadable = SumError::Backup(BackupError::Unreadable { from: 2 });
+        let unreadable = SumError::KeyShare(KeyShareError::Unreadable { from: 2 });
         assert_eq!(now[0].confirm(&for_party(&worn, 0), &of(&agreed)), Err(unreadable.clone()));
         // A party cannot read shares for another party.
         let mut swapped = for_party(&new, 1);

@@ -1,14 +1,10 @@
-//! Growth of boosted trees.
+//! Settings of the growth of boosted trees.
 
 use fet_core::data::Task;
-use forust_ml::GradientBooster;
-use forust_ml::gradientbooster::GrowPolicy;
-use forust_ml::objective::ObjectiveType;
-use forust_ml::sampler::SampleMethod;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::PORTIONS;
+use crate::gbdt::PORTIONS;
 
 /// Growth of gradient-boosted trees: from histograms, leaf by leaf, the best leaf first. The defaults work well on tables of some ten
 /// thousand rows (docs/results/accuracy.md, "Boosted trees and LightGBM").
@@ -54,24 +50,10 @@ impl Default for Growth {
 }
 
 impl Growth {
-    pub(super) fn booster(&self, task: Task, seed: u64) -> GradientBooster {
-        let loss = if task == Task::Regression { ObjectiveType::SquaredLoss } else { ObjectiveType::LogLoss };
-        // The sum of second derivatives of a log loss is at most a quarter of the rows.
-        let leaf_weight = if task == Task::Regression { self.leaf_weight } else { self.leaf_weight / 20.0 };
-        let mut booster = GradientBooster::default()
-            .set_objective_type(loss)
-            .set_iterations(self.trees)
-            .set_learning_rate(self.learning_rate as f32)
-            .set_max_depth(self.depth)
-            .set_max_leaves(self.leaves)
-            .set_min_leaf_weight(leaf_weight as f32)
-            .set_l2(0.0)
-            .set_colsample_bytree(self.column_share)
-            .set_seed(seed);
-        booster.grow_policy = GrowPolicy::LossGuide;
-        match self.row_share < 1.0 {
-            true => booster.set_subsample(self.row_share as f32).set_sample_method(SampleMethod::Random),
-            false => booster,
-        }
+    /// Returns the growth with the smallest sum of a leaf for a task: the second derivative of a log loss is at most a
+    /// quarter.
+    pub(super) fn for_task(&self, task: Task) -> Self {
+        let factor = if task == Task::Regression { 1.0 } else { 0.05 };
+        Self { leaf_weight: factor * self.leaf_weight, ..self.clone() }
     }
 }

@@ -1,0 +1,279 @@
+//! Gradient-boosted trees: grown leaf by leaf on histograms, as in LightGBM (Ke et al., NeurIPS 2017).
+//!
+//! Every sum is computed in an order that does not depend on the number of threads, so that a seed gives the same trees
+//! everywhere. Trees compare single-precision values with single-precision thresholds, so that a saved ensemble predicts
+//! the same bits.
+
+mod bins;
+mod growth;
+mod tree;
+
+use std::ops::Range;
+
+use fet_core::data::Task;
+use fet_core::objective::Objective;
+use fet_core::parameters::{ParameterError, Parameters};
+use fet_core::rng::{Purpose, stream};
+use rand::RngExt;
+use rand::seq::index;
+use rayon::prelude::*;
+
+use self::bins::Bins;
+pub use self::growth::Growth;
+use self::tree::Rows;
+
+/// Largest initial score: single precision rounds its probability to 0 or 1.
+const LARGEST: f64 = 100.0;
+/// Rows that one thread predicts at a time.
+const CHUNK: usize = 1024;
+
+/// A node of a tree: a split or a leaf.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Node {
+    /// Column of a split, or -1 in a leaf.
+    column: f32,
+    /// Threshold of a split, below which a row goes left, or the output of a leaf.
+    value: f32,
+    /// Place of the left child; the right child follows it.
+    left: f32,
+}
+
+impl Node {
+    fn leaf(output: f32) -> Self {
+        Self { column: -1.0, value: output, left: 0.0 }
+    }
+
+    fn split(column: usize, threshold: f32, left: usize) -> Self {
+        Self { column: column as f32, value: threshold, left: left as f32 }
+    }
+}
+
+/// Trees of every output.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Ensemble {
+    /// Initial score of each output; empty before the growth.
+    base: Vec<f32>,
+    /// Trees in the order of their growth; those of the outputs take turns.
+    trees: Vec<Vec<Node>>,
+}
+
+/// A table as the trees see it: values row by row.
+pub(crate) struct Table {
+    values: Vec<f32>,
+    columns: usize,
+}
+
+impl Table {
+    /// Creates a table from its columns.
+    pub(crate) fn from_columns(columns: &[Vec<f32>]) -> Self {
+        let rows = columns.first().map_or(0, Vec::len);
+        let values = (0..rows).flat_map(|row| columns.iter().map(move |column| column[row])).collect();
+        Self { values, columns: columns.len() }
+    }
+}
+
+impl Ensemble {
+    /// Grows `growth.trees` trees for each output on the training rows. `weights` is empty or has a weight per row.
+    pub(crate) fn grow(
+        growth: &Growth,
+        objective: Objective,
+        seed: u64,
+        columns: &[Vec<f32>],
+        labels: &[f32],
+        weights: &[f32],
+    ) -> Self {
+        let growth = growth.for_task(objective.task);
+        let bins = Bins::of_columns(columns);
+        let varying: Vec<usize> =
+            (0..bins.len()).filter(|&column| !bins[column].thresholds.is_empty()).collect();
+        let base = base(objective, labels, weights);
+        let mut ensemble = Self { base: base.iter().map(|&score| score as f32).collect(), trees: Vec::new() };
+        if varying.is_empty() {
+            return ensemble;
+        }
+        let mut scores: Vec<Vec<f64>> =
+            ensemble.base.iter().map(|&score| vec![f64::from(score); labels.len()]).collect();
+        for iteration in 0..growth.trees {
+            let mut rng = stream(seed, 0, Purpose::Sampling, iteration as u64);
+            let mut chosen = |all: usize, share: f64| {
+                let count = ((all as f64 * share).round() as usize).clamp(1, all);
+                let mut chosen = index::sample(&mut rng, all, count).into_vec();
+                chosen.sort_unstable();
+                chosen
+            };
+            let rows: Vec<u32> =
+                chosen(labels.len(), growth.row_share).into_iter().map(|row| row as u32).collect();
+            let columns: Vec<usize> =
+                chosen(varying.len(), growth.column_share).into_iter().map(|at| varying[at]).collect();
+            let derivatives = derivatives(objective, &scores, labels, weights);
+            for (scores, derivatives) in scores.iter_mut().zip(&derivatives) {
+                let grown = Rows { bins: &bins, columns: &columns, derivatives }.grow(&growth, rows.clone());
+                let mut is_inside = vec![rows.len() == labels.len(); labels.len()];
+                for (rows, output) in &grown.leaves {
+                    for &row in rows {
+                        scores[row as usize] += f64::from(*output);
+                        is_inside[row as usize] = true;
+                    }
+                }
+                for row in (0..labels.len()).filter(|&row| !is_inside[row]) {
+                    scores[row] += f64::from(output_in_bins(&grown, &bins, row));
+                }
+                ensemble.trees.push(grown.nodes);
+            }
+        }
+        ensemble
+    }
+
+    /// Returns true if the trees were grown.
+    pub(crate) fn is_grown(&self) -> bool {
+        !self.base.is_empty()
+    }
+
+    /// Returns the initial scores of every row, for each output.
+    pub(crate) fn base_scores(&self, rows: usize) -> Vec<Vec<f64>> {
+        self.base.iter().map(|&score| vec![f64::from(score); rows]).collect()
+    }
+
+    /// Adds the output of these trees of each output to the scores of the table's rows.
+    pub(crate) fn add(&self, scores: &mut [Vec<f64>], table: &Table, trees: Range<usize>) {
+        let outputs = self.base.len();
+        for (output, scores) in scores.iter_mut().enumerate() {
+            let places = trees.clone().map(|tree| tree * outputs + output);
+            let trees: Vec<&[Node]> =
+                places.filter_map(|place| Some(self.trees.get(place)?.as_slice())).collect();
+            scores.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, scores)| {
+                let values = &table.values[chunk * CHUNK * table.columns..];
+                // Tree by tree, so that each is in the cache for all rows.
+                for tree in &trees {
+                    for (score, row) in scores.iter_mut().zip(values.chunks(table.columns.max(1))) {
+                        *score += f64::from(output_of(tree, row));
+                    }
+                }
+            });
+        }
+    }
+
+    /// Names of the parameters: initial scores, number of nodes of each tree, and all nodes.
+    pub(crate) const NAMES: [&str; 3] = ["trees.base", "trees.sizes", "trees.nodes"];
+
+    /// Returns the ensemble as parameters of a model.
+    pub(crate) fn parameters(&self) -> Parameters {
+        let sizes: Vec<f32> = self.trees.iter().map(|tree| tree.len() as f32).collect();
+        let nodes: Vec<f32> =
+            self.trees.iter().flatten().flat_map(|node| [node.column, node.value, node.left]).collect();
+        let mut parameters = Parameters::default();
+        parameters.push(Self::NAMES[0], &[self.base.len()], &self.base);
+        parameters.push(Self::NAMES[1], &[sizes.len()], &sizes);
+        parameters.push(Self::NAMES[2], &[nodes.len() / 3, 3], &nodes);
+        parameters
+    }
+
+    /// Reads the ensemble from parameters of a model with this number of outputs.
+    pub(crate) fn from_parameters(parameters: &Parameters, outputs: usize) -> Result<Self, ParameterError> {
+        let find = |name: &str| {
+            parameters.get(name).ok_or_else(|| ParameterError::Missing { name: name.to_string() })
+        };
+        let [base, sizes, nodes] = [find(Self::NAMES[0])?, find(Self::NAMES[1])?, find(Self::NAMES[2])?];
+        let wrong = |at: usize, expected: usize, found: usize| ParameterError::Shape {
+            name: Self::NAMES[at].to_string(),
+            expected: vec![expected],
+            found: vec![found],
+        };
+        if base.len() != outputs && !base.is_empty() {
+            return Err(wrong(0, outputs, base.len()));
+        }
+        let total: usize = sizes.iter().map(|&size| size as usize).fold(0, usize::saturating_add);
+        if total.checked_mul(3) != Some(nodes.len()) {
+            return Err(wrong(2, total.saturating_mul(3), nodes.len()));
+        }
+        let mut rest =
+            nodes.chunks_exact(3).map(|node| Node { column: node[0], value: node[1], left: node[2] });
+        let trees = sizes.iter().map(|&size| rest.by_ref().take(size as usize).collect()).collect();
+        Ok(Self { base: base.to_vec(), trees })
+    }
+}
+
+/// Returns the initial score of each output, which minimises the loss without trees.
+fn base(objective: Objective, labels: &[f32], weights: &[f32]) -> Vec<f64> {
+    let weight = |row: usize| weights.get(row).map_or(1.0, |&weight| f64::from(weight));
+    let all: f64 = (0..labels.len()).map(weight).sum();
+    let mean = |value: &dyn Fn(f32) -> f64| {
+        labels.iter().enumerate().map(|(row, &label)| weight(row) * value(label)).sum::<f64>() / all
+    };
+    match objective.task {
+        Task::Regression => vec![mean(&|label| f64::from(label))],
+        Task::Binary => {
+            let share = mean(&|label| f64::from(label));
+            vec![(share / (1.0 - share)).ln().clamp(-LARGEST, LARGEST)]
+        }
+        Task::Multiclass => {
+            let share = |class: usize| mean(&|label| f64::from(u8::from(label as usize == class)));
+            (0..objective.outputs).map(|class| share(class).ln().max(-LARGEST)).collect()
+        }
+    }
+}
+
+/// Returns the first and second derivative of each row's loss by each score. Classes use the bound K/(K-1) p(1-p) of the
+/// softmax's second derivative, as LightGBM does.
+fn derivatives(
+    objective: Objective,
+    scores: &[Vec<f64>],
+    labels: &[f32],
+    weights: &[f32],
+) -> Vec<Vec<[f32; 2]>> {
+    let mut all = vec![vec![[0.0f32; 2]; labels.len()]; scores.len()];
+    let mut probabilities = vec![0.0; scores.len()];
+    for (row, &label) in labels.iter().enumerate() {
+        let weight = weights.get(row).map_or(1.0, |&weight| f64::from(weight));
+        match objective.task {
+            Task::Regression => {
+                all[0][row] = [(weight * (scores[0][row] - f64::from(label))) as f32, weight as f32];
+            }
+            Task::Binary => {
+                let probability = 1.0 / (1.0 + (-scores[0][row]).exp());
+                let first = probability - f64::from(label);
+                all[0][row] = [(weight * first) as f32, (weight * probability * (1.0 - probability)) as f32];
+            }
+            Task::Multiclass => {
+                let most = scores.iter().map(|scores| scores[row]).fold(f64::NEG_INFINITY, f64::max);
+                probabilities.iter_mut().zip(scores).for_each(|(p, scores)| *p = (scores[row] - most).exp());
+                let sum: f64 = probabilities.iter().sum();
+                let factor = scores.len() as f64 / (scores.len() as f64 - 1.0).max(1.0);
+                for (class, (of_class, probability)) in all.iter_mut().zip(&probabilities).enumerate() {
+                    let probability = probability / sum;
+                    let first = probability - f64::from(u8::from(label as usize == class));
+                    let second = factor * probability * (1.0 - probability);
+                    of_class[row] = [(weight * first) as f32, (weight * second) as f32];
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Returns a tree's output for a row of the training table.
+fn output_in_bins(grown: &tree::Grown, bins: &[Bins], row: usize) -> f32 {
+    let mut at = 0;
+    loop {
+        let node = grown.nodes[at];
+        if node.column < 0.0 {
+            return node.value;
+        }
+        let is_left = bins[node.column as usize].of_rows[row] <= grown.bins[at];
+        at = node.left as usize + usize::from(!is_left);
+    }
+}
+
+/// Returns a tree's output for a row of values; 0 if the nodes do not form a tree, as in a damaged file.
+fn output_of(tree: &[Node], row: &[f32]) -> f32 {
+    let mut at = 0;
+    for _ in 0..tree.len() {
+        let Some(node) = tree.get(at) else { return 0.0 };
+        if node.column < 0.0 {
+            return node.value;
+        }
+        let Some(&value) = row.get(node.column as usize) else { return 0.0 };
+        at = (node.left as usize).saturating_add(usize::from(value >= node.value));
+    }
+    0.0
+}
