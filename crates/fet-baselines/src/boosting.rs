@@ -14,7 +14,6 @@ use fet_core::data::Task;
 use fet_core::objective::Objective;
 use fet_core::parameters::{ParameterError, Parameters};
 use fet_core::rng::{Purpose, stream};
-use rand::RngExt;
 use rand::seq::index;
 use rayon::prelude::*;
 
@@ -276,4 +275,119 @@ fn output_of(tree: &[Node], row: &[f32]) -> f32 {
         at = (node.left as usize).saturating_add(usize::from(value >= node.value));
     }
     0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::RngExt;
+
+    use super::*;
+
+    const REGRESSION: Objective = Objective { task: Task::Regression, outputs: 1, minimum: 0.0, range: 1.0 };
+
+    fn columns(rows: usize) -> Vec<Vec<f32>> {
+        let mut rng = stream(3, 0, Purpose::Source, 0);
+        let mut columns: Vec<Vec<f32>> = (0..5).map(|_| (0..rows).map(|_| rng.random()).collect()).collect();
+        columns.push(vec![1.0; rows]);
+        columns
+    }
+
+    fn growth(trees: usize) -> Growth {
+        Growth { trees, leaves: 15, ..Growth::default() }
+    }
+
+    fn scores(ensemble: &Ensemble, columns: &[Vec<f32>], trees: usize) -> Vec<Vec<f64>> {
+        let mut scores = ensemble.base_scores(columns[0].len());
+        ensemble.add(&mut scores, &Table::from_columns(columns), 0..trees);
+        scores
+    }
+
+    /// A single tree with one split finds the best step of a step function, and its leaves are the means of both sides.
+    #[test]
+    fn one_split_is_the_best_of_all() {
+        let columns = vec![(0..100).map(|row| (row * 37 % 100) as f32).collect::<Vec<f32>>(), vec![0.0; 100]];
+        let labels: Vec<f32> = columns[0].iter().map(|&x| if x < 30.0 { 1.0 } else { 5.0 }).collect();
+        let growth = Growth {
+            trees: 1,
+            leaves: 2,
+            learning_rate: 1.0,
+            row_share: 1.0,
+            column_share: 1.0,
+            leaf_weight: 1.0,
+            ..Growth::default()
+        };
+        let ensemble = Ensemble::grow(&growth, REGRESSION, 1, &columns, &labels, &[]);
+        assert_eq!(ensemble.trees, [vec![Node::split(0, 29.5, 1), Node::leaf(-2.8), Node::leaf(1.2)]]);
+        assert_eq!(ensemble.base, [3.8]);
+        // Weights of 0 leave rows out.
+        let weights: Vec<f32> = columns[0].iter().map(|&x| f32::from(u8::from(x >= 30.0))).collect();
+        let ensemble = Ensemble::grow(&growth, REGRESSION, 1, &columns, &labels, &weights);
+        assert_eq!((ensemble.base, ensemble.trees), (vec![5.0], vec![vec![Node::leaf(0.0)]]));
+    }
+
+    #[test]
+    fn trees_learn_every_task() {
+        let columns = columns(2000);
+        let new = columns.iter().map(|column| column[1500..].to_vec()).collect::<Vec<_>>();
+        let training = columns.iter().map(|column| column[..1500].to_vec()).collect::<Vec<_>>();
+        let value = |row: usize| 4.0 * (columns[0][row] - 0.5) * (columns[1][row] - 0.5) + columns[2][row];
+        for (task, outputs, most) in
+            [(Task::Regression, 1, 0.07), (Task::Binary, 1, 0.06), (Task::Multiclass, 3, 0.08)]
+        {
+            let objective = Objective { task, outputs, ..REGRESSION };
+            let label = |row: usize| match task {
+                Task::Regression => value(row),
+                Task::Binary => f32::from(u8::from(value(row) > 0.5)),
+                Task::Multiclass => (value(row) * 3.0).floor().clamp(0.0, 2.0),
+            };
+            let labels: Vec<f32> = (0..2000).map(label).collect();
+            let ensemble = Ensemble::grow(&growth(150), objective, 5, &training, &labels[..1500], &[]);
+            let scores = scores(&ensemble, &new, 150);
+            let error = |row: usize| match task {
+                Task::Regression => (scores[0][row] - f64::from(labels[1500 + row])).abs(),
+                Task::Binary => f64::from(u8::from((scores[0][row] > 0.0) != (labels[1500 + row] > 0.5))),
+                Task::Multiclass => {
+                    let best = (0..3).max_by(|&a, &b| scores[a][row].total_cmp(&scores[b][row]));
+                    f64::from(u8::from(best != Some(labels[1500 + row] as usize)))
+                }
+            };
+            let mean = (0..500).map(error).sum::<f64>() / 500.0;
+            assert!(mean < most, "{task:?}: {mean}");
+        }
+    }
+
+    /// Rows in bags and rows outside have the scores that a saved ensemble gives, and any number of threads grows the same.
+    #[test]
+    fn saved_trees_predict_the_same_bits() {
+        let columns = columns(3000);
+        let labels: Vec<f32> = (0..3000).map(|row| columns[0][row] * columns[1][row]).collect();
+        let grow = || Ensemble::grow(&growth(20), REGRESSION, 5, &columns, &labels, &[]);
+        let ensemble = grow();
+        let read = Ensemble::from_parameters(&ensemble.parameters(), 1).expect("an ensemble");
+        assert_eq!(read, ensemble);
+        assert_eq!(scores(&read, &columns, 20), scores(&ensemble, &columns, 20));
+        let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread").install(grow);
+        assert_eq!(alone, ensemble);
+        let other = Ensemble::grow(&growth(20), REGRESSION, 6, &columns, &labels, &[]);
+        assert_ne!(other, ensemble);
+    }
+
+    #[test]
+    fn damaged_parameters_are_refused_or_give_numbers() {
+        let columns = columns(300);
+        let ensemble = Ensemble::grow(&growth(2), REGRESSION, 5, &columns, &columns[0], &[]);
+        let parameters = ensemble.parameters();
+        assert!(Ensemble::from_parameters(&parameters, 2).is_err());
+        let mut shorter = Parameters::default();
+        for segment in parameters.segments() {
+            let values = &parameters.values()[segment.range.clone()];
+            let values = if segment.name == Ensemble::NAMES[1] { &values[1..] } else { values };
+            shorter.push(&segment.name, &[values.len()], values);
+        }
+        assert!(Ensemble::from_parameters(&shorter, 1).is_err());
+        let circle = [Node { column: 0.0, value: 0.5, left: 0.0 }];
+        assert_eq!(output_of(&circle, &[0.0]), 0.0);
+        let outside = [Node { column: 7.0, value: 0.5, left: f32::NAN }];
+        assert_eq!(output_of(&outside, &[0.0]), 0.0);
+    }
 }

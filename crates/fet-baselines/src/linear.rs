@@ -279,7 +279,7 @@ impl LinearModel {
                     scores
                         .iter_mut()
                         .zip(values)
-                        .for_each(|(score, x)| *score += weight * ((f64::from(x) - mean) * factor));
+                        .for_each(|(score, &x)| *score += weight * ((f64::from(x) - mean) * factor));
                 }
             }
         }

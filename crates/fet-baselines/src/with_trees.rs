@@ -317,7 +317,7 @@ mod tests {
     fn a_prediction_is_the_mean_of_both() {
         let device = Device::flex();
         let rows = batch(Task::Regression, &device);
-        let mut primary = beside(Task::Regression, &device);
+        let mut primary = with_trees(Task::Regression, &device);
         let alone = host(primary.predict(&rows, None));
         primary.begin(&mut || rows.clone());
         let both = host(primary.predict(&rows, None));
