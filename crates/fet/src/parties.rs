@@ -25,7 +25,7 @@ use std::time::Duration;
 use fet_core::data::{DatasetContext, Folders};
 use fet_core::experiment::{Experiment, syntax};
 use fet_core::registry::Violation;
-use fet_core::schema;
+use fet_core::schema::{self, Setting};
 use fet_federation::trainer::RunError;
 use fet_net::Keys;
 use fet_net::nats::{Hub, NatsError};
@@ -47,6 +47,14 @@ pub(crate) fn read<T: JsonSchema + DeserializeOwned>(path: &Path) -> anyhow::Res
         bad(format!("{error}{}", shown.map_or_else(String::new, |shown| format!("\n{}", shown.trim_end()))))
     })?;
     table.try_into().map_err(|error: toml::de::Error| bad(syntax(&error)))
+}
+
+/// Returns the settings of a party's own file and of the roster, each with a title.
+pub(crate) fn settings() -> [(&'static str, Vec<Setting>); 2] {
+    [
+        ("Own file", schema::settings(&schema::of::<setup::File>(), "")),
+        ("Roster", schema::settings(&schema::of::<roster::File>(), "")),
+    ]
 }
 
 /// Error for a party or server that cannot be reached now; the same command may succeed later (exit code 75).

@@ -33,16 +33,18 @@ use fet_io::input::input;
 pub(crate) struct File {
     /// Name of the party in the roster.
     pub(super) party: String,
+    /// Roster of the run.
     pub(super) roster: PathBuf,
     /// Experiment that all parties have agreed on.
     experiment: PathBuf,
     /// Changes to the experiment's settings, in the form of `--set`; the primary must use the same changes.
     #[serde(default)]
     set: Vec<String>,
+    /// The party's key from `fet keys new`.
     pub(super) key: PathBuf,
     /// Folder for the party's state and models.
     pub(crate) state: PathBuf,
-    /// Tensor backend [default: the experiment's backend].
+    /// Compute device of this party; without it, the device of the experiment.
     device: Option<String>,
     /// The party's own table, in place of the table in the experiment: the settings of `data.secondaries`.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
