@@ -34,14 +34,14 @@ pub(super) struct Survey {
     /// True if some cell has one comma, with one to three digits before it, no leading zero, and three digits
     /// after it.
     grouped: bool,
-    /// True if some cell is a whole number without a comma.
+    /// True if at least one cell is a whole number without a comma.
     bare: bool,
     /// True if every whole number without a comma has at most three digits.
     short: bool,
     /// True if every point has one to three digits before it, no leading zero, and three digits after it, and
     /// all other numbers have at most three digits.
     dotted_groups: bool,
-    /// True if some cell has a point.
+    /// True if at least one cell has a point.
     pointed: bool,
     /// True if the column contains keys that are compared for equality.
     identifiers: bool,
