@@ -136,16 +136,16 @@ struct CombinedState {
 
 impl PrimaryWithTrees {
     /// Mean of the activated outputs of the method and the trees.
-    fn mean(&self, said: &[f32], scores: &[f64]) -> Vec<f32> {
+    fn mean(&self, inner_outputs: &[f32], scores: &[f64]) -> Vec<f32> {
         let share = self.share;
         let mean = |one: f64, other: f64| (1.0 - share) * one + share * other;
         let probability = |score: f64| 1.0 / (1.0 + (-score).exp());
         match self.objective.task {
-            Task::Regression => vec![mean(f64::from(said[0]), scores[0]) as f32],
-            Task::Binary => vec![mean(f64::from(said[0]), probability(scores[0])) as f32],
+            Task::Regression => vec![mean(f64::from(inner_outputs[0]), scores[0]) as f32],
+            Task::Binary => vec![mean(f64::from(inner_outputs[0]), probability(scores[0])) as f32],
             Task::Multiclass => {
-                let most = said.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                let powers: Vec<f64> = said.iter().map(|&l| f64::from(l - most).exp()).collect();
+                let most = inner_outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let powers: Vec<f64> = inner_outputs.iter().map(|&l| f64::from(l - most).exp()).collect();
                 let shares: Vec<f64> = scores.iter().map(|&score| probability(score).max(1e-7)).collect();
                 let sums = [&powers, &shares].map(|all| all.iter().sum::<f64>());
                 let both = powers.iter().zip(&shares);
@@ -247,15 +247,15 @@ impl Primary for PrimaryWithTrees {
     }
 
     fn predict(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2> {
-        let said = self.inner.predict(batch, memory);
+        let inner_outputs = self.inner.predict(batch, memory);
         if !self.trees.are_grown() {
-            return said;
+            return inner_outputs;
         }
-        let ([rows, outputs], device): ([usize; 2], Device) = (said.dims(), said.device());
-        let said = host(said);
+        let ([rows, outputs], device): ([usize; 2], Device) = (inner_outputs.dims(), inner_outputs.device());
+        let inner_outputs = host(inner_outputs);
         let scores = self.trees.scores(batch);
-        let mean = |(said, scores): (&[f32], &Vec<f64>)| self.mean(said, scores);
-        let values: Vec<f32> = said.chunks(outputs).zip(&scores).flat_map(mean).collect();
+        let mean = |(inner_outputs, scores): (&[f32], &Vec<f64>)| self.mean(inner_outputs, scores);
+        let values: Vec<f32> = inner_outputs.chunks(outputs).zip(&scores).flat_map(mean).collect();
         Tensor::from_data(TensorData::new(values, [rows, outputs]), &device)
     }
 }
@@ -324,12 +324,12 @@ mod tests {
         let (varying, boosters) = train_boosters(&growth, objective, seed, &examples);
         assert_eq!(varying, [0, 1]);
         let flat: Vec<f64> = varying.iter().flat_map(|&column| all[column].clone()).collect();
-        let said = boosters[0].predict(&forust_ml::Matrix::new(&flat, 300, 2), false);
+        let outputs = boosters[0].predict(&forust_ml::Matrix::new(&flat, 300, 2), false);
         let mut most = 0.0f64;
-        for ((both, alone), said) in both.iter().zip(&alone).zip(said) {
-            let wanted = 0.75 * f64::from(*alone) + 0.25 * said;
+        for ((both, alone), outputs) in both.iter().zip(&alone).zip(outputs) {
+            let wanted = 0.75 * f64::from(*alone) + 0.25 * outputs;
             assert!((f64::from(*both) - wanted).abs() < 1e-6, "{both} {wanted}");
-            most = most.max((f64::from(*alone) - said).abs());
+            most = most.max((f64::from(*alone) - outputs).abs());
         }
         assert!(most > 0.05, "trees and method do not say the same");
     }
@@ -352,7 +352,7 @@ mod tests {
             );
             assert!(outcome.loss.is_finite());
             primary.learner_mut().step(0.01);
-            let said = host(primary.predict(&of, None));
+            let outputs = host(primary.predict(&of, None));
             let (all, moments) =
                 (primary.learner().parameters().clone(), primary.learner().moments().clone());
             assert_eq!(all.values().len(), primary.learner().gradient().values.len());
@@ -361,10 +361,10 @@ mod tests {
                 (all.values().len(), all.segments().len())
             );
             let mut other = with_trees(task, &device);
-            assert_ne!(host(other.predict(&of, None)), said, "{task:?}");
+            assert_ne!(host(other.predict(&of, None)), outputs, "{task:?}");
             other.learner_mut().load(&all).expect("the same model");
             other.learner_mut().restore(moments.clone());
-            assert_eq!(host(other.predict(&of, None)), said, "{task:?}");
+            assert_eq!(host(other.predict(&of, None)), outputs, "{task:?}");
             assert!(
                 *other.learner().parameters() == all && *other.learner().moments() == moments,
                 "{task:?}"

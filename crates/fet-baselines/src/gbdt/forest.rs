@@ -91,8 +91,8 @@ impl Forest {
             for tree in
                 &booster.trees[trees.start.min(booster.trees.len())..trees.end.min(booster.trees.len())]
             {
-                let said = tree.predict(data, true, &booster.missing);
-                scores.iter_mut().zip(said).for_each(|(score, value)| *score += value);
+                let outputs = tree.predict(data, true, &booster.missing);
+                scores.iter_mut().zip(outputs).for_each(|(score, value)| *score += value);
             }
         }
     }
