@@ -28,7 +28,7 @@ pub const SOURCE: &str = "x-source";
 pub const MEANINGS: &str = "x-meanings";
 
 /// Returns the schema of a type of settings (JSON Schema, draft 7), without references.
-pub fn of<T: JsonSchema>() -> Value {
+pub fn for_type<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft07().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;

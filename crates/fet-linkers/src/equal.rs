@@ -70,7 +70,7 @@ impl Compare {
                 "key column {} holds texts and is compared {}, as all of its cells are plain numbers; set `linker.compare = \"verbatim\"` if they \
                  are codes",
                 column + 1,
-                how.told()
+                how.description()
             )
         };
         numbers.map(note).collect()
@@ -96,7 +96,7 @@ impl Compare {
             format!(
                 "key column {}: {merged}: it is compared {}; `linker.compare = \"verbatim\"` compares it as it stands",
                 merged.column + 1,
-                said[merged.column].told()
+                said[merged.column].description()
             )
         });
         columns.map(warning).chain(merged).collect()

@@ -141,7 +141,9 @@ fn write_table(settings: &[Setting], prefix: &str, indent: usize, explained: boo
 fn linkers() -> Vec<Entry> {
     let mut entries = of::<dyn Linker>();
     for entry in &mut entries {
-        let Ok(linker) = Slot::<dyn Linker>::of(entry.kind).map(|slot| slot.build(&())) else { continue };
+        let Ok(linker) = Slot::<dyn Linker>::with_defaults(entry.kind).map(|slot| slot.build(&())) else {
+            continue;
+        };
         let Ok(linker) = linker else { continue };
         let About { takes, reveals, .. } = linker.about();
         entry.reveals = vec![

@@ -42,7 +42,7 @@ pub(crate) fn read<T: JsonSchema + DeserializeOwned>(path: &Path) -> anyhow::Res
     let bad = |problem: String| input(format!("{}: {problem}", path.display()));
     let text = fet_io::read_to_string(path).map_err(|error| bad(error.to_string()))?;
     let table: toml::Table = toml::from_str(&text).map_err(|error| bad(syntax(&error)))?;
-    schema::check(&table, &schema::of::<T>()).map_err(|error| {
+    schema::check(&table, &schema::for_type::<T>()).map_err(|error| {
         let shown = error.excerpt(&path.display().to_string(), &text);
         bad(format!("{error}{}", shown.map_or_else(String::new, |shown| format!("\n{}", shown.trim_end()))))
     })?;

@@ -9,7 +9,7 @@ use fet_core::data::{DatasetContext, Folders, PartyTable};
 use fet_core::experiment::Experiment;
 use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
-use fet_federation::secondary::{Finished, LifetimePlace, PartyConfig, Secondary, Store};
+use fet_federation::secondary::{FinishedModel, LifetimePlace, PartyConfig, Secondary, Store};
 use fet_federation::trainer::Machine;
 use fet_io::{hex, sha256_of_file};
 use fet_privacy::identity::PublicIdentity;
@@ -226,7 +226,7 @@ impl PartySetup {
                 let unusable =
                     |error: &dyn std::fmt::Display| Unable::Broken(format!("{}: {error}", path.display()));
                 let bytes = fet_io::read(&path).map_err(|error| unusable(&error))?;
-                Some(Finished::read(&bytes).map_err(|error| unusable(&error))?)
+                Some(FinishedModel::read(&bytes).map_err(|error| unusable(&error))?)
             }
         };
         let reporter = self.reporter.clone();
