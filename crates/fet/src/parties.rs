@@ -52,8 +52,8 @@ pub(crate) fn read<T: JsonSchema + DeserializeOwned>(path: &Path) -> anyhow::Res
 /// Returns the settings of a party's own file and of the roster, each with a title.
 pub(crate) fn settings() -> [(&'static str, Vec<Setting>); 2] {
     [
-        ("Own file", schema::settings(&schema::of::<setup::File>(), "")),
-        ("Roster", schema::settings(&schema::of::<roster::File>(), "")),
+        ("Own file", schema::settings(&schema::for_type::<setup::File>(), "")),
+        ("Roster", schema::settings(&schema::for_type::<roster::File>(), "")),
     ]
 }
 
