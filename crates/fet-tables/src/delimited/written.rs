@@ -1,13 +1,13 @@
 //! Survey of formats other than plain numbers and ISO dates: dates that begin with day or month, amounts, and
 //! times of day. The surveys of pieces can be merged in any order.
 
-use std::collections::BTreeMap;
-
 use crate::date;
 use crate::error::shortened;
 use crate::number::number;
 use crate::options::Kind;
 use crate::written::{DateOrder, Decided, Decimal, Evidence, unit};
+
+use super::survey::Units;
 
 /// Minimum share of cells in one form for a note about the other cells.
 const MOSTLY: f64 = 0.5;
@@ -51,7 +51,7 @@ pub(super) struct WrittenSurvey {
     amounts: u64,
     decimal: Evidence,
     unit: Shared,
-    units: BTreeMap<String, u64>,
+    units: Units,
     times: u64,
     formulas: u64,
     /// Cells that are plain numbers, and dates in a form that is inferred.
@@ -63,7 +63,7 @@ pub(super) struct WrittenSurvey {
 }
 
 /// Keeps the lesser one.
-fn keep_least(kept: &mut Option<String>, cell: &str) {
+pub(super) fn keep_least(kept: &mut Option<String>, cell: &str) {
     if kept.as_deref().is_none_or(|known| cell < known) {
         *kept = Some(cell.to_string());
     }
@@ -80,7 +80,7 @@ impl WrittenSurvey {
             amounts: 0,
             decimal: Evidence::default(),
             unit: Shared::Unseen,
-            units: BTreeMap::new(),
+            units: Units::default(),
             times: 0,
             formulas: 0,
             plain: [0; 2],
@@ -113,7 +113,7 @@ impl WrittenSurvey {
             self.amounts += 1;
             self.plain[0] += u64::from(number(cell).is_some());
             self.unit.add(unit);
-            *self.units.entry(unit.to_string()).or_default() += 1;
+            self.units.look(unit);
             for (place, (before, after)) in decided.into_iter().zip(self.decimal.alone()).enumerate() {
                 if before < after {
                     keep_least(&mut self.alone[place], cell);
@@ -139,9 +139,7 @@ impl WrittenSurvey {
         self.amounts += other.amounts;
         self.decimal.merge(other.decimal);
         self.unit.merge(&other.unit);
-        for (unit, count) in &other.units {
-            *self.units.entry(unit.clone()).or_default() += count;
-        }
+        self.units.merge(&other.units);
         self.times += other.times;
         self.formulas += other.formulas;
         self.plain.iter_mut().zip(other.plain).for_each(|(all, count)| *all += count);
@@ -151,8 +149,7 @@ impl WrittenSurvey {
         }
     }
 
-    /// The number of amounts with each unit, "" for none.
-    pub(super) fn units(&self) -> &BTreeMap<String, u64> {
+    pub(super) fn units(&self) -> &Units {
         &self.units
     }
 
