@@ -10,8 +10,10 @@ use rayon::prelude::*;
 
 pub(crate) use self::records::gather;
 use self::records::{gather_projected, project_records, records_back};
+use crate::attention;
 use crate::block::{
-    self, BlockGradient, BlockWeights, Gradients, Masks, Scratch, Trace, Turned, masks_of_a_chain,
+    self, Block, BlockGradient, BlockWeights, Gradients, Masks, Scratch, Trace, TransposedBlock,
+    masks_of_a_chain,
 };
 use crate::buffer::Buffer;
 use crate::dropout::Dropout;
@@ -170,7 +172,8 @@ pub fn backward(
     let mut mask_gradient = vec![0.0f32; sequences * shape.positions];
     let mut projected_gradient = Buffer::any(3 * sequences * length);
     let portion = sequences.div_ceil(PORTIONS);
-    let turned: Vec<Turned> = blocks.iter().map(|weights| Turned::new(shape.width, weights)).collect();
+    let transposed: Vec<TransposedBlock<'_>> =
+        blocks.iter().map(|weights| TransposedBlock::new(Block { shape, weights })).collect();
     let mut each = traces(&mut tape.blocks, sequences);
     let portions: Vec<Vec<BlockGradient>> = gradient
         .par_chunks_mut(portion * length)
@@ -186,23 +189,22 @@ pub fn backward(
             let rows = rows.zip(mask.chunks_exact_mut(shape.positions)).zip(traces);
             for (within, (((x, projected), mask), traces)) in rows.enumerate() {
                 let sequence = index * portion + within;
-                for (block, weights) in blocks.iter().enumerate().rev() {
+                for (block, transposed) in transposed.iter().enumerate().rev() {
                     let (trace, gradient) = (&traces[block], &mut total[block]);
                     let masks = dropout.as_ref();
                     let masks = masks.map(|dropout| Masks { dropout, block, sequence, sequences });
                     let gradients = Gradients { x: &mut *x, mask: &mut *mask, parameters: &mut *gradient };
-                    let weights = (weights, &turned[block]);
                     let passed = if block == 0 {
                         let place = sequence * shape.positions..(sequence + 1) * shape.positions;
                         gather_projected(shape, &tape.projected, &input.slots[place], &mut gathered)
                     } else {
                         &*trace.projected
                     };
-                    block::backward(shape, weights, masks, (trace, passed), gradients, &mut scratch);
+                    transposed.backward(masks, trace, passed, gradients, &mut scratch);
                     if block == 0 {
                         projected.copy_from_slice(scratch.projected_gradient());
                     } else {
-                        block::input_back(shape, weights, trace, x, gradient, &mut scratch);
+                        transposed.input_back(trace.input, x, &mut gradient.attention, &mut scratch);
                     }
                 }
             }
@@ -215,10 +217,8 @@ pub fn backward(
     total.par_iter_mut().enumerate().for_each(|(block, sum)| {
         portions.iter().for_each(|portion| sum.add(&portion[block]));
     });
-    let records = {
-        let (first, sum) = ((&blocks[0].attention, &turned[0]), &mut total[0].attention);
-        records_back(shape, first, &input, &gradient, &projected_gradient, sum)
-    };
+    let sum = &mut total[0].attention;
+    let records = records_back(&transposed[0], &input, &gradient, &projected_gradient, sum);
     ChainGradient { records, mask: input.mask.map(|_| mask_gradient), blocks: total }
 }
 
@@ -294,7 +294,7 @@ impl Way<'_> {
             gather_projected(shape, self.projected, self.slots(sequence), &mut gathered)
         } else {
             trace.input.copy_from_slice(x);
-            block::project(shape.width, &weights.attention, x, scratch.normed(), trace.projected);
+            block::project(&weights.attention, x, scratch.normed(), trace.projected);
             &*trace.projected
         };
         let positions = sequence * shape.positions..(sequence + 1) * shape.positions;
@@ -307,7 +307,8 @@ impl Way<'_> {
             middle: &mut *trace.middle,
             hidden: &mut *trace.hidden,
         };
-        block::forward(shape, weights, (x, projected), mask, masks, saved, scratch);
+        let input = attention::Input { projected, mask };
+        Block { shape, weights }.forward(x, input, masks, saved, scratch);
         scratch.return_gathered(gathered);
     }
 }

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use crate::buffer::Buffer;
 use crate::math::{sin_cos, vectorised};
 use crate::matrix::{Into, View, ViewMut, multiply};
-use crate::perceptron::{self, PerceptronGradient, PerceptronWeights, Turned};
+use crate::perceptron::{self, PerceptronGradient, PerceptronWeights, TransposedPerceptron};
 use crate::room::Rooms;
 use crate::rows::{add, add_rows, sized};
 
@@ -164,7 +164,7 @@ pub fn embed(weights: &EmbeddingWeights<'_>, records: Records<'_>) -> (Buffer, E
             let (angles, features) = (&mut scratch.angles, &mut scratch.features);
             let features = encode(position, records, (first, count), (angles, features));
             let room = &mut scratch.perceptron;
-            perceptron::forward(&position.perceptron, features, hidden, out, Into::Add, room);
+            position.perceptron.forward(features, hidden, out, Into::Add, room);
         },
     );
     (values, tape)
@@ -244,7 +244,8 @@ pub fn embed_back(
     weights.check(records);
     let (width, count) = (weights.width(), records.count());
     assert_eq!(gradient.len(), count * width, "the gradient of the embedded records");
-    let turned = weights.position.as_ref().map(|position| Turned::new(&position.perceptron));
+    let transposed =
+        weights.position.as_ref().map(|position| TransposedPerceptron::new(&position.perceptron));
     let portion = count.div_ceil(PORTIONS);
     let portions: Vec<EmbeddingGradient> = gradient
         .par_chunks(portion * width)
@@ -260,21 +261,15 @@ pub fn embed_back(
                 let target = ViewMut::new(&mut found.input, width);
                 multiply(1.0, View::new(x, records.columns()).transposed(), above_view, Into::Add, target);
                 add_rows(&mut found.input_bias, above);
-                let (Some(position), Some(turned)) = (&weights.position, &turned) else { continue };
+                let (Some(position), Some(transposed)) = (&weights.position, &transposed) else { continue };
                 let Some((frequencies, perceptron)) = &mut found.position else { continue };
                 let room = (&mut scratch.angles, &mut scratch.features);
                 let features = encode(position, records, (first, count), room);
                 let hidden = &tape.hidden[2 * first * width..2 * (first + count) * width];
                 let below = sized(&mut scratch.features_gradient, count * width);
                 let room = &mut scratch.perceptron;
-                perceptron::backward(
-                    &position.perceptron,
-                    turned,
-                    (features, hidden, above),
-                    perceptron,
-                    Some(&mut *below),
-                    room,
-                );
+                let saved = perceptron::Saved { x: features, hidden };
+                transposed.backward(saved, above, perceptron, Some(&mut *below), room);
                 let angles = sized(&mut scratch.angles, count * width / 2);
                 waves_back(features, below, width, angles);
                 let keys = View::new(records.keys(first, count), records.key_columns);

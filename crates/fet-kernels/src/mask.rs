@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use crate::buffer::Buffer;
 use crate::chain::gather;
 use crate::matrix::Into;
-use crate::perceptron::{self, PerceptronGradient, PerceptronWeights, Scratch, Turned};
+use crate::perceptron::{PerceptronGradient, PerceptronWeights, Saved, Scratch, TransposedPerceptron};
 use crate::room::Rooms;
 use crate::rows::sized;
 
@@ -54,7 +54,7 @@ pub fn mask(weights: &PerceptronWeights<'_>, input: MaskInput<'_>) -> (Vec<f32>,
             let (x, scratch) = &mut **room;
             let x = sized(x, slots.len() * key_columns);
             gather(keys, slots, key_columns, x);
-            perceptron::forward(weights, x, hidden, out, Into::Row(weights.output_bias), scratch);
+            weights.forward(x, hidden, out, Into::Row(weights.output_bias), scratch);
         },
     );
     (values, MaskTape { hidden })
@@ -71,7 +71,7 @@ pub fn mask_back(
     gradient: &[f32],
 ) -> PerceptronGradient {
     let MaskInput { keys, key_columns, slots, positions } = input;
-    let turned = Turned::new(weights);
+    let transposed = TransposedPerceptron::new(weights);
     let parts: Vec<PerceptronGradient> = gradient
         .par_chunks(SEQUENCES * positions)
         .zip(tape.hidden.par_chunks(SEQUENCES * weights.wide()))
@@ -83,7 +83,7 @@ pub fn mask_back(
                 let x = sized(x, slots.len() * key_columns);
                 gather(keys, slots, key_columns, x);
                 let mut found = PerceptronGradient::zeros(weights);
-                perceptron::backward(weights, &turned, (x, hidden, above), &mut found, None, scratch);
+                transposed.backward(Saved { x, hidden }, above, &mut found, None, scratch);
                 found
             },
         )

@@ -97,12 +97,12 @@ thread_local! {
 /// If the shapes do not fit, or if a view exceeds its values.
 pub(crate) fn multiply(factor: f32, left: View<'_>, right: View<'_>, into: Into<'_>, target: ViewMut<'_>) {
     if right.column_stride == 1 {
-        return multiply_rows(Arch::new(), factor, left, right, into, target);
+        return multiply_rows(Arch::new(), Factors { factor, left, right }, into, target);
     }
     TURNED.with_borrow_mut(|turned| {
         lay(right, turned);
         let right = View::new(&turned[..right.rows * right.columns], right.columns);
-        multiply_rows(Arch::new(), factor, left, right, into, target);
+        multiply_rows(Arch::new(), Factors { factor, left, right }, into, target);
     });
 }
 
@@ -122,15 +122,17 @@ pub(crate) fn lay(view: View<'_>, out: &mut Vec<f32>) {
     }
 }
 
+/// Factors of a product: a number and two matrices.
+#[derive(Clone, Copy)]
+pub(crate) struct Factors<'a> {
+    pub(crate) factor: f32,
+    pub(crate) left: View<'a>,
+    pub(crate) right: View<'a>,
+}
+
 /// Multiplies with one vector type; the right factor's columns must be adjacent.
-pub(crate) fn multiply_rows(
-    arch: Arch,
-    factor: f32,
-    left: View<'_>,
-    right: View<'_>,
-    into: Into<'_>,
-    target: ViewMut<'_>,
-) {
+pub(crate) fn multiply_rows(arch: Arch, factors: Factors<'_>, into: Into<'_>, target: ViewMut<'_>) {
+    let Factors { factor, left, right } = factors;
     let (m, n, k) = (left.rows, right.columns, left.columns);
     assert_eq!((k, m, n), (right.rows, target.rows, target.columns), "shapes of a product");
     let last = |rows: usize, row_stride: usize, columns: usize, column_stride: usize| {

@@ -84,6 +84,12 @@ pub(crate) struct NormGradient<'a> {
     pub(crate) bias: &'a mut [f32],
 }
 
+/// Workspace of the backward pass of a layer after a norm: memory for the norm's result and for its gradient, as long as the rows.
+pub(crate) struct NormWorkspace<'a> {
+    pub(crate) normed: &'a mut [f32],
+    pub(crate) gradient: &'a mut [f32],
+}
+
 /// Backward pass of a layer norm: adds to the gradients of its input and of its parameters.
 pub(crate) fn normalise_back(
     input: &[f32],

@@ -3,10 +3,10 @@
 use rayon::prelude::*;
 
 use super::{ChainInput, PORTIONS};
-use crate::block::{self, Turned};
+use crate::block::{self, TransposedBlock};
 use crate::buffer::Buffer;
 use crate::parameters::{AttentionGradient, AttentionWeights};
-use crate::rows::add;
+use crate::rows::{NormWorkspace, add};
 use crate::shape::Shape;
 
 /// Number of distinct records per projection step.
@@ -39,22 +39,21 @@ pub(super) fn project_records(shape: &Shape, weights: &AttentionWeights<'_>, rec
     records
         .par_chunks(RECORDS_AT_A_TIME * width)
         .zip(projected.par_chunks_mut(3 * RECORDS_AT_A_TIME * width))
-        .for_each_init(Vec::new, |normed, (rows, out)| block::project(width, weights, rows, normed, out));
+        .for_each_init(Vec::new, |normed, (rows, out)| block::project(weights, rows, normed, out));
     projected
 }
 
 /// Sums the gradients at the positions into gradients of the records, directly and through the first projection.
 pub(super) fn records_back(
-    shape: &Shape,
-    (weights, turned): (&AttentionWeights<'_>, &Turned),
+    first: &TransposedBlock<'_>,
     input: &ChainInput<'_>,
     direct: &[f32],
     projected: &[f32],
     total: &mut AttentionGradient,
 ) -> Buffer {
-    let width = shape.width;
+    let width = first.shape().width;
     let count = input.records.len() / width;
-    let places = Places::of(input.slots, count);
+    let places = Places::new(input.slots, count);
     let mut gradient = Buffer::zeros(count * width);
     let portion = count.div_ceil(PORTIONS);
     let portions: Vec<AttentionGradient> = gradient
@@ -72,18 +71,9 @@ pub(super) fn records_back(
                 }
             }
             let mut parameters = AttentionGradient::zeros(width);
-            let (mut normed, mut narrow) = (Vec::new(), Vec::new());
-            let scratch = (&mut normed, &mut narrow);
-            let turned = turned.projection();
-            block::project_back(
-                width,
-                (weights, turned),
-                records,
-                &above,
-                scratch,
-                &mut parameters,
-                gradient,
-            );
+            let (mut normed, mut below) = (vec![0.0; records.len()], vec![0.0; records.len()]);
+            let workspace = NormWorkspace { normed: &mut normed, gradient: &mut below };
+            first.project_back(records, &above, gradient, &mut parameters, workspace);
             parameters
         })
         .collect();
@@ -98,7 +88,7 @@ struct Places {
 }
 
 impl Places {
-    fn of(slots: &[u32], records: usize) -> Self {
+    fn new(slots: &[u32], records: usize) -> Self {
         let mut starts = vec![0u32; records + 1];
         for &slot in slots {
             starts[slot as usize + 1] += 1;

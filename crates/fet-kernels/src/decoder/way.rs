@@ -1,13 +1,14 @@
 //! Forward and backward pass of one part of the samples through a decoder's blocks.
 
+use crate::attention::SignedWeights;
 use crate::buffer::Buffer;
 use crate::dropout::{Dropout, Numbers, drop_values, words};
 use crate::feed_forward;
 use crate::matrix::{Into, View, ViewMut, multiply};
-use crate::rows::{add, normalise, sized};
+use crate::rows::{NormWorkspace, add, normalise, sized};
 use crate::shape::Shape;
 
-use super::layers::{affine, affine_back, drop_heads, leave, leave_back, stacked, stacked_mut};
+use super::layers::{Projection, drop_heads, leave, leave_back, stacked, stacked_mut};
 use super::{DecoderBlockGradient, DecoderBlockWeights, DecoderInput, memory};
 
 /// Activations of a part of n samples in one block.
@@ -112,6 +113,7 @@ impl<'a> Way<'a> {
     fn memory(&self, first: usize, n: usize) -> memory::Memory<'a> {
         let Shape { width, positions, .. } = *self.shape;
         memory::Memory {
+            shape: self.shape,
             values: &self.input.memory[first * positions * width..(first + n) * positions * width],
             mask: self.input.mask.map(|mask| &mask[first * positions..(first + n) * positions]),
         }
@@ -135,7 +137,7 @@ impl<'a> Way<'a> {
         trace.input.copy_from_slice(x);
         let part = &weights.itself;
         normalise(x, part.gain, part.bias, normed);
-        affine(normed, part, 2, &mut trace.values);
+        Projection { weights: part, part: 2 }.forward(normed, &mut trace.values);
         if let Some(dropout) = self.draw((block, 0), (first, n), numbers) {
             drop_heads(dropout, numbers, head, &mut trace.values);
         }
@@ -148,7 +150,7 @@ impl<'a> Way<'a> {
 
         let part = &weights.memory;
         normalise(x, part.gain, part.bias, normed);
-        affine(normed, part, 0, &mut trace.queries);
+        Projection { weights: part, part: 0 }.forward(normed, &mut trace.queries);
         let factor = 1.0 / (head as f32).sqrt();
         trace.queries.iter_mut().for_each(|query| *query *= factor);
         for h in 0..heads {
@@ -159,7 +161,7 @@ impl<'a> Way<'a> {
         let drawn = self.draw((block, 2), (first, n), numbers).map(|dropout| (dropout, &**numbers));
         let saved =
             memory::Saved { kept: &mut trace.weights, context: &mut trace.context, total: &mut trace.total };
-        memory::attend(self.shape, self.memory(first, n), &trace.absorbed, drawn, saved, memory);
+        self.memory(first, n).attend(&trace.absorbed, drawn, saved, memory);
         for h in 0..heads {
             let bias = &part.projection_bias[2 * width + h * head..2 * width + (h + 1) * head];
             let rows = trace.attended.chunks_exact_mut(width).zip(trace.total.chunks_exact(heads));
@@ -180,7 +182,7 @@ impl<'a> Way<'a> {
         trace.middle.copy_from_slice(x);
 
         let drawn = self.draw((block, 4), (first, n), numbers).map(|dropout| (dropout, &**numbers));
-        feed_forward::forward(width, &weights.feed_forward, x, &mut trace.hidden, drawn, feed_forward);
+        feed_forward::forward(&weights.feed_forward, x, &mut trace.hidden, drawn, feed_forward);
         trace
     }
 
@@ -203,9 +205,8 @@ impl<'a> Way<'a> {
 
         let drawn = self.draw((block, 4), (first, n), numbers).map(|dropout| (dropout, &**numbers));
         feed_forward::backward(
-            width,
             &weights.feed_forward,
-            feed_forward::Turned::lazily(width, &weights.feed_forward),
+            feed_forward::TransposedWeights::lazily(&weights.feed_forward),
             feed_forward::Saved { x: &trace.middle, hidden: &trace.hidden, drawn },
             feed_forward::Gradients { x: &mut *x_gradient, parameters: &mut gradient.feed_forward },
             room,
@@ -237,15 +238,10 @@ impl<'a> Way<'a> {
                 bias_gradient.iter_mut().zip(row).for_each(|(sum, value)| *sum += total * value);
             }
         }
-        let values = self.memory(first, n);
-        let absorbed_gradient = memory::attend_back(
-            self.shape,
-            values,
-            &trace.absorbed,
-            (scale, &trace.weights),
-            (memory_gradient, if last { Into::Set } else { Into::Add }),
-            memory,
-        );
+        let kept = SignedWeights { values: &trace.weights, scale };
+        let into = if last { Into::Set } else { Into::Add };
+        let absorbed_gradient =
+            self.memory(first, n).attend_back(&trace.absorbed, kept, memory_gradient, into, memory);
         for h in 0..heads {
             let above = View::strided(&absorbed_gradient[h * width..], n, width, heads * width);
             let target = ViewMut::strided(&mut narrow[h * head..], n, head, width);
@@ -256,7 +252,9 @@ impl<'a> Way<'a> {
         }
         let factor = 1.0 / (head as f32).sqrt();
         narrow.iter_mut().for_each(|value| *value *= factor);
-        affine_back(&trace.between, part, 0, narrow, found, (normed, other), x_gradient);
+        let workspace = NormWorkspace { normed: &mut *normed, gradient: &mut *other };
+        let queries = Projection { weights: part, part: 0 };
+        queries.backward(&trace.between, narrow, x_gradient, found, workspace);
 
         let (part, found) = (&weights.itself, &mut gradient.itself);
         narrow.copy_from_slice(x_gradient);
@@ -267,6 +265,8 @@ impl<'a> Way<'a> {
         if let Some(dropout) = self.draw((block, 0), (first, n), numbers) {
             drop_heads(dropout, numbers, head, other);
         }
-        affine_back(&trace.input, part, 2, other, found, (normed, narrow), x_gradient);
+        let workspace = NormWorkspace { normed, gradient: narrow };
+        let values = Projection { weights: part, part: 2 };
+        values.backward(&trace.input, other, x_gradient, found, workspace);
     }
 }
