@@ -24,6 +24,15 @@ pub struct Blocking {
     pub sampled: usize,
 }
 
+/// The two tables that are compared.
+#[derive(Debug, Clone, Copy)]
+pub struct Tables<'a> {
+    /// Filters of the rows that are linked.
+    pub queries: &'a BitTable,
+    /// Filters of the records that may match them.
+    pub records: &'a BitTable,
+}
+
 /// Cost of a row in a table (hashing, sorting and looking up), and cost of a pair that meets. The unit is one
 /// pair of a full search over 1,024 bits (1.5 ns under AVX-512), as measured by `examples/speed.rs`. A pair
 /// that meets costs a memory access, whatever its length.
@@ -58,17 +67,12 @@ impl Blocking {
     /// Returns the blocking with the lowest expected cost among those with probability `recall` for vectors
     /// of Dice similarity `similarity`. Returns `None` if comparing all pairs is fast enough or not much
     /// slower.
-    pub fn choose(
-        queries: &BitTable,
-        records: &BitTable,
-        take: usize,
-        similarity: f64,
-        recall: f64,
-    ) -> Option<Self> {
+    pub fn choose(tables: Tables<'_>, take: usize, similarity: f64, recall: f64) -> Option<Self> {
+        let Tables { queries, records } = tables;
         if queries.rows() as f64 * records.words().len() as f64 <= SOON {
             return None;
         }
-        let non_matches = NonMatches::of(queries, records);
+        let non_matches = NonMatches::sample(tables);
         let differing = Self::differing(queries, similarity);
         let of = |sampled| {
             let blocking = Self { tables: Self::tables_for(sampled, differing, recall), sampled };
@@ -89,8 +93,8 @@ impl Blocking {
 
     /// Returns the expected duration as a multiple of comparing all pairs for the `take` best. The estimate
     /// uses the similarities in a sample of both tables.
-    pub fn cost(self, queries: &BitTable, records: &BitTable, take: usize) -> f64 {
-        NonMatches::of(queries, records).cost(self, take)
+    pub fn cost(self, tables: Tables<'_>, take: usize) -> f64 {
+        NonMatches::sample(tables).cost(self, take)
     }
 
     /// Returns the next round, for queries that meet too few records.
@@ -108,13 +112,13 @@ impl Blocking {
     /// If there are fewer than `take` records.
     pub fn search(
         self,
-        queries: &BitTable,
-        records: &BitTable,
+        tables: Tables<'_>,
         take: usize,
         measure: Measure,
         seed: u64,
         done: &(dyn Fn(usize) + Sync),
     ) -> (Neighbours, u64) {
+        let Tables { queries, records } = tables;
         assert!(take <= records.rows(), "{take} of {} records", records.rows());
         let ones = |table: &BitTable| (0..table.rows()).into_par_iter().map(|row| table.ones(row)).collect();
         let mut join = Join { queries, records, ones: [ones(queries), ones(records)], measure };
@@ -172,7 +176,8 @@ struct NonMatches {
 }
 
 impl NonMatches {
-    fn of(queries: &BitTable, records: &BitTable) -> Self {
+    fn sample(tables: Tables<'_>) -> Self {
+        let Tables { queries, records } = tables;
         let some = |table: &BitTable| -> Vec<usize> {
             (0..table.rows()).step_by(table.rows().div_ceil(LOOKED_AT).max(1)).collect()
         };
@@ -286,8 +291,8 @@ mod tests {
             }
         }
         let blocking = Blocking { tables: 2, sampled: 11 };
-        let (found, compared) =
-            blocking.search(&queries, &records, 1, Measure::Hamming, rng.random(), &|_| ());
+        let tables = Tables { queries: &queries, records: &records };
+        let (found, compared) = blocking.search(tables, 1, Measure::Hamming, rng.random(), &|_| ());
         let met = (0..rows).filter(|&row| found.row(row)[0] == row as u32).count();
         let stated = blocking.recall(flips as f64 / bits as f64);
         assert!((0.52..0.54).contains(&stated), "{stated}");
@@ -311,7 +316,8 @@ mod tests {
     #[test]
     fn blocking_is_said_to_pay_only_where_a_query_meets_enough_and_not_all() {
         let (queries, records) = (table(2_000, 1), table(2_000, 2));
-        let cost = |tables, sampled, take| Blocking { tables, sampled }.cost(&queries, &records, take);
+        let both = Tables { queries: &queries, records: &records };
+        let cost = |tables, sampled, take| Blocking { tables, sampled }.cost(both, take);
         // A query meets 2,000 · 0.625^10 = 18 of 2,000 records in one table.
         assert!(cost(1, 10, 5) < 1.0);
         assert!(cost(1, 10, 20) > 1.0, "18 records are too few for 20");
@@ -327,7 +333,8 @@ mod tests {
         let (queries, records) = (dense(1), dense(2));
         let measure = Measure::Correlation(1_024);
         let blocking = Blocking { tables: 1, sampled: 11 };
-        let (found, compared) = blocking.search(&queries, &records, 7, measure, 3, &|_| ());
+        let tables = Tables { queries: &queries, records: &records };
+        let (found, compared) = blocking.search(tables, 7, measure, 3, &|_| ());
         let all = Index::new(&records).search(&queries, 7, measure, &|_| ());
         assert_eq!(found.indices, all.indices);
         assert_eq!(found.scores, all.scores);
@@ -344,7 +351,8 @@ mod tests {
             told.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
         };
         let blocking = Blocking { tables: 4, sampled: 36 };
-        let (found, compared) = blocking.search(&queries, &records, 5, Measure::Correlation(1_024), 3, &done);
+        let tables = Tables { queries: &queries, records: &records };
+        let (found, compared) = blocking.search(tables, 5, Measure::Correlation(1_024), 3, &done);
         assert!(compared < 3_000 * 3_000 / 10, "{compared}");
         for query in 0..3_000 {
             let mut row = found.row(query).to_vec();

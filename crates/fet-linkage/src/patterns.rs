@@ -81,7 +81,7 @@ pub fn attack(filters: &BitTable, public: &Public<'_>, effort: &Effort) -> Named
         public.values.len() == rows && public.strata.len() == rows,
         "a value and a stratum for each record"
     );
-    let (theirs, own) = (Columns::of(filters), Columns::of(public.filters));
+    let (theirs, own) = (Columns::transpose(filters), Columns::transpose(public.filters));
     let wanted = frequent(public.values, effort.values);
     let (labels, expected) = expectations(&own, public, &wanted, effort.least);
     let found = mine(&theirs, effort);

@@ -224,6 +224,15 @@ pub fn is_number(normal: &str) -> bool {
     !normal.is_empty() && normal.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Texts of the rows of a table.
+#[derive(Debug)]
+pub struct Texts<'a, T> {
+    /// Cells, row by row.
+    pub cells: &'a [T],
+    /// Number of cells in each row.
+    pub fields: usize,
+}
+
 /// Calls `take` with each q-gram of a normal form, padded with q - 1 blanks on both sides so that the ends of
 /// a value weigh as much as its middle. An empty value has no q-grams.
 pub fn qgrams(normal: &str, q: usize, mut take: impl FnMut(&[char])) {

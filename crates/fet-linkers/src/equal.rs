@@ -215,11 +215,12 @@ pub fn missing(settings: &toml::Table) -> Vec<String> {
 
 /// A setting of a linker, or of one inside it.
 fn setting<T: serde::de::DeserializeOwned + Default>(settings: &toml::Table, name: &str) -> T {
-    fn of<'a>(settings: &'a toml::Table, name: &str) -> Option<&'a toml::Value> {
-        let inner = || settings.values().filter_map(toml::Value::as_table).find_map(|inner| of(inner, name));
+    fn find<'a>(settings: &'a toml::Table, name: &str) -> Option<&'a toml::Value> {
+        let inner =
+            || settings.values().filter_map(toml::Value::as_table).find_map(|inner| find(inner, name));
         settings.get(name).or_else(inner)
     }
-    of(settings, name).and_then(|value| value.clone().try_into().ok()).unwrap_or_default()
+    find(settings, name).and_then(|value| value.clone().try_into().ok()).unwrap_or_default()
 }
 
 /// Returns the compared form of each key in order, or `None` for a key without content. Cells whose normal

@@ -50,12 +50,12 @@ pub(super) fn mac(own: &Hmac<Sha256>, stratum: &str) -> Hmac<Sha256> {
 mod tests {
     use super::*;
     use crate::bits::BitTable;
-    use crate::clk::{ClkSettings, Encoder, Hardening, Schema};
+    use crate::clk::{Encoder, EncoderSettings, Hardening, Schema};
 
     const BORN: Salt = Salt { column: 1, signs: 4 };
 
     fn encode(salt: Option<Salt>, cells: &[&str]) -> BitTable {
-        let settings = ClkSettings { bits: 1_024, q: 2, hardening: Hardening::None };
+        let settings = EncoderSettings { bits: 1_024, q: 2, hardening: Hardening::None };
         let mut schema = Schema::of_groups(2, &[]);
         schema.fields.iter_mut().for_each(|field| field.hashes = 10);
         Encoder::new(settings, b"a secret of two", &schema).salted(salt).encode(cells)

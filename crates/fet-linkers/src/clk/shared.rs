@@ -6,7 +6,7 @@ use fet_core::data::TextTable;
 use fet_core::linker::LinkError;
 use fet_core::registry::{Recipe, Violation};
 use fet_linkage::bits::BitTable;
-use fet_linkage::clk::{ClkSettings as Code, Encoder, FieldPlan, MOST_HASHES, Rarity, Schema};
+use fet_linkage::clk::{Encoder, EncoderSettings, FieldPlan, MOST_HASHES, Rarity, Schema};
 use fet_linkage::secret::{derive, for_project};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -106,7 +106,7 @@ impl LinkageSchema {
     ) -> Result<Self, LinkError> {
         weights::refuse(settings.scoring)?;
         let table = known(table, &settings.missing);
-        let table = near::Forms::of(settings).spelled(&table)?;
+        let table = near::Forms::from_settings(settings).spelled(&table)?;
         let mut own = Self {
             format: FORMAT.to_string(),
             salt: fet_io::hex(&salt),
@@ -233,11 +233,12 @@ impl LinkageSchema {
         let forms = near::Forms { near: &near, dates: &dates, order: self.date_order, sign: self.decimal };
         let table = known(table, &self.missing);
         let table = forms.spelled(&table)?;
-        let code = Code { bits: self.bits, q: self.q, hardening: self.hardening.with(self.diffusion) };
+        let code =
+            EncoderSettings { bits: self.bits, q: self.q, hardening: self.hardening.with(self.diffusion) };
         let encoder = Encoder::new(code, &self.key(secret)[..], &self.schema());
         Ok(encoder
-            .salted(salt::of(self.salt_column, self.salt_signs))
-            .near(near::of(&near, &dates))
+            .salted(salt::from_settings(self.salt_column, self.salt_signs))
+            .near(near::distances(&near, &dates))
             .encode(&table.cells()))
     }
 

@@ -14,21 +14,21 @@ impl Random {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
     }
 
-    fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+    fn choose<'a>(&mut self, choices: &[&'a str]) -> &'a str {
         choices[self.below(choices.len())]
     }
 }
 
 /// Returns random cells and the text that contains them.
 fn random_text(random: &mut Random) -> (Vec<[Option<String>; 3]>, Vec<u8>) {
-    let end = random.of(&["\n", "\r\n"]);
-    let mut text = random.of(&["", "\u{feff}"]).to_string() + "a,\"b,b\",c" + end;
+    let end = random.choose(&["\n", "\r\n"]);
+    let mut text = random.choose(&["", "\u{feff}"]).to_string() + "a,\"b,b\",c" + end;
     let rows = 1 + random.below(40);
     let mut cells = Vec::new();
     for row in 0..rows {
         let number = format!("{}.{}", random.below(2000), random.below(10));
         let parts = ["x", "\"", "\n", "\r\n", ",", "é", " y ", "\"\"", "z"];
-        let string: String = (0..random.below(6)).map(|_| random.of(&parts)).collect();
+        let string: String = (0..random.below(6)).map(|_| random.choose(&parts)).collect();
         let string = format!("s{string}");
         let number = (row == 0 || random.below(4) > 0).then_some(number);
         let quoted = format!("\"{}\"", string.replace('"', "\"\""));
@@ -36,7 +36,7 @@ fn random_text(random: &mut Random) -> (Vec<[Option<String>; 3]>, Vec<u8>) {
         let bare = !string.contains([',', '\n', '\r']) && random.below(2) == 0;
         let middle = if bare { &string } else { &quoted };
         let blank = if random.below(6) == 0 { end } else { "" };
-        let shown = number.as_deref().unwrap_or_else(|| random.of(&["", "NA", "\"\"", " null "]));
+        let shown = number.as_deref().unwrap_or_else(|| random.choose(&["", "NA", "\"\"", " null "]));
         let day = format!("2024-01-{:02}", 1 + random.below(28));
         text += &format!("{blank}{shown},{middle},{day}");
         if row + 1 < rows || random.below(2) == 0 {

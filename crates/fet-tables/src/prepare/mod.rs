@@ -231,7 +231,7 @@ impl Preparation {
         let columns: Vec<(&Prepared, Cells<'_>)> = self
             .columns
             .iter()
-            .map(|prepared| Ok((prepared, Cells::of(prepared, table.column(&prepared.name)?)?)))
+            .map(|prepared| Ok((prepared, Cells::new(prepared, table.column(&prepared.name)?)?)))
             .collect::<Result<_, TableError>>()?;
         let width = self.width();
         let mut all = vec![0.0f32; table.rows * width];
@@ -297,7 +297,7 @@ enum Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    fn of(prepared: &Prepared, column: &'a Column) -> Result<Self, TableError> {
+    fn new(prepared: &Prepared, column: &'a Column) -> Result<Self, TableError> {
         let wanted = match (&prepared.how, &column.values) {
             (How::Number(_), Values::Number(values)) => {
                 return match values.iter().position(|value| value.abs() > LARGEST) {

@@ -24,10 +24,19 @@ fn numbered(rows: usize) -> Vec<Vec<u8>> {
     (0..rows).map(|row| vec![row as u8; row % 7]).collect()
 }
 
+fn sealed(
+    request: &[u8],
+    keys: &[Option<Key>],
+    payloads: &[Vec<u8>],
+    rng: &mut ChaCha20Rng,
+) -> Result<Answer, PsiError> {
+    Answer::sealed(request, &KeyedPayloads { keys, payloads }, CONTEXT, rng, QUIET)
+}
+
 fn exchanged(asked: &[&str], owned: &[&str], rng: &mut ChaCha20Rng) -> (Querier, Vec<u8>, Answer) {
     let (querier, request) = Querier::ask(keys(asked), rng, QUIET);
     let payloads = numbered(owned.len());
-    let answer = Answer::sealed(&request, &keys(owned), &payloads, CONTEXT, rng, QUIET).expect("a request");
+    let answer = sealed(&request, &keys(owned), &payloads, rng).expect("a request");
     (querier, request, answer)
 }
 
@@ -43,7 +52,7 @@ fn both_forms_are_a_plain_intersection() {
         let (querier, request) = Querier::ask(asked.clone(), &mut rng, QUIET);
         let querier = Querier::from_bytes(&querier.to_bytes()).expect("what it wrote");
 
-        let sealed = Answer::sealed(&request, &owned, &payloads, CONTEXT, &mut rng, QUIET).expect("answered");
+        let sealed = sealed(&request, &owned, &payloads, &mut rng).expect("answered");
         let opened = querier.clone().open(&sealed, padded(longest), CONTEXT, QUIET).expect("opened");
         assert_eq!(opened.rows(), asked.len());
         for (row, key) in asked.iter().enumerate() {
@@ -113,8 +122,7 @@ fn counts_are_shuffled_and_so_are_records() {
         *of_elements.entry(order.collect()).or_default() += 1;
 
         let payloads = (0..3).map(|row| vec![row]).collect::<Vec<_>>();
-        let sealed =
-            Answer::sealed(&request, &keys(&names), &payloads, CONTEXT, &mut rng, QUIET).expect("a request");
+        let sealed = sealed(&request, &keys(&names), &payloads, &mut rng).expect("a request");
         let salt = exchange(Gives::Payloads, &identity(&request), CONTEXT, &sealed.evaluated);
         let own = querier.unblinded(&sealed, QUIET).expect("elements");
         let order = elements(&own).expect("elements").iter().zip(keys(&names)).map(|(own, key)| {
@@ -185,7 +193,7 @@ fn invalid_elements_are_refused_with_their_place() {
         damage(&mut damaged);
         let counted = Answer::count(&damaged, &owned, CONTEXT, &mut rng, QUIET);
         assert_eq!(counted, Err(error.clone()));
-        let sealed = Answer::sealed(&damaged, &owned, &[Vec::new()], CONTEXT, &mut rng, QUIET);
+        let sealed = sealed(&damaged, &owned, &[Vec::new()], &mut rng);
         assert_eq!(sealed, Err(error.clone()));
         let mut damaged = answer.clone();
         damage(&mut damaged.evaluated);
@@ -220,8 +228,7 @@ fn what_is_of_another_exchange_tells_nothing() {
     let names = ["a", "b"];
     let (querier, request, answer) = exchanged(&names, &names, &mut rng);
     let (other, _, _) = exchanged(&names, &names, &mut rng);
-    let again =
-        Answer::sealed(&request, &keys(&names), &numbered(2), CONTEXT, &mut rng, QUIET).expect("a request");
+    let again = sealed(&request, &keys(&names), &numbered(2), &mut rng).expect("a request");
     let mixed = Answer { evaluated: again.evaluated, records: answer.records.clone() };
     let cases =
         [(&other, &answer, CONTEXT), (&querier, &answer, b"something else"), (&querier, &mixed, CONTEXT)];

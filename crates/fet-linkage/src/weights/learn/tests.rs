@@ -95,7 +95,7 @@ fn learned(drawn: &Drawn) -> Weights {
 /// a match.
 fn judged(weights: &Weights, drawn: &Drawn) -> Vec<(f64, bool)> {
     let of_row = |row: usize| {
-        let weight = |(levels, rarities)| weights.of(levels, rarities).unwrap_or(f64::NEG_INFINITY);
+        let weight = |(levels, rarities)| weights.match_weight(levels, rarities).unwrap_or(f64::NEG_INFINITY);
         let mut of_row: Vec<f64> = drawn.candidates.of_row(row).map(weight).collect();
         weights.probabilities(&mut of_row);
         let right = drawn.right[row];
@@ -200,13 +200,14 @@ fn what_goes_together_among_decoys_too_is_no_match() {
 fn what_is_missing_says_nothing_and_pairs_of_nothing_are_none() {
     let weights = learned(&drawn(&mixture(), 8));
     let common = [0.001f32, 0.02, 0.005].map(|share| -share.ln());
-    let both = weights.of(&[10, 10, MISSING], &common).expect("two fields");
-    let one = weights.of(&[10, MISSING, MISSING], &common).expect("a field");
-    let other = weights.of(&[MISSING, 10, MISSING], &common).expect("a field");
+    let both = weights.match_weight(&[10, 10, MISSING], &common).expect("two fields");
+    let one = weights.match_weight(&[10, MISSING, MISSING], &common).expect("a field");
+    let other = weights.match_weight(&[MISSING, 10, MISSING], &common).expect("a field");
     assert!((both - one - other).abs() < 1e-9);
-    assert_eq!(weights.of(&[MISSING; 3], &common), None);
-    let rare =
-        weights.of(&[10, MISSING, MISSING], &[-0.0001f32.ln(), common[1], common[2]]).expect("a field");
+    assert_eq!(weights.match_weight(&[MISSING; 3], &common), None);
+    let rare = weights
+        .match_weight(&[10, MISSING, MISSING], &[-0.0001f32.ln(), common[1], common[2]])
+        .expect("a field");
     assert!((rare - one - 10f64.ln()).abs() < 1e-5, "a rarer value has a larger weight");
 }
 
