@@ -463,6 +463,16 @@ impl Units {
         self.0.is_empty()
     }
 
+    /// Returns true if there are several units.
+    pub(super) fn differ(&self) -> bool {
+        self.0.len() > 1
+    }
+
+    /// Returns the only unit.
+    pub(super) fn only(&self) -> Option<&str> {
+        self.0.keys().next().filter(|_| !self.differ()).map(String::as_str)
+    }
+
     /// Units by name: "with no unit", "with the unit %".
     fn named(&self) -> impl Iterator<Item = (String, u64)> {
         let name = |unit: &str| {
@@ -472,7 +482,7 @@ impl Units {
     }
 
     fn notes(&self, note: &mut impl FnMut(&str)) {
-        if self.0.len() > 1 {
+        if self.differ() {
             let counted: Vec<String> = self.named().map(|(name, count)| format!("{count} {name}")).collect();
             note(&format!(
                 "amounts with different units ({}), which are read as if they had one; write them in one unit",
