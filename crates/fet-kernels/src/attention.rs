@@ -5,7 +5,7 @@
 
 use crate::dropout::{Dropout, Gate, Numbers, passed};
 use crate::math::{LANES, exp, largest, sum, vectorised};
-use crate::matrix::{Into, View, ViewMut, lay, multiply};
+use crate::matrix::{Into, View, ViewMut, multiply, pack};
 use crate::shape::Shape;
 
 /// Logit of padded positions, which the softmax turns into 0.
@@ -21,7 +21,7 @@ pub(crate) struct Scratch {
     weights: Vec<f32>,
     mask: Vec<f32>,
     /// Keys or values of a head, as columns.
-    turned: Vec<f32>,
+    transposed: Vec<f32>,
     numbers: Numbers,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn forward(
     let Input { projected, mask } = input;
     let Output { weights: kept, context } = output;
     let (positions, padded) = (shape.positions, shape.padded());
-    let Scratch { logits, weights, mask: bias, turned, numbers } = scratch;
+    let Scratch { logits, weights, mask: bias, transposed, numbers } = scratch;
     let rows = ROWS.min(positions);
     logits.clear();
     logits.resize(rows * padded, NOWHERE);
@@ -105,8 +105,8 @@ pub(crate) fn forward(
         dropout.draw(before, sequence * count, numbers, count);
     }
     for head in 0..shape.heads {
-        lay(part(shape, projected, 1, head).transposed(), turned);
-        let keys = View::new(&turned[..shape.head() * positions], positions);
+        pack(part(shape, projected, 1, head).transposed(), transposed);
+        let keys = View::new(&transposed[..shape.head() * positions], positions);
         let queries = part(shape, projected, 0, head);
         let values = part(shape, projected, 2, head);
         let kept = &mut kept[head * positions * padded..(head + 1) * positions * padded];

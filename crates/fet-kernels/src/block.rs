@@ -1,9 +1,9 @@
 //! One block, for one sequence: x ← x + Drop(MHA(LN₁ x, +M)); x ← x + FFN(LN₂ x).
 
 use crate::dropout::{Dropout, Numbers, drop_values, words};
-use crate::matrix::{Into, View, ViewMut, lay, multiply};
+use crate::matrix::{Into, View, ViewMut, multiply, transposed};
 use crate::parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
-use crate::rows::{NormGradient, NormWorkspace, add, add_rows, normalise, normalise_back, sized};
+use crate::rows::{NormGradient, NormScratch, add, add_rows, normalise, normalise_back, sized};
 use crate::shape::Shape;
 use crate::{attention, feed_forward};
 
@@ -213,18 +213,13 @@ impl Block<'_> {
 
 impl<'a> TransposedBlock<'a> {
     pub(crate) fn new(block: Block<'a>) -> Self {
-        let laid = |values: &[f32], columns: usize| {
-            let mut out = Vec::new();
-            lay(View::new(values, columns).transposed(), &mut out);
-            out
-        };
         let (width, weights) = (block.shape.width, block.weights);
         Self {
             block,
-            projection: laid(weights.attention.projection, 3 * width),
-            output: laid(weights.attention.output, width),
-            hidden: laid(weights.feed_forward.hidden, 2 * width),
-            contraction: laid(weights.feed_forward.contraction, width),
+            projection: transposed(weights.attention.projection, 3 * width),
+            output: transposed(weights.attention.output, width),
+            hidden: transposed(weights.feed_forward.hidden, 2 * width),
+            contraction: transposed(weights.feed_forward.contraction, width),
         }
     }
 
@@ -301,9 +296,9 @@ impl<'a> TransposedBlock<'a> {
         scratch: &mut Scratch,
     ) {
         let Scratch { normed, narrow, projected_gradient, .. } = scratch;
-        let workspace =
-            NormWorkspace { normed: sized(normed, input.len()), gradient: sized(narrow, input.len()) };
-        self.project_back(input, projected_gradient, x_gradient, gradient, workspace);
+        let norm_scratch =
+            NormScratch { normed: sized(normed, input.len()), gradient: sized(narrow, input.len()) };
+        self.project_back(input, projected_gradient, x_gradient, gradient, norm_scratch);
     }
 
     /// Backward pass of [`project`]: adds to the gradients of the rows and of the parameters.
@@ -313,9 +308,9 @@ impl<'a> TransposedBlock<'a> {
         projected_gradient: &[f32],
         rows_gradient: &mut [f32],
         gradient: &mut AttentionGradient,
-        workspace: NormWorkspace<'_>,
+        norm_scratch: NormScratch<'_>,
     ) {
-        let NormWorkspace { normed, gradient: normed_gradient } = workspace;
+        let NormScratch { normed, gradient: normed_gradient } = norm_scratch;
         let (weights, width) = (&self.block.weights.attention, self.block.shape.width);
         normalise(rows, weights.gain, weights.bias, normed);
         let above = View::new(projected_gradient, 3 * width);

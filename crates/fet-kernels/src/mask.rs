@@ -6,14 +6,14 @@ use crate::buffer::Buffer;
 use crate::chain::gather;
 use crate::matrix::Into;
 use crate::perceptron::{PerceptronGradient, PerceptronWeights, Saved, Scratch, TransposedPerceptron};
-use crate::room::Rooms;
 use crate::rows::sized;
+use crate::scratch::ScratchPool;
 
 /// Number of sequences per step; it does not depend on the number of threads.
 const SEQUENCES: usize = 16;
 
 /// Keys of one step's sequences, and the perceptron's scratch memory.
-static ROOMS: Rooms<(Vec<f32>, Scratch)> = Rooms::new();
+static POOL: ScratchPool<(Vec<f32>, Scratch)> = ScratchPool::new();
 
 /// Input of a mask.
 #[derive(Debug, Clone, Copy)]
@@ -49,9 +49,9 @@ pub fn mask(weights: &PerceptronWeights<'_>, input: MaskInput<'_>) -> (Vec<f32>,
         .zip(hidden.par_chunks_mut(SEQUENCES * weights.wide()))
         .zip(slots.par_chunks(SEQUENCES * positions));
     parts.for_each_init(
-        || ROOMS.enter(),
-        |room, ((out, hidden), slots)| {
-            let (x, scratch) = &mut **room;
+        || POOL.borrow(),
+        |borrowed, ((out, hidden), slots)| {
+            let (x, scratch) = &mut **borrowed;
             let x = sized(x, slots.len() * key_columns);
             gather(keys, slots, key_columns, x);
             weights.forward(x, hidden, out, Into::Row(weights.output_bias), scratch);
@@ -77,9 +77,9 @@ pub fn mask_back(
         .zip(tape.hidden.par_chunks(SEQUENCES * weights.wide()))
         .zip(slots.par_chunks(SEQUENCES * positions))
         .map_init(
-            || ROOMS.enter(),
-            |room, ((above, hidden), slots)| {
-                let (x, scratch) = &mut **room;
+            || POOL.borrow(),
+            |borrowed, ((above, hidden), slots)| {
+                let (x, scratch) = &mut **borrowed;
                 let x = sized(x, slots.len() * key_columns);
                 gather(keys, slots, key_columns, x);
                 let mut found = PerceptronGradient::zeros(weights);

@@ -2,7 +2,7 @@
 
 use crate::buffer::Buffer;
 use crate::feed_forward::{activate, activate_back};
-use crate::matrix::{Into, View, ViewMut, lay, multiply};
+use crate::matrix::{Into, View, ViewMut, multiply, transposed};
 use crate::rows::{add, add_rows, sized};
 
 /// The parameters of a perceptron of one hidden layer. Matrices are [inputs, outputs], row by row.
@@ -125,10 +125,11 @@ pub(crate) struct Saved<'a> {
 
 impl<'a> TransposedPerceptron<'a> {
     pub(crate) fn new(weights: &'a PerceptronWeights<'a>) -> Self {
-        let (mut hidden, mut output) = (Vec::new(), Vec::new());
-        lay(View::new(weights.hidden, weights.wide()).transposed(), &mut hidden);
-        lay(View::new(weights.output, weights.outputs()).transposed(), &mut output);
-        Self { weights, hidden, output }
+        Self {
+            weights,
+            hidden: transposed(weights.hidden, weights.wide()),
+            output: transposed(weights.output, weights.outputs()),
+        }
     }
 
     /// Backward pass of [`PerceptronWeights::forward`] from the gradient `above` [n, O]: adds to the gradient of the parameters,

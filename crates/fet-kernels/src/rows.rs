@@ -84,9 +84,11 @@ pub(crate) struct NormGradient<'a> {
     pub(crate) bias: &'a mut [f32],
 }
 
-/// Workspace of the backward pass of a layer after a norm: memory for the norm's result and for its gradient, as long as the rows.
-pub(crate) struct NormWorkspace<'a> {
+/// Scratch memory for the backward pass of a layer that follows a norm, as long as the rows.
+pub(crate) struct NormScratch<'a> {
+    /// Memory for the norm's result.
     pub(crate) normed: &'a mut [f32],
+    /// Memory for the gradient of the norm's result.
     pub(crate) gradient: &'a mut [f32],
 }
 

@@ -2,11 +2,11 @@
 
 use rayon::prelude::*;
 
-use super::{ChainInput, PORTIONS};
+use super::{ChainInput, PARTS};
 use crate::block::{self, TransposedBlock};
 use crate::buffer::Buffer;
 use crate::parameters::{AttentionGradient, AttentionWeights};
-use crate::rows::{NormWorkspace, add};
+use crate::rows::{NormScratch, add};
 use crate::shape::Shape;
 
 /// Number of distinct records per projection step.
@@ -24,12 +24,12 @@ pub(super) fn gather_projected<'a>(
     shape: &Shape,
     projected: &[f32],
     slots: &[u32],
-    room: &'a mut Vec<f32>,
+    gathered: &'a mut Vec<f32>,
 ) -> &'a [f32] {
     let width = 3 * shape.width;
-    room.resize(slots.len() * width, 0.0);
-    gather(projected, slots, width, room);
-    room
+    gathered.resize(slots.len() * width, 0.0);
+    gather(projected, slots, width, gathered);
+    gathered
 }
 
 /// First block's queries, keys and values of each distinct record, [U, 3H].
@@ -55,16 +55,16 @@ pub(super) fn records_back(
     let count = input.records.len() / width;
     let places = Places::new(input.slots, count);
     let mut gradient = Buffer::zeros(count * width);
-    let portion = count.div_ceil(PORTIONS);
-    let portions: Vec<AttentionGradient> = gradient
-        .par_chunks_mut(portion * width)
-        .zip(input.records.par_chunks(portion * width))
+    let part_size = count.div_ceil(PARTS);
+    let parts: Vec<AttentionGradient> = gradient
+        .par_chunks_mut(part_size * width)
+        .zip(input.records.par_chunks(part_size * width))
         .enumerate()
         .map(|(index, (gradient, records))| {
             let mut above = Buffer::zeros(3 * gradient.len());
             let rows = gradient.chunks_exact_mut(width).zip(above.chunks_exact_mut(3 * width));
             for (within, (gradient, above)) in rows.enumerate() {
-                for &place in places.of_record(index * portion + within) {
+                for &place in places.of_record(index * part_size + within) {
                     let place = place as usize;
                     add(gradient, &direct[place * width..(place + 1) * width]);
                     add(above, &projected[3 * place * width..3 * (place + 1) * width]);
@@ -72,12 +72,12 @@ pub(super) fn records_back(
             }
             let mut parameters = AttentionGradient::zeros(width);
             let (mut normed, mut below) = (vec![0.0; records.len()], vec![0.0; records.len()]);
-            let workspace = NormWorkspace { normed: &mut normed, gradient: &mut below };
-            first.project_back(records, &above, gradient, &mut parameters, workspace);
+            let norm_scratch = NormScratch { normed: &mut normed, gradient: &mut below };
+            first.project_back(records, &above, gradient, &mut parameters, norm_scratch);
             parameters
         })
         .collect();
-    portions.iter().for_each(|portion| total.add(portion));
+    parts.iter().for_each(|part| total.add(part));
     gradient
 }
 

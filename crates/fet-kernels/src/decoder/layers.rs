@@ -3,7 +3,7 @@
 use crate::dropout::Dropout;
 use crate::matrix::{Into, View, ViewMut, multiply};
 use crate::parameters::{AttentionGradient, AttentionWeights};
-use crate::rows::{NormGradient, NormWorkspace, add_rows, normalise, normalise_back};
+use crate::rows::{NormGradient, NormScratch, add_rows, normalise, normalise_back};
 
 /// Some columns of queries (`part` 0), keys (1) or values (2) in the stacked projection.
 pub(super) fn stacked<'w>(
@@ -48,10 +48,10 @@ impl Projection<'_> {
         above: &[f32],
         rows_gradient: &mut [f32],
         gradient: &mut AttentionGradient,
-        workspace: NormWorkspace<'_>,
+        norm_scratch: NormScratch<'_>,
     ) {
         let Self { weights, part } = *self;
-        let NormWorkspace { normed, gradient: normed_gradient } = workspace;
+        let NormScratch { normed, gradient: normed_gradient } = norm_scratch;
         let width = weights.gain.len();
         normalise(rows, weights.gain, weights.bias, normed);
         let view = View::new(above, width);

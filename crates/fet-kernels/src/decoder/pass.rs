@@ -5,7 +5,7 @@ use crate::buffer::Buffer;
 use crate::dropout::{Dropout, Numbers, drop_values, words};
 use crate::feed_forward;
 use crate::matrix::{Into, View, ViewMut, multiply};
-use crate::rows::{NormWorkspace, add, normalise, sized};
+use crate::rows::{NormScratch, add, normalise, sized};
 use crate::shape::Shape;
 
 use super::layers::{Projection, drop_heads, leave, leave_back, stacked, stacked_mut};
@@ -85,7 +85,7 @@ pub(super) struct Gradients<'a> {
 }
 
 /// State that the passes of all parts share.
-pub(super) struct Way<'a> {
+pub(super) struct Pass<'a> {
     pub(super) shape: &'a Shape,
     pub(super) blocks: &'a [DecoderBlockWeights<'a>],
     pub(super) input: DecoderInput<'a>,
@@ -93,7 +93,7 @@ pub(super) struct Way<'a> {
     pub(super) dropout: Option<&'a Dropout>,
 }
 
-impl<'a> Way<'a> {
+impl<'a> Pass<'a> {
     /// Random numbers of mask `index` of `block` for `n` samples from `first`, if there is dropout.
     fn draw(
         &self,
@@ -186,7 +186,7 @@ impl<'a> Way<'a> {
         trace
     }
 
-    /// Backward pass of [`Way::forward`].
+    /// Backward pass of [`Pass::forward`].
     pub(super) fn backward(
         &self,
         block: usize,
@@ -199,7 +199,7 @@ impl<'a> Way<'a> {
         let Shape { width, heads, .. } = *self.shape;
         let (weights, last) = (&self.blocks[block], block + 1 == self.blocks.len());
         let (n, head) = (x_gradient.len() / width, width / heads);
-        let Scratch { feed_forward: room, memory, normed, narrow, other, numbers } = scratch;
+        let Scratch { feed_forward: feed_forward_scratch, memory, normed, narrow, other, numbers } = scratch;
         let (normed, narrow, other) =
             (sized(normed, n * width), sized(narrow, n * width), sized(other, n * width));
 
@@ -209,7 +209,7 @@ impl<'a> Way<'a> {
             feed_forward::TransposedWeights::lazily(&weights.feed_forward),
             feed_forward::Saved { x: &trace.middle, hidden: &trace.hidden, drawn },
             feed_forward::Gradients { x: &mut *x_gradient, parameters: &mut gradient.feed_forward },
-            room,
+            feed_forward_scratch,
         );
 
         let (part, found) = (&weights.memory, &mut gradient.memory);
@@ -252,9 +252,9 @@ impl<'a> Way<'a> {
         }
         let factor = 1.0 / (head as f32).sqrt();
         narrow.iter_mut().for_each(|value| *value *= factor);
-        let workspace = NormWorkspace { normed: &mut *normed, gradient: &mut *other };
+        let norm_scratch = NormScratch { normed: &mut *normed, gradient: &mut *other };
         let queries = Projection { weights: part, part: 0 };
-        queries.backward(&trace.between, narrow, x_gradient, found, workspace);
+        queries.backward(&trace.between, narrow, x_gradient, found, norm_scratch);
 
         let (part, found) = (&weights.itself, &mut gradient.itself);
         narrow.copy_from_slice(x_gradient);
@@ -265,8 +265,8 @@ impl<'a> Way<'a> {
         if let Some(dropout) = self.draw((block, 0), (first, n), numbers) {
             drop_heads(dropout, numbers, head, other);
         }
-        let workspace = NormWorkspace { normed, gradient: narrow };
+        let norm_scratch = NormScratch { normed, gradient: narrow };
         let values = Projection { weights: part, part: 2 };
-        values.backward(&trace.input, other, x_gradient, found, workspace);
+        values.backward(&trace.input, other, x_gradient, found, norm_scratch);
     }
 }
