@@ -110,8 +110,8 @@ impl Survey {
 
     /// Returns true if the cells could be dates, amounts or times in other forms than plain ones, which needs a second pass.
     pub(super) fn is_open(&self, given: Option<&Kind>) -> bool {
-        let asks = matches!(given, None | Some(Kind::Number | Kind::Date { format: None }));
-        asks && self.present > 0 && !self.identifiers && !self.is_plain()
+        let is_inferred = matches!(given, None | Some(Kind::Number | Kind::Date { format: None }));
+        is_inferred && self.present > 0 && !self.identifiers && !self.is_plain()
     }
 
     /// Sets the result of the second look.
@@ -485,7 +485,7 @@ impl Units {
         if self.differ() {
             let counted: Vec<String> = self.named().map(|(name, count)| format!("{count} {name}")).collect();
             note(&format!(
-                "amounts with different units ({}), which are read as if they had one; write them in one unit",
+                "amounts with different units ({}) are read as if they had the same unit; write them in one unit",
                 counted.join(", ")
             ));
         }

@@ -254,7 +254,10 @@ impl WrittenSurvey {
                 };
                 let decided = self.amounts.alone[alone].as_deref().map(|cell| {
                     let (count, of) = (self.amounts.decimal.alone()[alone], self.present);
-                    format!(", which {count} of {of} cells fit alone, as \"{}\"", shortened(cell))
+                    format!(
+                        ", the only format that fits {count} of {of} cells, such as \"{}\"",
+                        shortened(cell)
+                    )
                 });
                 Some(format!(
                     "amounts read as numbers{unit}, in the format {}{}; set its kind if the format is wrong",

@@ -119,7 +119,7 @@ impl Departure {
                 if *filled { "the mean replaces it" } else { "the model sees none of its values" }
             ),
             Change::Style { is, was } => format!(
-                "{count} of {of} cells are written {is}, which no {fitted} is (these are written {was}): the model takes the values as they are"
+                "{count} of {of} cells are written {is}, unlike every {fitted} ({was}): the model uses them without conversion"
             ),
         };
         format!("{column}: {text}")

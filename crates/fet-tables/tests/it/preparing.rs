@@ -142,7 +142,7 @@ fn texts_are_words_whatever_their_case_and_marks() {
 
 /// The law of declared columns: a record has no effect on any other row.
 #[test]
-fn nothing_that_is_declared_follows_from_another_record() {
+fn declared_columns_do_not_depend_on_other_records() {
     let declared = [
         ("n", Declared::Range([0.0, 10.0])),
         ("c", Declared::Categories(vec!["red".into(), "blue".into()])),
@@ -193,7 +193,7 @@ fn a_saved_preparation_is_the_same_to_the_last_bit() {
 }
 
 #[test]
-fn what_does_not_fit_is_said() {
+fn errors_name_columns_that_do_not_fit() {
     let fit = |text: &str, rows: &[usize], rules: &Rules| {
         Preparation::fit(&table(text), rows, rules).expect_err("refused").to_string()
     };

@@ -99,7 +99,7 @@ fn columns_are_chosen_by_name() {
 }
 
 #[test]
-fn what_was_decided_is_noted() {
+fn notes_inferred_formats() {
     let check = |text: &str, part: &str| {
         let table = from_text(text.as_bytes(), &Options::default()).expect("a good table");
         assert!(table.notes.iter().any(|note| note.contains(part)), "\"{part}\" in {:?}", table.notes);
@@ -121,7 +121,7 @@ fn what_was_decided_is_noted() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn errors_name_their_place() {
     let check = |text: &[u8], kinds: &[(&str, &str)], parts: &[&str]| {
         let error = from_text(text, &options(kinds)).expect_err("refused").to_string();
         for part in parts {
@@ -143,7 +143,7 @@ fn what_is_wrong_is_said_with_its_place() {
     check(b"a,b\n1/2/2024,2\n", &[("a", "date")], &["line 2 column `a`", "ISO 8601", "date:%d/%m/%Y"]);
     check(b"a,b\n31/31/2024,2\n", &[("a", "date:%d/%m/%Y")], &["line 2 column `a`", "in the form"]);
     check(b"a,b\ninf,2\n", &[], &["line 2 column `a`", "finite", "\"inf\""]);
-    check(b"a,b\n1,2\n", &[("c", "number")], &["no column `c`, which is to be read"]);
+    check(b"a,b\n1,2\n", &[("c", "number")], &["no column `c`, which is required"]);
     check(b"a,b,c\n1,,\n", &[], &["column `b`", "only missing cells", "the same applies to c", "`drop`"]);
     check(b"PK\x03\x04rest", &[], &["Excel"]);
     check(b"FEA1rest", &[], &["version 1"]);
@@ -302,7 +302,7 @@ fn dates_and_amounts_are_read_where_one_form_fits_all_cells() {
 }
 
 #[test]
-fn what_can_be_read_in_two_ways_is_noted_and_declared() {
+fn ambiguous_formats_are_noted_and_can_be_declared() {
     let check = |cells: &[&str], note: &str, declared: &str, expected: Values| {
         let (values, notes) = column(cells, &Options::default()).expect("a good table");
         assert!(matches!(values.kind(), "category" | "text"), "{cells:?}: {}", values.kind());
@@ -510,7 +510,7 @@ fn a_spreadsheet_s_hint_names_the_delimiter() {
         let text = format!("{hint}\na{delimiter}b\n1{delimiter}2\nx{delimiter}\n");
         let table = from_text(text.as_bytes(), &Options::default()).expect("a table");
         assert_eq!((table.columns[1].name.as_str(), table.rows), ("b", 2), "{hint}");
-        assert!(table.notes[0].contains("as the first line says"), "{:?}", table.notes);
+        assert!(table.notes[0].contains("according to the first line"), "{:?}", table.notes);
     }
     let error = from_text(b"sep=;\na;b\n1;2\n3\n", &Options::default()).expect_err("ragged").to_string();
     assert!(error.contains("line 4"), "{error}");
