@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_little_more_than_was_in_use_at_a_time() {
+    fn keeps_little_more_memory_than_was_in_use_at_a_time() {
         // A separate pool, because parallel tests share the pool of the process.
         let mut pool = Pool { idle: Vec::new(), waiting: 0, used: 0, most: 0 };
         let enter = |pool: &mut Pool, length: usize| {

@@ -124,17 +124,17 @@ impl Blocking {
         let mut join = Join { queries, records, ones: [ones(queries), ones(records)], measure };
         let mut tops = vec![Top::new(take); queries.rows()];
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let (mut compared, mut told, mut level) = (0, 0, self);
+        let (mut compared, mut reported, mut level) = (0, 0, self);
         let sparse = |tops: &[Top]| tops.iter().filter(|top| !top.is_full()).count();
         loop {
             // After the first level, only queries with too few candidates continue.
-            let asks: Vec<bool> = tops.iter().map(|top| !top.is_full() || level == self).collect();
+            let active: Vec<bool> = tops.iter().map(|top| !top.is_full() || level == self).collect();
             for table in 0..level.tables {
-                compared += join.table(level.sampled, &asks, &mut tops, &mut rng);
+                compared += join.table(level.sampled, &active, &mut tops, &mut rng);
                 let share = if level == self { (table + 1) as f64 / level.tables as f64 } else { 1.0 };
                 let now = ((tops.len() as f64 * share) as usize).min(tops.len() - sparse(&tops));
-                done(now.saturating_sub(told));
-                told = told.max(now);
+                done(now.saturating_sub(reported));
+                reported = reported.max(now);
             }
             level = level.again();
             if level.sampled < FEWEST_SAMPLED || sparse(&tops) == 0 {
@@ -181,7 +181,7 @@ impl NonMatches {
         let some = |table: &BitTable| -> Vec<usize> {
             (0..table.rows()).step_by(table.rows().div_ceil(LOOKED_AT).max(1)).collect()
         };
-        let (asking, asked) = (some(queries), some(records));
+        let (query_rows, record_rows) = (some(queries), some(records));
         let bits = queries.bits() as f64;
         let differing = |&query: &usize| {
             let row = queries.row(query);
@@ -189,13 +189,13 @@ impl NonMatches {
                 let words = row.iter().zip(records.row(record));
                 f64::from(words.map(|(a, b)| (a ^ b).count_ones()).sum::<u32>()) / bits
             };
-            asked.iter().map(differ).collect::<Vec<f64>>()
+            record_rows.iter().map(differ).collect::<Vec<f64>>()
         };
         Self {
             queries: queries.rows() as f64,
             records: records.rows() as f64,
             words: queries.width() as f64,
-            differing: asking.par_iter().flat_map_iter(differing).collect(),
+            differing: query_rows.par_iter().flat_map_iter(differing).collect(),
         }
     }
 
@@ -230,9 +230,9 @@ struct Join<'a> {
 }
 
 impl Join<'_> {
-    /// Compares each query marked in `asks` with the records that agree with it in `sampled` newly drawn
+    /// Compares each query marked in `active` with the records that agree with it in `sampled` newly drawn
     /// bits. Returns the number of pairs that met.
-    fn table(&mut self, sampled: usize, asks: &[bool], tops: &mut [Top], rng: &mut ChaCha8Rng) -> u64 {
+    fn table(&mut self, sampled: usize, active: &[bool], tops: &mut [Top], rng: &mut ChaCha8Rng) -> u64 {
         let Self { queries, records, ones, measure } = self;
         let bits = records.bits();
         let sample = index::sample(rng, bits, sampled.min(bits)).into_vec();
@@ -255,8 +255,8 @@ impl Join<'_> {
             starts[at] += starts[at - 1];
         }
         let kernel = Kernel::best();
-        let met = |(query, (top, asks)): (usize, (&mut Top, &bool))| -> u64 {
-            if !asks {
+        let met = |(query, (top, active)): (usize, (&mut Top, &bool))| -> u64 {
+            if !active {
                 return 0;
             }
             let row = queries.row(query);
@@ -270,7 +270,7 @@ impl Join<'_> {
             });
             near.len() as u64
         };
-        tops.par_iter_mut().zip(asks).enumerate().with_min_len(256).map(met).sum()
+        tops.par_iter_mut().zip(active).enumerate().with_min_len(256).map(met).sum()
     }
 }
 
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn blocking_is_said_to_pay_only_where_a_query_meets_enough_and_not_all() {
+    fn blocking_saves_time_only_with_enough_but_not_all_candidates() {
         let (queries, records) = (table(2_000, 1), table(2_000, 2));
         let both = Tables { queries: &queries, records: &records };
         let cost = |tables, sampled, take| Blocking { tables, sampled }.cost(both, take);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn who_meets_too_few_is_compared_with_all() {
+    fn compares_queries_with_too_few_candidates_with_all_records() {
         let dense = |seed| {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             BitTable::from_words(1_024, (0..300 * 16).map(|_| rng.next_u64()).collect())
@@ -344,11 +344,11 @@ mod tests {
     /// More records agree in fewer bits, so queries with too few candidates need no full search. Every query
     /// gets K different records and is reported as done once.
     #[test]
-    fn who_meets_too_few_meets_more_by_fewer_bits() {
+    fn finds_more_candidates_with_fewer_bits() {
         let (queries, records) = (table(3_000, 1), table(3_000, 2));
-        let told = std::sync::atomic::AtomicUsize::new(0);
+        let reported = std::sync::atomic::AtomicUsize::new(0);
         let done = |count| {
-            told.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
+            reported.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
         };
         let blocking = Blocking { tables: 4, sampled: 36 };
         let tables = Tables { queries: &queries, records: &records };
@@ -361,6 +361,6 @@ mod tests {
             assert_eq!(row.len(), 5);
             assert!(found.scores(query).is_sorted_by(|a, b| a >= b));
         }
-        assert_eq!(told.into_inner(), 3_000);
+        assert_eq!(reported.into_inner(), 3_000);
     }
 }

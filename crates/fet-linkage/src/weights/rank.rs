@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_once_is_as_rare_as_what_stands_twice_says() {
+    fn estimates_the_rarity_of_single_values() {
         let counts = |once: usize, twice: usize| alone((0..once + twice).map(|at| 1 + u32::from(at >= once)));
         assert!((counts(1_000, 10) - 21.0 / 1_001.0).abs() < 1e-6);
         assert!(

@@ -220,7 +220,7 @@ impl LinkageSchema {
     }
 
     /// Returns the number of q-grams and words that the schema lists.
-    pub fn told(&self) -> usize {
+    pub fn listed(&self) -> usize {
         self.grams.len()
     }
 

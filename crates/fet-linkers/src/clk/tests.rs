@@ -27,12 +27,12 @@ fn code(row: usize) -> String {
 #[test]
 fn rare_words_decide_and_common_ones_do_not() {
     let products = products();
-    let asked: Vec<String> = (0..60).map(|row| format!("{} mouse", code(row))).collect();
+    let records: Vec<String> = (0..60).map(|row| format!("{} mouse", code(row))).collect();
     // Mean margin of the right record over the next.
     let ahead = |weighting| {
         let linker = clk(|settings| (settings.weighting, settings.neighbours) = (weighting, 2));
         let keys = |cells: &[String]| Keys::Text(TextTable::new(1, cells.to_vec()));
-        let links = link(&linker, &keys(&products), &keys(&asked), 1, &|_| ()).expect("linkable");
+        let links = link(&linker, &keys(&products), &keys(&records), 1, &|_| ()).expect("linkable");
         assert!((0..60).all(|row| links.row(row)[0] == row as u32), "{weighting:?}");
         (0..60).filter_map(|row| links.similarities(row)).map(|s| s[0] - s[1]).sum::<f32>() / 60.0
     };
@@ -41,7 +41,7 @@ fn rare_words_decide_and_common_ones_do_not() {
 }
 
 #[test]
-fn what_is_missing_on_one_side_does_not_tell_against_a_pair() {
+fn missing_cells_are_not_evidence_against_a_pair() {
     let rows = 60;
     let mut cells: Vec<String> = Vec::new();
     for row in 0..rows {
@@ -76,7 +76,7 @@ fn swapped_texts_of_one_group_are_alike() {
 }
 
 #[test]
-fn what_counts_as_missing_is_a_setting() {
+fn missing_marks_are_a_setting() {
     let (queries, records) = (["N/A", "smith", "Null"], ["n/a", "smith", "null"]);
     let similar = |missing: &[&str]| {
         let linker = clk(|settings| settings.missing = missing.iter().map(|cell| cell.to_string()).collect());
@@ -119,7 +119,7 @@ fn filters_that_are_too_full_and_blocking_that_does_not_pay_are_told() {
 /// Messages omit q-grams and words that occur in fewer than three records.
 #[test]
 fn rare_words_are_not_told() {
-    let told = |cells: &[&str]| {
+    let listed = |cells: &[&str]| {
         let Keys::Text(table) = text(1, cells) else { unreachable!("these are texts") };
         schema(&ClkSettings::default(), &[1; 32], &table)
             .expect("a schema")
@@ -128,9 +128,9 @@ fn rare_words_are_not_told() {
             .grams()
             .len()
     };
-    assert_eq!(told(&["alpha", "alpha", "index"]), 0);
+    assert_eq!(listed(&["alpha", "alpha", "index"]), 0);
     // A padded word of five letters has seven trigrams. The word itself counts, too.
-    assert_eq!(told(&["alpha", "alpha", "alpha", "index"]), 8);
+    assert_eq!(listed(&["alpha", "alpha", "alpha", "index"]), 8);
 }
 
 /// Two data holders with a common schema and separate tables.
@@ -184,7 +184,7 @@ fn a_schema_that_nobody_made_is_refused() {
 
 /// A text has one hash for all fields of a group, so it must set the same bits whichever field comes first.
 #[test]
-fn what_a_row_sets_does_not_depend_on_the_rows_before_it() {
+fn bits_of_a_row_do_not_depend_on_other_rows() {
     for weighting in [Weighting::Entropy, Weighting::Rarity] {
         let linker = clk(|settings| {
             (settings.weighting, settings.groups) = (weighting, vec![0, 0]);

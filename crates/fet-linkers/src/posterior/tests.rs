@@ -40,10 +40,10 @@ const INNER: &str = "inner = { kind = 'nearest', neighbours = 10 }";
 
 #[test]
 fn one_to_one_tells_more_than_distance_alone_and_the_error_is_estimated() {
-    let told = right(&format!("kind = 'posterior'\nnoise = 0.05\none_to_one = false\n{INNER}"), 0.05);
+    let known = right(&format!("kind = 'posterior'\nnoise = 0.05\none_to_one = false\n{INNER}"), 0.05);
     let matched = right(&format!("kind = 'posterior'\nnoise = 0.05\n{INNER}"), 0.05);
     let estimated = right(&format!("kind = 'posterior'\n{INNER}"), 0.05);
-    assert!(matched > told + 0.05, "{told} {matched} {estimated}");
+    assert!(matched > known + 0.05, "{known} {matched} {estimated}");
     assert!((estimated - matched).abs() < 0.05, "{matched} {estimated}");
 }
 

@@ -223,7 +223,7 @@ fn an_altered_payload_is_refused() {
 
 /// With another request, another form, another context, or elements of another answer, no row can be opened.
 #[test]
-fn what_is_of_another_exchange_tells_nothing() {
+fn another_exchange_opens_no_row() {
     let mut rng = ChaCha20Rng::seed_from_u64(8);
     let names = ["a", "b"];
     let (querier, request, answer) = exchanged(&names, &names, &mut rng);
@@ -246,7 +246,7 @@ fn what_is_of_another_exchange_tells_nothing() {
 /// Any difference in an exchange gives a different salt, even if only the boundary between two adjacent parts
 /// moves.
 #[test]
-fn an_exchange_is_all_that_is_said_in_it() {
+fn every_part_of_an_exchange_changes_its_salt() {
     let salts = [
         exchange(Gives::Count, &[1; 32], b"ab", b"cd"),
         exchange(Gives::Payloads, &[1; 32], b"ab", b"cd"),
@@ -291,7 +291,7 @@ fn the_tags_of_a_count_do_not_follow_from_the_keys() {
 }
 
 #[test]
-fn what_is_no_asker_is_not_read() {
+fn refuses_invalid_bytes_of_a_querier() {
     let mut rng = ChaCha20Rng::seed_from_u64(10);
     let (querier, _) = Querier::ask(keys(&["a", ""]), &mut rng, QUIET);
     let bytes = querier.to_bytes();

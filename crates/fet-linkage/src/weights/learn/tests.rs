@@ -177,7 +177,7 @@ fn of_no_matches_no_are_made() {
 
 /// Fields that also agree together by chance are evidence only once, and decoys reveal such fields.
 #[test]
-fn what_goes_together_among_decoys_too_is_no_match() {
+fn agreement_that_decoys_share_is_not_a_match() {
     let mut mixture = Mixture { matched: 0.1, ..mixture() };
     (mixture.m[2], mixture.u[2]) = (shape(0.3, 0.3), shape(0.3, 0.3));
     let mut drawn = drawn(&mixture, 6);
@@ -197,7 +197,7 @@ fn what_goes_together_among_decoys_too_is_no_match() {
 }
 
 #[test]
-fn what_is_missing_says_nothing_and_pairs_of_nothing_are_none() {
+fn missing_fields_have_no_weight() {
     let weights = learned(&drawn(&mixture(), 8));
     let common = [0.001f32, 0.02, 0.005].map(|share| -share.ln());
     let both = weights.match_weight(&[10, 10, MISSING], &common).expect("two fields");

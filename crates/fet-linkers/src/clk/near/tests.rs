@@ -150,14 +150,14 @@ fn a_schema_tells_nothing_of_numbers_but_their_weight() {
     let cells =
         (0..90).flat_map(|row| [["ann smith", "bert"][row % 2].to_string(), (3_000 + row).to_string()]);
     let table = TextTable::new(2, cells.collect());
-    let told = |settings: &ClkSettings, table: &TextTable| {
-        LinkageSchema::learn(settings, &names, [7; 16], b"a secret of two", table).expect("a schema").told()
+    let listed = |settings: &ClkSettings, table: &TextTable| {
+        LinkageSchema::learn(settings, &names, [7; 16], b"a secret of two", table).expect("a schema").listed()
     };
     let blank = (0..90).flat_map(|row| [["ann smith", "bert"][row % 2].to_string(), String::new()]);
-    let without = told(&settings, &TextTable::new(2, blank.collect()));
+    let without = listed(&settings, &TextTable::new(2, blank.collect()));
     assert!(without > 0);
-    assert_eq!(told(&settings, &table), without);
-    assert!(told(&ClkSettings::default(), &table) > without, "it lists the q-grams of texts");
+    assert_eq!(listed(&settings, &table), without);
+    assert!(listed(&ClkSettings::default(), &table) > without, "it lists the q-grams of texts");
 }
 
 #[test]
