@@ -148,21 +148,15 @@ impl Blocking {
         let rest = (!left.is_empty()).then(|| {
             Index::new(records).search(&BitTable::from_words(queries.bits(), words), take, measure, done)
         });
-        let mut all = Neighbours { take, indices: Vec::new(), scores: Vec::new() };
         let mut next = 0;
-        for top in &mut tops {
-            if let (false, Some(rest)) = (top.is_full(), &rest) {
-                all.indices.extend(rest.row(next));
-                all.scores.extend(rest.scores(next));
+        let rows = tops.into_iter().map(|top| match &rest {
+            Some(rest) if !top.is_full() => {
                 next += 1;
-            } else {
-                top.drain_sorted(|score, record| {
-                    all.indices.push(record);
-                    all.scores.push(score);
-                });
+                rest.scores(next - 1).iter().copied().zip(rest.row(next - 1).iter().copied()).collect()
             }
-        }
-        (all, compared)
+            _ => top.into_sorted(),
+        });
+        (Neighbours::from_rows(take, rows), compared)
     }
 }
 

@@ -215,9 +215,7 @@ impl Index {
             }
         }
         let mut found = Vec::with_capacity(group.len() * take);
-        for search in &mut searches[..group.len()] {
-            search.top.drain_sorted(|score, index| found.push((score, index)));
-        }
+        searches.into_iter().take(group.len()).for_each(|search| found.extend(search.top.into_sorted()));
         found
     }
 }

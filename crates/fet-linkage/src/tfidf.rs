@@ -98,19 +98,12 @@ pub fn search<T: AsRef<str> + Sync>(
                     let score = (1e6 * std::mem::take(score)).round() / 1e6;
                     top.offer(score.min(1.0) as f32, record as u32);
                 }
-                let mut best = Vec::with_capacity(take);
-                top.drain_sorted(|score, record| best.push((score, record)));
                 done(1);
-                best
+                top.into_sorted()
             },
         )
         .collect();
-    let all = || found.iter().flatten();
-    Neighbours {
-        take,
-        indices: all().map(|&(_, record)| record).collect(),
-        scores: all().map(|&(score, _)| score).collect(),
-    }
+    Neighbours::from_rows(take, found)
 }
 
 #[cfg(test)]

@@ -83,15 +83,10 @@ pub fn rank(queries: &BitTable, fields: Fields<'_>, found: &Neighbours, take: us
     });
     drop((candidates, decoys));
     let scorer = Scorer { fields, rarities: &rarities.records, weights: &weights };
-    let ranked: Vec<(Vec<(f64, u32)>, f64)> =
-        (0..rows).into_par_iter().map(|row| scorer.best(row, found.row(row), take)).collect();
-    let mut neighbours = Neighbours { take, indices: Vec::new(), scores: Vec::new() };
-    let mut expected = 0.0;
-    for (best, sum) in ranked {
-        expected += sum;
-        neighbours.indices.extend(best.iter().map(|(_, record)| *record));
-        neighbours.scores.extend(best.iter().map(|(probability, _)| *probability as f32));
-    }
+    let (best, sums): (Vec<Vec<(f32, u32)>>, Vec<f64>) =
+        (0..rows).into_par_iter().map(|row| scorer.best(row, found.row(row), take)).unzip();
+    let expected = sums.into_iter().fold(0.0, |expected, sum| expected + sum);
+    let neighbours = Neighbours::from_rows(take, best);
     Ranked { neighbours, matched: expected / rows.max(1) as f64, weights }
 }
 
@@ -115,7 +110,7 @@ struct Scorer<'a> {
 
 impl Scorer<'_> {
     /// Returns the `take` best of a row's candidates with their probabilities, and the sum over all candidates.
-    fn best(&self, row: usize, candidates: &[u32], take: usize) -> (Vec<(f64, u32)>, f64) {
+    fn best(&self, row: usize, candidates: &[u32], take: usize) -> (Vec<(f32, u32)>, f64) {
         let weigh = |&record: &u32| {
             let levels: Vec<u8> = self.fields.levels(row, record as usize).collect();
             let rarities: Vec<f32> = self.rarities.iter().map(|rarities| rarities[record as usize]).collect();
@@ -127,7 +122,8 @@ impl Scorer<'_> {
         // of the search.
         pairs.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         self.weights.probabilities(&mut weighed);
-        let best = pairs[..take].iter().map(|&(_, place)| (weighed[place], candidates[place])).collect();
+        let best =
+            pairs[..take].iter().map(|&(_, place)| (weighed[place] as f32, candidates[place])).collect();
         (best, weighed.iter().sum())
     }
 }

@@ -35,18 +35,18 @@ pub struct LinkageSchema {
     hardening: Harden,
     /// Number of bits that diffusion combines; 0 without diffusion. A setting that older schemas lack is not
     /// written if it has no effect, so that fingerprints stay the same.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     diffusion: usize,
     /// Column that salts the hashes, from 1; 0 for none.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     salt_column: usize,
     /// Number of its leading characters that count; 0 for all.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     salt_signs: usize,
     /// Declared forms of dates and numbers; omitted if each column's cells decide.
-    #[serde(default, skip_serializing_if = "is_usual")]
+    #[serde(default, skip_serializing_if = "is_default")]
     date_order: Order,
-    #[serde(default, skip_serializing_if = "is_usual")]
+    #[serde(default, skip_serializing_if = "is_default")]
     decimal: Sign,
     missing: Vec<String>,
     fields: Vec<Field>,
@@ -65,30 +65,15 @@ struct Field {
     /// Number of bits of a q-gram that is not listed, in stored fractions of a bit.
     unknown: u16,
     /// Distance from which two numbers, or dates in days, have nothing in common; 0 for texts.
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default, skip_serializing_if = "is_default")]
     near: f64,
     /// True if the column contains dates.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     dates: bool,
 }
 
-fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_nothing(value: &f64) -> bool {
-    *value == 0.0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(value: &bool) -> bool {
-    !*value
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(value: &usize) -> bool {
-    *value == 0
 }
 
 impl LinkageSchema {
