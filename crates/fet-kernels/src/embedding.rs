@@ -124,7 +124,7 @@ static POOL: ScratchPool<Scratch> = ScratchPool::new();
 /// Embeds records: returns [U, H] and the tape of the backward pass.
 ///
 /// # Panics
-/// If sizes do not fit, or if the keys have no columns.
+/// If sizes do not fit, or if the keys lack columns.
 pub fn embed(weights: &EmbeddingWeights<'_>, records: Records<'_>) -> (Buffer, EmbeddingTape) {
     weights.check(records);
     let (width, count) = (weights.width(), records.count());

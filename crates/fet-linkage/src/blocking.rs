@@ -40,7 +40,7 @@ const HASHED: f64 = 70.0;
 const COMPARED: f64 = 40.0;
 /// A query that is expected to meet at most this multiple of K records may meet fewer than K.
 const AMPLE: f64 = 2.0;
-/// Number of words up to which comparing all pairs is fast enough: two threads take 45 s for this many.
+/// Maximum number of compared words for a search without blocking: two threads take 45 s for this many.
 const SOON: f64 = 1e12;
 /// Number of rows of each table that are sampled to estimate how often non-matches meet.
 const LOOKED_AT: usize = 500;
@@ -83,8 +83,8 @@ impl Blocking {
         (cost < 0.5).then_some(best)
     }
 
-    /// Returns the share of bits in which a vector differs from a vector of this Dice similarity. Two vectors
-    /// with a set bits each have s·a bits in common at similarity s.
+    /// Returns the share of differing bits of two vectors of this Dice similarity. Two vectors with a set bits
+    /// each have s·a bits in common at similarity s.
     pub fn differing(queries: &BitTable, similarity: f64) -> f64 {
         let ones: f64 = (0..queries.rows()).into_par_iter().map(|row| f64::from(queries.ones(row))).sum();
         let share = ones / (queries.rows().max(1) * queries.bits()) as f64;
@@ -165,7 +165,7 @@ struct NonMatches {
     queries: f64,
     records: f64,
     words: f64,
-    /// Share of bits in which each sampled pair differs.
+    /// Share of differing bits of each sampled pair.
     differing: Vec<f64>,
 }
 

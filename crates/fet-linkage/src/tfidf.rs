@@ -93,8 +93,7 @@ pub fn search<T: AsRef<str> + Sync>(
                 }
                 let mut top = Top::new(take);
                 for (record, score) in scores.iter_mut().enumerate() {
-                    // Rounding to six digits makes equal texts equally similar, whatever the order in which
-                    // n-grams are added.
+                    // Rounding to six digits makes equal texts equally similar for any order of their n-grams.
                     let score = (1e6 * std::mem::take(score)).round() / 1e6;
                     top.offer(score.min(1.0) as f32, record as u32);
                 }

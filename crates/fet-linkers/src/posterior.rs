@@ -152,7 +152,7 @@ const FAR: f64 = 3.09;
 const LEAST: f64 = -60.0;
 
 impl Weighing {
-    /// Warns of rows without a neighbour above the inner linker's floor. Probabilities have no floor, so such
+    /// Warns of rows without a neighbour above the inner linker's floor. Probabilities lack a floor, so such
     /// rows are not visible later.
     fn warn_of_unlinked(&mut self, links: &Links) {
         let Some(floor) = self.floor else { return };

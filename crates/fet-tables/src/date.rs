@@ -149,7 +149,7 @@ fn clock(bytes: &[u8]) -> Option<(i64, &[u8], bool)> {
     Some((seconds * SECOND + micros, rest, finer))
 }
 
-/// Parses the zone's offset in microseconds. The inner `None` means that the text has no zone.
+/// Parses the zone's offset in microseconds. The inner `None` means that the text lacks a zone.
 fn zone(bytes: &[u8]) -> Option<Option<i64>> {
     let (sign, hour, minute) = match bytes {
         [] => return Some(None),

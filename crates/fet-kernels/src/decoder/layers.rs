@@ -2,41 +2,41 @@
 
 use crate::dropout::Dropout;
 use crate::matrix::{Into, View, ViewMut, multiply};
-use crate::parameters::{AttentionGradient, AttentionWeights};
+use crate::parameters::{AttentionGradient, AttentionWeights, Part};
 use crate::rows::{NormGradient, NormScratch, add_rows, normalise, normalise_back};
 
-/// Some columns of queries (`part` 0), keys (1) or values (2) in the stacked projection.
+/// Some columns of a part of the stacked projection.
 pub(super) fn stacked<'w>(
     weights: &AttentionWeights<'w>,
-    part: usize,
+    part: Part,
     start: usize,
     count: usize,
 ) -> View<'w> {
     let width = weights.gain.len();
-    View::new(weights.projection, 3 * width).columns(part * width + start, count)
+    View::new(weights.projection, 3 * width).columns(part.columns(width).start + start, count)
 }
 
 pub(super) fn stacked_mut(
     gradient: &mut AttentionGradient,
     width: usize,
-    part: usize,
+    part: Part,
     start: usize,
     count: usize,
 ) -> ViewMut<'_> {
-    ViewMut::strided(&mut gradient.projection[part * width + start..], width, count, 3 * width)
+    ViewMut::strided(&mut gradient.projection[part.columns(width).start + start..], width, count, 3 * width)
 }
 
-/// Queries (`part` 0) or values (2) of normalised rows.
+/// Projection of normalised rows to queries or values.
 pub(super) struct Projection<'a> {
     pub(super) weights: &'a AttentionWeights<'a>,
-    pub(super) part: usize,
+    pub(super) part: Part,
 }
 
 impl Projection<'_> {
     pub(super) fn forward(&self, normed: &[f32], out: &mut [f32]) {
         let Self { weights, part } = *self;
         let width = weights.gain.len();
-        let bias = Into::Row(&weights.projection_bias[part * width..(part + 1) * width]);
+        let bias = Into::Row(&weights.projection_bias[part.columns(width)]);
         let right = stacked(weights, part, 0, width);
         multiply(1.0, View::new(normed, width), right, bias, ViewMut::new(out, width));
     }
@@ -57,7 +57,7 @@ impl Projection<'_> {
         let view = View::new(above, width);
         let target = stacked_mut(gradient, width, part, 0, width);
         multiply(1.0, View::new(normed, width).transposed(), view, Into::Add, target);
-        add_rows(&mut gradient.projection_bias[part * width..(part + 1) * width], above);
+        add_rows(&mut gradient.projection_bias[part.columns(width)], above);
         let right = stacked(weights, part, 0, width).transposed();
         multiply(1.0, view, right, Into::Set, ViewMut::new(normed_gradient, width));
         let parameters = NormGradient { gain: &mut gradient.gain, bias: &mut gradient.bias };

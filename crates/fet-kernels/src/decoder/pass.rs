@@ -5,6 +5,7 @@ use crate::buffer::Buffer;
 use crate::dropout::{Dropout, Numbers, drop_values, words};
 use crate::feed_forward;
 use crate::matrix::{Into, View, ViewMut, multiply};
+use crate::parameters::Part;
 use crate::rows::{NormScratch, add, normalise, sized};
 use crate::shape::Shape;
 
@@ -135,35 +136,37 @@ impl<'a> Pass<'a> {
         let (normed, narrow) = (sized(normed, x.len()), sized(narrow, x.len()));
 
         trace.input.copy_from_slice(x);
-        let part = &weights.itself;
-        normalise(x, part.gain, part.bias, normed);
-        Projection { weights: part, part: 2 }.forward(normed, &mut trace.values);
+        let layer = &weights.itself;
+        normalise(x, layer.gain, layer.bias, normed);
+        Projection { weights: layer, part: Part::Values }.forward(normed, &mut trace.values);
         if let Some(dropout) = self.draw((block, 0), (first, n), numbers) {
             drop_heads(dropout, numbers, head, &mut trace.values);
         }
-        leave(&trace.values, part, narrow);
+        leave(&trace.values, layer, narrow);
         if let Some(dropout) = self.draw((block, 1), (first, n), numbers) {
             drop_values(dropout, numbers, narrow);
         }
         add(x, narrow);
         trace.between.copy_from_slice(x);
 
-        let part = &weights.memory;
-        normalise(x, part.gain, part.bias, normed);
-        Projection { weights: part, part: 0 }.forward(normed, &mut trace.queries);
+        let layer = &weights.memory;
+        normalise(x, layer.gain, layer.bias, normed);
+        Projection { weights: layer, part: Part::Queries }.forward(normed, &mut trace.queries);
         let factor = 1.0 / (head as f32).sqrt();
         trace.queries.iter_mut().for_each(|query| *query *= factor);
         for h in 0..heads {
             let queries = View::new(&trace.queries, width).columns(h * head, head);
             let target = ViewMut::strided(&mut trace.absorbed[h * width..], n, width, heads * width);
-            multiply(1.0, queries, stacked(part, 1, h * head, head).transposed(), Into::Set, target);
+            let right = stacked(layer, Part::Keys, h * head, head).transposed();
+            multiply(1.0, queries, right, Into::Set, target);
         }
         let drawn = self.draw((block, 2), (first, n), numbers).map(|dropout| (dropout, &**numbers));
         let saved =
             memory::Saved { kept: &mut trace.weights, context: &mut trace.context, total: &mut trace.total };
         self.memory(first, n).attend(&trace.absorbed, drawn, saved, memory);
         for h in 0..heads {
-            let bias = &part.projection_bias[2 * width + h * head..2 * width + (h + 1) * head];
+            let start = Part::Values.columns(width).start + h * head;
+            let bias = &layer.projection_bias[start..start + head];
             let rows = trace.attended.chunks_exact_mut(width).zip(trace.total.chunks_exact(heads));
             for (row, total) in rows {
                 for (place, bias) in row[h * head..(h + 1) * head].iter_mut().zip(bias) {
@@ -172,9 +175,9 @@ impl<'a> Pass<'a> {
             }
             let context = View::strided(&trace.context[h * width..], n, width, heads * width);
             let target = ViewMut::strided(&mut trace.attended[h * head..], n, head, width);
-            multiply(1.0, context, stacked(part, 2, h * head, head), Into::Add, target);
+            multiply(1.0, context, stacked(layer, Part::Values, h * head, head), Into::Add, target);
         }
-        leave(&trace.attended, part, narrow);
+        leave(&trace.attended, layer, narrow);
         if let Some(dropout) = self.draw((block, 3), (first, n), numbers) {
             drop_values(dropout, numbers, narrow);
         }
@@ -212,24 +215,25 @@ impl<'a> Pass<'a> {
             feed_forward_scratch,
         );
 
-        let (part, found) = (&weights.memory, &mut gradient.memory);
+        let (layer, found) = (&weights.memory, &mut gradient.memory);
         narrow.copy_from_slice(x_gradient);
         let dropout = self.draw((block, 3), (first, n), numbers);
         if let Some(dropout) = dropout {
             drop_values(dropout, numbers, narrow);
         }
-        leave_back(&trace.attended, part, narrow, found, other);
+        leave_back(&trace.attended, layer, narrow, found, other);
         let scale = dropout.map_or(1.0, Dropout::scale);
         let (context_gradient, total_gradient) = memory.gradients(n * heads, width);
         for h in 0..heads {
             let above = View::new(other, width).columns(h * head, head);
             let target = ViewMut::strided(&mut context_gradient[h * width..], n, width, heads * width);
-            multiply(1.0, above, stacked(part, 2, h * head, head).transposed(), Into::Set, target);
+            let right = stacked(layer, Part::Values, h * head, head).transposed();
+            multiply(1.0, above, right, Into::Set, target);
             let context = View::strided(&trace.context[h * width..], n, width, heads * width);
-            let target = stacked_mut(found, width, 2, h * head, head);
+            let target = stacked_mut(found, width, Part::Values, h * head, head);
             multiply(1.0, context.transposed(), above, Into::Add, target);
-            let place = 2 * width + h * head;
-            let bias = &part.projection_bias[place..place + head];
+            let place = Part::Values.columns(width).start + h * head;
+            let bias = &layer.projection_bias[place..place + head];
             let bias_gradient = &mut found.projection_bias[place..place + head];
             for (sample, row) in other.chunks_exact(width).enumerate() {
                 let row = &row[h * head..(h + 1) * head];
@@ -245,28 +249,28 @@ impl<'a> Pass<'a> {
         for h in 0..heads {
             let above = View::strided(&absorbed_gradient[h * width..], n, width, heads * width);
             let target = ViewMut::strided(&mut narrow[h * head..], n, head, width);
-            multiply(1.0, above, stacked(part, 1, h * head, head), Into::Set, target);
+            multiply(1.0, above, stacked(layer, Part::Keys, h * head, head), Into::Set, target);
             let queries = View::new(&trace.queries, width).columns(h * head, head);
-            let target = stacked_mut(found, width, 1, h * head, head);
+            let target = stacked_mut(found, width, Part::Keys, h * head, head);
             multiply(1.0, above.transposed(), queries, Into::Add, target);
         }
         let factor = 1.0 / (head as f32).sqrt();
         narrow.iter_mut().for_each(|value| *value *= factor);
         let norm_scratch = NormScratch { normed: &mut *normed, gradient: &mut *other };
-        let queries = Projection { weights: part, part: 0 };
+        let queries = Projection { weights: layer, part: Part::Queries };
         queries.backward(&trace.between, narrow, x_gradient, found, norm_scratch);
 
-        let (part, found) = (&weights.itself, &mut gradient.itself);
+        let (layer, found) = (&weights.itself, &mut gradient.itself);
         narrow.copy_from_slice(x_gradient);
         if let Some(dropout) = self.draw((block, 1), (first, n), numbers) {
             drop_values(dropout, numbers, narrow);
         }
-        leave_back(&trace.values, part, narrow, found, other);
+        leave_back(&trace.values, layer, narrow, found, other);
         if let Some(dropout) = self.draw((block, 0), (first, n), numbers) {
             drop_heads(dropout, numbers, head, other);
         }
         let norm_scratch = NormScratch { normed, gradient: narrow };
-        let values = Projection { weights: part, part: 2 };
+        let values = Projection { weights: layer, part: Part::Values };
         values.backward(&trace.input, other, x_gradient, found, norm_scratch);
     }
 }

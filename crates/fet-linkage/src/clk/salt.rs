@@ -2,7 +2,7 @@
 //! birth (Niedermeyer, Steinmetzer, Kroll, Schnell 2014).
 //!
 //! The frequency of a name is then its frequency among the records of one stratum. Records of different
-//! strata have nothing in common, so that a record with a missing or wrong attribute is not linked.
+//! strata share bits only by chance, so that a record with a missing or wrong attribute is not linked.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;

@@ -89,7 +89,7 @@ fn exchange(gives: Gives, request: &[u8; 32], context: &[u8], evaluated: &[u8]) 
 pub struct Querier {
     secret: Secret,
     request: [u8; 32],
-    /// Key of each row; `None` if the row has no key.
+    /// Key of each row; `None` if the row lacks a key.
     keys: Vec<Option<Key>>,
 }
 

@@ -205,7 +205,7 @@ struct Counts {
     /// Sum of the squares of the rows' expected matches.
     squares: f64,
     levels: Vec<[f64; LEVELS]>,
-    /// Expected matches of rows that have no match, as far as the weights predict: a share 1 - s for a row
+    /// Expected matches of rows without a match, as far as the weights predict: a share 1 - s for a row
     /// with s expected matches.
     chance: Vec<[f64; LEVELS]>,
 }

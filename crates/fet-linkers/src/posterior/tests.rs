@@ -63,7 +63,7 @@ fn the_error_is_that_of_the_run_where_it_is_given() {
     assert_ne!(links(&alone, None).similarities(0), run.similarities(17));
 }
 
-/// Keys have one column and s = 1. The row at -20 has no record, and does not take the record of the row at
+/// Keys have one column and s = 1. The row at -20 lacks a record, and does not take the record of the row at
 /// 0.5.
 #[test]
 fn a_row_far_from_every_record_takes_none_from_others() {

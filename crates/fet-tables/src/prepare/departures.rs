@@ -140,7 +140,7 @@ impl Preparation {
 
     /// The columns that have cells in a style that no fitted cell has.
     fn other_styles<'a>(&'a self, table: &'a Table) -> impl Iterator<Item = Departure> + 'a {
-        // Numbers that were fitted without any unit have no entry in `styles`.
+        // Numbers that were fitted without any unit lack an entry in `styles`.
         let without_unit = || Cow::Owned(BTreeSet::from([NO_UNIT.to_string()]));
         let plain = self.columns.iter().filter(|column| matches!(column.how, How::Number(_)));
         let plain = plain.filter(|column| !self.styles.contains_key(&column.name));

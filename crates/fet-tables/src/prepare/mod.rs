@@ -152,9 +152,9 @@ impl Preparation {
     /// Fits the columns of `table` to the given rows.
     ///
     /// # Errors
-    /// Fails if a row exceeds the last row, if a column has no value in these rows, or if a declaration does
+    /// Fails if a row exceeds the last row, if a column lacks values in these rows, or if a declaration does
     /// not match its column. Also fails if the preparation must not depend on records and a number, date or
-    /// category has no declaration.
+    /// category lacks a declaration.
     pub fn fit(table: &Table, rows: &[usize], rules: &Rules) -> Result<Self, TableError> {
         if let Some(past) = rows.iter().find(|row| **row >= table.rows) {
             return Err(TableError::Absent(format!(

@@ -150,8 +150,7 @@ fn payloads_stand_at_the_rows_that_asked_for_them() {
     assert_eq!([0, 1, 2].map(|row| opened.row(row).len()), [0, 0, 1]);
 }
 
-/// Repeated exchanges of the same tables, and repeated answers to a request, have no element, tag or record
-/// in common.
+/// Repeated exchanges of the same tables, and repeated answers to a request, share no element, tag or record.
 #[test]
 fn two_exchanges_share_nothing() {
     let mut rng = ChaCha20Rng::seed_from_u64(5);
