@@ -6,7 +6,7 @@
 use crate::dropout::{Dropout, Gate, Numbers, passed};
 use crate::math::{LANES, exp, largest, sum, vectorised};
 use crate::matrix::{Into, View, ViewMut, multiply, pack};
-use crate::parameters::Part;
+use crate::parameters::Qkv;
 use crate::shape::Shape;
 
 /// Logit of padded positions, which the softmax turns into 0.
@@ -47,13 +47,13 @@ impl Shape {
 }
 
 /// Queries, keys or values of one head in rows [3H].
-fn of_head<'a>(shape: &Shape, projected: &'a [f32], part: Part, head: usize) -> View<'a> {
+fn of_head<'a>(shape: &Shape, projected: &'a [f32], part: Qkv, head: usize) -> View<'a> {
     let stride = 3 * shape.width;
     let all = View::strided(projected, shape.positions, stride, stride);
     all.columns(part.columns(shape.width).start + head * shape.head(), shape.head())
 }
 
-fn of_head_mut<'a>(shape: &Shape, projected: &'a mut [f32], part: Part, head: usize) -> ViewMut<'a> {
+fn of_head_mut<'a>(shape: &Shape, projected: &'a mut [f32], part: Qkv, head: usize) -> ViewMut<'a> {
     let start = part.columns(shape.width).start + head * shape.head();
     ViewMut::strided(&mut projected[start..], shape.positions, shape.head(), 3 * shape.width)
 }
@@ -106,10 +106,10 @@ pub(crate) fn forward(
         dropout.draw(before, sequence * count, numbers, count);
     }
     for head in 0..shape.heads {
-        pack(of_head(shape, projected, Part::Keys, head).transposed(), transposed);
+        pack(of_head(shape, projected, Qkv::Keys, head).transposed(), transposed);
         let keys = View::new(&transposed[..shape.head() * positions], positions);
-        let queries = of_head(shape, projected, Part::Queries, head);
-        let values = of_head(shape, projected, Part::Values, head);
+        let queries = of_head(shape, projected, Qkv::Queries, head);
+        let values = of_head(shape, projected, Qkv::Values, head);
         let kept = &mut kept[head * positions * padded..(head + 1) * positions * padded];
         for (first, kept) in (0..positions).step_by(rows).zip(kept.chunks_mut(rows * padded)) {
             let count = kept.len() / padded;
@@ -237,24 +237,19 @@ pub(crate) fn backward(
         let kept = kept.part(head * positions * padded, positions * padded);
         let above = View::strided(context_gradient, positions, shape.width, shape.width)
             .columns(head * shape.head(), shape.head());
-        let values = of_head(shape, projected, Part::Values, head);
+        let values = of_head(shape, projected, Qkv::Values, head);
         let target = ViewMut::strided(logits, positions, positions, padded);
         multiply(1.0, above, values.transposed(), Into::Set, target);
         softmax_back(shape, kept, logits, weights, bias);
         let attended = View::strided(weights, positions, positions, padded);
-        let target = of_head_mut(shape, projected_gradient, Part::Values, head);
+        let target = of_head_mut(shape, projected_gradient, Qkv::Values, head);
         multiply(1.0, attended.transposed(), above, Into::Set, target);
         let slopes = View::strided(logits, positions, positions, padded);
-        let target = of_head_mut(shape, projected_gradient, Part::Queries, head);
-        multiply(shape.factor(), slopes, of_head(shape, projected, Part::Keys, head), Into::Set, target);
-        let target = of_head_mut(shape, projected_gradient, Part::Keys, head);
-        multiply(
-            shape.factor(),
-            slopes.transposed(),
-            of_head(shape, projected, Part::Queries, head),
-            Into::Set,
-            target,
-        );
+        let target = of_head_mut(shape, projected_gradient, Qkv::Queries, head);
+        multiply(shape.factor(), slopes, of_head(shape, projected, Qkv::Keys, head), Into::Set, target);
+        let target = of_head_mut(shape, projected_gradient, Qkv::Keys, head);
+        let queries = of_head(shape, projected, Qkv::Queries, head);
+        multiply(shape.factor(), slopes.transposed(), queries, Into::Set, target);
     }
     for (place, value) in mask_gradient.iter_mut().zip(bias.iter()) {
         *place += value;

@@ -118,7 +118,8 @@ pub fn forward(
     let sequences = input.slots.len() / shape.positions;
     let length = shape.positions * shape.width;
     let projected = project_records(shape, &blocks[0].attention, input.records);
-    let pass = Pass { shape, blocks, input, projected: &projected, sequences, dropout: dropout.as_ref() };
+    let pass =
+        ChainPass { shape, blocks, input, projected: &projected, sequences, dropout: dropout.as_ref() };
     let mut values = Buffer::any(sequences * length);
     let mut tapes = Vec::new();
     if taped {
@@ -259,7 +260,7 @@ fn traces(tapes: &mut [BlockTape], sequences: usize) -> Vec<Vec<Trace<'_>>> {
 }
 
 /// State that the passes of all sequences share.
-struct Pass<'a> {
+struct ChainPass<'a> {
     shape: &'a Shape,
     blocks: &'a [BlockWeights<'a>],
     input: ChainInput<'a>,
@@ -268,7 +269,7 @@ struct Pass<'a> {
     dropout: Option<&'a Dropout>,
 }
 
-impl Pass<'_> {
+impl ChainPass<'_> {
     fn slots(&self, sequence: usize) -> &[u32] {
         &self.input.slots[sequence * self.shape.positions..(sequence + 1) * self.shape.positions]
     }

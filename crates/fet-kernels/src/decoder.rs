@@ -11,7 +11,7 @@ mod pass;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use self::pass::{Gradients, Pass, Scratch, Trace, masks};
+use self::pass::{DecoderPass, Gradients, Scratch, Trace, masks};
 use crate::buffer::Buffer;
 use crate::dropout::Dropout;
 use crate::parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
@@ -118,7 +118,7 @@ pub fn decode(
     // Without a tape, a part and its memory fit in cache.
     let part_size = if taped { samples.div_ceil(PARTS) } else { EVALUATED };
     let mut values = input.x.to_vec();
-    let pass = Pass { shape, blocks, input, samples, dropout: dropout.as_ref() };
+    let pass = DecoderPass { shape, blocks, input, samples, dropout: dropout.as_ref() };
     let traces: Vec<Vec<Trace>> = values
         .par_chunks_mut(part_size * shape.width)
         .enumerate()
@@ -154,7 +154,7 @@ pub fn decode_back(
     let part_size = samples.div_ceil(PARTS);
     let mut x = gradient;
     let mut memory = Buffer::any(input.memory.len());
-    let pass = Pass { shape, blocks, input, samples, dropout: tape.dropout.as_ref() };
+    let pass = DecoderPass { shape, blocks, input, samples, dropout: tape.dropout.as_ref() };
     let parts: Vec<Vec<DecoderBlockGradient>> = x
         .par_chunks_mut(part_size * shape.width)
         .zip(memory.par_chunks_mut(part_size * shape.positions * shape.width))

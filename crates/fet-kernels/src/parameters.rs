@@ -71,15 +71,15 @@ parameters! {
     contraction_bias: |h| h;
 }
 
-/// Part of the stacked projection of attention.
+/// Queries, keys or values: a part of the stacked projection of attention.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Part {
+pub(crate) enum Qkv {
     Queries,
     Keys,
     Values,
 }
 
-impl Part {
+impl Qkv {
     /// Returns the place of the part in a row of 3H values.
     pub(crate) fn columns(self, width: usize) -> Range<usize> {
         let start = self as usize * width;

@@ -27,7 +27,7 @@ use std::time::Instant;
 use fet_linkage::bits::BitTable;
 use fet_linkage::clk::{Encoder, EncoderSettings, Hardening, Salt, Schema};
 use fet_linkage::patterns::{Effort, Public, attack};
-use fet_linkage::text::{Texts, normalise};
+use fet_linkage::text::{TextRows, normalise};
 
 fn main() {
     if let Err(problem) = run() {
@@ -170,7 +170,7 @@ impl Encoding {
             schema.rarity = Some(encoder.rarity(cells, insertions, &[]));
             schema
         } else {
-            Schema::fit(&Texts { cells, fields }, self.q, insertions, &[], &[])
+            Schema::fit(&TextRows { cells, fields }, self.q, insertions, &[], &[])
         };
         Encoder::new(settings, secret, &schema).salted(self.salt).encode(cells)
     }

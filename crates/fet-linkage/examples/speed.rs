@@ -16,7 +16,7 @@ use std::io::Read;
 use std::time::Instant;
 
 use fet_linkage::bits::BitTable;
-use fet_linkage::blocking::{Blocking, Tables};
+use fet_linkage::blocking::{Blocking, FilterTables};
 use fet_linkage::hnsw::{self, Graph, HnswSettings};
 use fet_linkage::points;
 use fet_linkage::psi::{DataHolder, Querier};
@@ -77,8 +77,8 @@ fn blocking(rows: usize, sampled: usize, tables: usize) {
     let blocking = Blocking { tables, sampled };
     let (take, measure) = (20.min(rows), Measure::Correlation(1_024));
     let start = Instant::now();
-    let tables_of_filters = Tables { queries: &queries, records: &records };
-    let (_, met) = blocking.search(tables_of_filters, take, measure, 1, &|_| ());
+    let both = FilterTables { queries: &queries, records: &records };
+    let (_, met) = blocking.search(both, take, measure, 1, &|_| ());
     let blocked = start.elapsed().as_secs_f64();
     let start = Instant::now();
     Index::new(&records).search(&queries, take, measure, &|_| ());
@@ -86,7 +86,7 @@ fn blocking(rows: usize, sampled: usize, tables: usize) {
     println!(
         "{rows} x {rows}, {sampled} bits, {tables} tables: {blocked:.2} s for {met} pairs met; all pairs {all:.2} s; expected to take {:.2} \
          times as long",
-        blocking.cost(tables_of_filters, take)
+        blocking.cost(both, take)
     );
 }
 

@@ -26,7 +26,7 @@ pub struct Blocking {
 
 /// The two tables that are compared.
 #[derive(Debug, Clone, Copy)]
-pub struct Tables<'a> {
+pub struct FilterTables<'a> {
     /// Filters of the rows that are linked.
     pub queries: &'a BitTable,
     /// Filters of the records that may match them.
@@ -67,8 +67,8 @@ impl Blocking {
     /// Returns the blocking with the lowest expected cost among those with probability `recall` for vectors
     /// of Dice similarity `similarity`. Returns `None` if comparing all pairs is fast enough or not much
     /// slower.
-    pub fn choose(tables: Tables<'_>, take: usize, similarity: f64, recall: f64) -> Option<Self> {
-        let Tables { queries, records } = tables;
+    pub fn choose(tables: FilterTables<'_>, take: usize, similarity: f64, recall: f64) -> Option<Self> {
+        let FilterTables { queries, records } = tables;
         if queries.rows() as f64 * records.words().len() as f64 <= SOON {
             return None;
         }
@@ -93,7 +93,7 @@ impl Blocking {
 
     /// Returns the expected duration as a multiple of comparing all pairs for the `take` best. The estimate
     /// uses the similarities in a sample of both tables.
-    pub fn cost(self, tables: Tables<'_>, take: usize) -> f64 {
+    pub fn cost(self, tables: FilterTables<'_>, take: usize) -> f64 {
         NonMatches::sample(tables).cost(self, take)
     }
 
@@ -112,13 +112,13 @@ impl Blocking {
     /// If there are fewer than `take` records.
     pub fn search(
         self,
-        tables: Tables<'_>,
+        tables: FilterTables<'_>,
         take: usize,
         measure: Measure,
         seed: u64,
         done: &(dyn Fn(usize) + Sync),
     ) -> (Neighbours, u64) {
-        let Tables { queries, records } = tables;
+        let FilterTables { queries, records } = tables;
         assert!(take <= records.rows(), "{take} of {} records", records.rows());
         let ones = |table: &BitTable| (0..table.rows()).into_par_iter().map(|row| table.ones(row)).collect();
         let mut join = Join { queries, records, ones: [ones(queries), ones(records)], measure };
@@ -170,8 +170,8 @@ struct NonMatches {
 }
 
 impl NonMatches {
-    fn sample(tables: Tables<'_>) -> Self {
-        let Tables { queries, records } = tables;
+    fn sample(tables: FilterTables<'_>) -> Self {
+        let FilterTables { queries, records } = tables;
         let some = |table: &BitTable| -> Vec<usize> {
             (0..table.rows()).step_by(table.rows().div_ceil(LOOKED_AT).max(1)).collect()
         };
@@ -285,7 +285,7 @@ mod tests {
             }
         }
         let blocking = Blocking { tables: 2, sampled: 11 };
-        let tables = Tables { queries: &queries, records: &records };
+        let tables = FilterTables { queries: &queries, records: &records };
         let (found, compared) = blocking.search(tables, 1, Measure::Hamming, rng.random(), &|_| ());
         let met = (0..rows).filter(|&row| found.row(row)[0] == row as u32).count();
         let stated = blocking.recall(flips as f64 / bits as f64);
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn blocking_saves_time_only_with_enough_but_not_all_candidates() {
         let (queries, records) = (table(2_000, 1), table(2_000, 2));
-        let both = Tables { queries: &queries, records: &records };
+        let both = FilterTables { queries: &queries, records: &records };
         let cost = |tables, sampled, take| Blocking { tables, sampled }.cost(both, take);
         // A query meets 2,000 · 0.625^10 = 18 of 2,000 records in one table.
         assert!(cost(1, 10, 5) < 1.0);
@@ -327,7 +327,7 @@ mod tests {
         let (queries, records) = (dense(1), dense(2));
         let measure = Measure::Correlation(1_024);
         let blocking = Blocking { tables: 1, sampled: 11 };
-        let tables = Tables { queries: &queries, records: &records };
+        let tables = FilterTables { queries: &queries, records: &records };
         let (found, compared) = blocking.search(tables, 7, measure, 3, &|_| ());
         let all = Index::new(&records).search(&queries, 7, measure, &|_| ());
         assert_eq!(found.indices, all.indices);
@@ -345,7 +345,7 @@ mod tests {
             reported.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
         };
         let blocking = Blocking { tables: 4, sampled: 36 };
-        let tables = Tables { queries: &queries, records: &records };
+        let tables = FilterTables { queries: &queries, records: &records };
         let (found, compared) = blocking.search(tables, 5, Measure::Correlation(1_024), 3, &done);
         assert!(compared < 3_000 * 3_000 / 10, "{compared}");
         for query in 0..3_000 {

@@ -226,7 +226,7 @@ pub fn is_number(normal: &str) -> bool {
 
 /// Texts of the rows of a table.
 #[derive(Debug)]
-pub struct Texts<'a, T> {
+pub struct TextRows<'a, T> {
     /// Cells, row by row.
     pub cells: &'a [T],
     /// Number of cells in each row.

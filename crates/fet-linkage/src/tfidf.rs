@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use crate::neighbours::Neighbours;
-use crate::text::{Texts, normalise};
+use crate::text::{TextRows, normalise};
 use crate::top::Top;
 
 /// A sparse vector of terms and their weights, sorted by term.
@@ -48,8 +48,8 @@ fn counts<T: AsRef<str>>(
 /// # Panics
 /// If there are fewer than `take` records, or no fields.
 pub fn search<T: AsRef<str> + Sync>(
-    queries: &Texts<'_, T>,
-    records: &Texts<'_, T>,
+    queries: &TextRows<'_, T>,
+    records: &TextRows<'_, T>,
     lengths: (usize, usize),
     take: usize,
     done: &(dyn Fn(usize) + Sync),
@@ -57,7 +57,7 @@ pub fn search<T: AsRef<str> + Sync>(
     let rows = records.cells.len() / records.fields;
     assert!(take <= rows, "{take} of {rows} records");
     let mut known = HashMap::new();
-    let mut count = |texts: &Texts<'_, T>| -> Vec<HashMap<u32, u32>> {
+    let mut count = |texts: &TextRows<'_, T>| -> Vec<HashMap<u32, u32>> {
         texts.cells.chunks_exact(texts.fields).map(|row| counts(row, lengths, &mut known)).collect()
     };
     let (queries, records) = (count(queries), count(records));
@@ -113,8 +113,8 @@ mod tests {
     /// sublinear_tf=True)` on these six texts.
     #[test]
     fn cosines_are_those_of_scikit_learn() {
-        let queries = Texts { cells: &["red chair", "oak table"], fields: 1 };
-        let records = Texts { cells: &["a red chair", "table of oak", "red table", ""], fields: 1 };
+        let queries = TextRows { cells: &["red chair", "oak table"], fields: 1 };
+        let records = TextRows { cells: &["a red chair", "table of oak", "red table", ""], fields: 1 };
         let found = search(&queries, &records, (2, 3), 4, &|_| ());
         assert_eq!((found.row(0), found.row(1)), ([0, 2, 1, 3].as_slice(), [1, 2, 0, 3].as_slice()));
         let expected = [0.884220, 0.348357, 0.000000, 0.000000, 0.847148, 0.568212, 0.000000, 0.000000];
@@ -125,15 +125,15 @@ mod tests {
 
     #[test]
     fn fields_are_one_text_and_nothing_is_like_nothing() {
-        let queries = Texts { cells: &["anna", "smith", "", ""], fields: 2 };
-        let records = Texts { cells: &["smith", "anna", "", "", "bert", ""], fields: 2 };
+        let queries = TextRows { cells: &["anna", "smith", "", ""], fields: 2 };
+        let records = TextRows { cells: &["smith", "anna", "", "", "bert", ""], fields: 2 };
         let found = search(&queries, &records, (2, 4), 3, &|_| ());
         assert_eq!(found.row(0)[0], 0);
         assert!((found.scores(0)[0] - 1.0).abs() < 1e-6, "swapped fields are equal");
         assert_eq!(found.scores(1), [0.0; 3]);
         let many: Vec<String> =
             (0..60).map(|row| format!("{row} {:x} of {}", row * 7_919, row % 7)).collect();
-        let many = Texts { cells: &many, fields: 1 };
+        let many = TextRows { cells: &many, fields: 1 };
         let found = search(&many, &many, (2, 4), 1, &|_| ());
         assert!(
             (0..60).all(|row| found.row(row) == [row as u32] && found.scores(row) == [1.0]),

@@ -15,10 +15,10 @@ mod weights;
 use std::collections::HashMap;
 
 use fet_linkage::bits::BitTable;
-use fet_linkage::blocking::{Blocking, Tables};
+use fet_linkage::blocking::{Blocking, FilterTables};
 use fet_linkage::clk::{Encoder, EncoderSettings, FieldPlan, Hardening, MOST_HASHES, Rarity, Schema};
 use fet_linkage::search::{Index, Measure};
-use fet_linkage::text::Texts;
+use fet_linkage::text::TextRows;
 use fet_linkage::weights::candidates;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -305,7 +305,7 @@ fn schema(settings: &ClkSettings, secret: &[u8; 32], records: &TextTable) -> Res
     let insertions = load * *bits as f64;
     match settings.weighting {
         Weighting::Entropy => {
-            Ok(Schema::fit(&Texts { cells: &records.cells(), fields }, *q, insertions, &weights, groups))
+            Ok(Schema::fit(&TextRows { cells: &records.cells(), fields }, *q, insertions, &weights, groups))
         }
         Weighting::Rarity => {
             let mut schema = Schema::of_groups(fields, groups);
@@ -335,7 +335,7 @@ impl Side {
 
     /// Returns the blocking of the settings if it saves time. Warns if it does not, or if blocking was chosen
     /// automatically.
-    fn blocking(&mut self, tables: Tables<'_>, take: usize) -> Option<Blocking> {
+    fn blocking(&mut self, tables: FilterTables<'_>, take: usize) -> Option<Blocking> {
         let ClkSettings { blocking, block_bits, block_recall, block_similarity, .. } = self.settings;
         if blocking == When::Never {
             return None;
@@ -471,7 +471,7 @@ impl DataHolder for Side {
         let weigh = self.settings.scoring == Scoring::MatchWeights;
         let take = if weigh { candidates(wanted, records.rows()) } else { wanted };
         let measure = Measure::Correlation(queries.bits() as u32);
-        let tables = Tables { queries, records: &records };
+        let tables = FilterTables { queries, records: &records };
         let found = match self.blocking(tables, take) {
             Some(blocking) => blocking.search(tables, take, measure, self.seed, task.progress).0,
             None => Index::new(&records).search(queries, take, measure, task.progress),

@@ -2,16 +2,11 @@
 
 use crate::dropout::Dropout;
 use crate::matrix::{Into, View, ViewMut, multiply};
-use crate::parameters::{AttentionGradient, AttentionWeights, Part};
+use crate::parameters::{AttentionGradient, AttentionWeights, Qkv};
 use crate::rows::{NormGradient, NormScratch, add_rows, normalise, normalise_back};
 
 /// Some columns of a part of the stacked projection.
-pub(super) fn stacked<'w>(
-    weights: &AttentionWeights<'w>,
-    part: Part,
-    start: usize,
-    count: usize,
-) -> View<'w> {
+pub(super) fn stacked<'w>(weights: &AttentionWeights<'w>, part: Qkv, start: usize, count: usize) -> View<'w> {
     let width = weights.gain.len();
     View::new(weights.projection, 3 * width).columns(part.columns(width).start + start, count)
 }
@@ -19,7 +14,7 @@ pub(super) fn stacked<'w>(
 pub(super) fn stacked_mut(
     gradient: &mut AttentionGradient,
     width: usize,
-    part: Part,
+    part: Qkv,
     start: usize,
     count: usize,
 ) -> ViewMut<'_> {
@@ -29,7 +24,7 @@ pub(super) fn stacked_mut(
 /// Projection of normalised rows to queries or values.
 pub(super) struct Projection<'a> {
     pub(super) weights: &'a AttentionWeights<'a>,
-    pub(super) part: Part,
+    pub(super) part: Qkv,
 }
 
 impl Projection<'_> {

@@ -5,7 +5,7 @@ use crate::buffer::Buffer;
 use crate::dropout::{Dropout, Numbers, drop_values, words};
 use crate::feed_forward;
 use crate::matrix::{Into, View, ViewMut, multiply};
-use crate::parameters::Part;
+use crate::parameters::Qkv;
 use crate::rows::{NormScratch, add, normalise, sized};
 use crate::shape::Shape;
 
@@ -86,7 +86,7 @@ pub(super) struct Gradients<'a> {
 }
 
 /// State that the passes of all parts share.
-pub(super) struct Pass<'a> {
+pub(super) struct DecoderPass<'a> {
     pub(super) shape: &'a Shape,
     pub(super) blocks: &'a [DecoderBlockWeights<'a>],
     pub(super) input: DecoderInput<'a>,
@@ -94,7 +94,7 @@ pub(super) struct Pass<'a> {
     pub(super) dropout: Option<&'a Dropout>,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> DecoderPass<'a> {
     /// Random numbers of mask `index` of `block` for `n` samples from `first`, if there is dropout.
     fn draw(
         &self,
@@ -138,7 +138,7 @@ impl<'a> Pass<'a> {
         trace.input.copy_from_slice(x);
         let layer = &weights.itself;
         normalise(x, layer.gain, layer.bias, normed);
-        Projection { weights: layer, part: Part::Values }.forward(normed, &mut trace.values);
+        Projection { weights: layer, part: Qkv::Values }.forward(normed, &mut trace.values);
         if let Some(dropout) = self.draw((block, 0), (first, n), numbers) {
             drop_heads(dropout, numbers, head, &mut trace.values);
         }
@@ -151,13 +151,13 @@ impl<'a> Pass<'a> {
 
         let layer = &weights.memory;
         normalise(x, layer.gain, layer.bias, normed);
-        Projection { weights: layer, part: Part::Queries }.forward(normed, &mut trace.queries);
+        Projection { weights: layer, part: Qkv::Queries }.forward(normed, &mut trace.queries);
         let factor = 1.0 / (head as f32).sqrt();
         trace.queries.iter_mut().for_each(|query| *query *= factor);
         for h in 0..heads {
             let queries = View::new(&trace.queries, width).columns(h * head, head);
             let target = ViewMut::strided(&mut trace.absorbed[h * width..], n, width, heads * width);
-            let right = stacked(layer, Part::Keys, h * head, head).transposed();
+            let right = stacked(layer, Qkv::Keys, h * head, head).transposed();
             multiply(1.0, queries, right, Into::Set, target);
         }
         let drawn = self.draw((block, 2), (first, n), numbers).map(|dropout| (dropout, &**numbers));
@@ -165,7 +165,7 @@ impl<'a> Pass<'a> {
             memory::Saved { kept: &mut trace.weights, context: &mut trace.context, total: &mut trace.total };
         self.memory(first, n).attend(&trace.absorbed, drawn, saved, memory);
         for h in 0..heads {
-            let start = Part::Values.columns(width).start + h * head;
+            let start = Qkv::Values.columns(width).start + h * head;
             let bias = &layer.projection_bias[start..start + head];
             let rows = trace.attended.chunks_exact_mut(width).zip(trace.total.chunks_exact(heads));
             for (row, total) in rows {
@@ -175,7 +175,7 @@ impl<'a> Pass<'a> {
             }
             let context = View::strided(&trace.context[h * width..], n, width, heads * width);
             let target = ViewMut::strided(&mut trace.attended[h * head..], n, head, width);
-            multiply(1.0, context, stacked(layer, Part::Values, h * head, head), Into::Add, target);
+            multiply(1.0, context, stacked(layer, Qkv::Values, h * head, head), Into::Add, target);
         }
         leave(&trace.attended, layer, narrow);
         if let Some(dropout) = self.draw((block, 3), (first, n), numbers) {
@@ -189,7 +189,7 @@ impl<'a> Pass<'a> {
         trace
     }
 
-    /// Backward pass of [`Pass::forward`].
+    /// Backward pass of [`DecoderPass::forward`].
     pub(super) fn backward(
         &self,
         block: usize,
@@ -227,12 +227,12 @@ impl<'a> Pass<'a> {
         for h in 0..heads {
             let above = View::new(other, width).columns(h * head, head);
             let target = ViewMut::strided(&mut context_gradient[h * width..], n, width, heads * width);
-            let right = stacked(layer, Part::Values, h * head, head).transposed();
+            let right = stacked(layer, Qkv::Values, h * head, head).transposed();
             multiply(1.0, above, right, Into::Set, target);
             let context = View::strided(&trace.context[h * width..], n, width, heads * width);
-            let target = stacked_mut(found, width, Part::Values, h * head, head);
+            let target = stacked_mut(found, width, Qkv::Values, h * head, head);
             multiply(1.0, context.transposed(), above, Into::Add, target);
-            let place = Part::Values.columns(width).start + h * head;
+            let place = Qkv::Values.columns(width).start + h * head;
             let bias = &layer.projection_bias[place..place + head];
             let bias_gradient = &mut found.projection_bias[place..place + head];
             for (sample, row) in other.chunks_exact(width).enumerate() {
@@ -249,15 +249,15 @@ impl<'a> Pass<'a> {
         for h in 0..heads {
             let above = View::strided(&absorbed_gradient[h * width..], n, width, heads * width);
             let target = ViewMut::strided(&mut narrow[h * head..], n, head, width);
-            multiply(1.0, above, stacked(layer, Part::Keys, h * head, head), Into::Set, target);
+            multiply(1.0, above, stacked(layer, Qkv::Keys, h * head, head), Into::Set, target);
             let queries = View::new(&trace.queries, width).columns(h * head, head);
-            let target = stacked_mut(found, width, Part::Keys, h * head, head);
+            let target = stacked_mut(found, width, Qkv::Keys, h * head, head);
             multiply(1.0, above.transposed(), queries, Into::Add, target);
         }
         let factor = 1.0 / (head as f32).sqrt();
         narrow.iter_mut().for_each(|value| *value *= factor);
         let norm_scratch = NormScratch { normed: &mut *normed, gradient: &mut *other };
-        let queries = Projection { weights: layer, part: Part::Queries };
+        let queries = Projection { weights: layer, part: Qkv::Queries };
         queries.backward(&trace.between, narrow, x_gradient, found, norm_scratch);
 
         let (layer, found) = (&weights.itself, &mut gradient.itself);
@@ -270,7 +270,7 @@ impl<'a> Pass<'a> {
             drop_heads(dropout, numbers, head, other);
         }
         let norm_scratch = NormScratch { normed, gradient: narrow };
-        let values = Projection { weights: layer, part: Part::Values };
+        let values = Projection { weights: layer, part: Qkv::Values };
         values.backward(&trace.input, other, x_gradient, found, norm_scratch);
     }
 }

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha20Rng;
 
 use super::*;
 use crate::clk::{Encoder, EncoderSettings, Hardening, Salt, Schema};
-use crate::text::Texts;
+use crate::text::TextRows;
 
 const SURNAMES: &str = "white clarke green ryan campbell webb reid nguyen matthews mason george morrison coleman dixon harrison burford \
     rudd hawkins crook maxwell donaldson paterson bishop lombardi beams jolly stanley wheatley vincent kranz painter neumann";
@@ -44,7 +44,7 @@ fn column(cells: &[String], at: usize) -> Vec<String> {
 fn attacked(hardening: Hardening, salt: Option<Salt>) -> Score {
     let (theirs, ours) = (people(1_500, 1), people(1_500, 2));
     let encode = |secret: &[u8], cells: &[String]| {
-        let schema = Schema::fit(&Texts { cells, fields: 3 }, 2, 205.0, &[], &[]);
+        let schema = Schema::fit(&TextRows { cells, fields: 3 }, 2, 205.0, &[], &[]);
         let settings = EncoderSettings { bits: 1_024, q: 2, hardening };
         Encoder::new(settings, secret, &schema).salted(salt).encode(cells)
     };

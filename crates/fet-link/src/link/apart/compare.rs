@@ -8,7 +8,7 @@ use anyhow::Context;
 use fet_core::linker::Links;
 use fet_io::memory;
 use fet_linkage::bits::BitTable;
-use fet_linkage::blocking::{Blocking, Tables};
+use fet_linkage::blocking::{Blocking, FilterTables};
 use fet_linkage::search::{Index, Measure};
 
 use super::clusters;
@@ -184,7 +184,7 @@ pub(super) fn search(
     let progress = Progress::new(queries.rows());
     let measure: Measure = table.score.measure(queries.bits());
     let done = |count| progress.add(count);
-    let tables = Tables { queries, records };
+    let tables = FilterTables { queries, records };
     let blocking = if all_pairs { None } else { Blocking::choose(tables, take, SIMILARITY, RECALL) };
     let found = match blocking {
         Some(blocking) => {
