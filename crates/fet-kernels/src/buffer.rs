@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_are_whole() {
+    fn copies_every_value() {
         let values: Vec<f32> = (0..3 * PORTION + 5).map(|value| value as f32).collect();
         assert_eq!(copy(&values), values);
         let width = 7;
@@ -244,7 +244,7 @@ mod tests {
     /// A tape stays in use while the decoder's backward pass and then the blocks' backward pass take buffers; neither replaces
     /// the buffers of the other.
     #[test]
-    fn buffers_that_take_turns_all_stay() {
+    fn keeps_buffers_that_are_used_in_turn() {
         let mut pool = Pool { idle: Vec::new(), waiting: 0, used: 0, most: 0 };
         let (tape, steps) = (vec![0.0; 1000], 3);
         pool.note_use(tape.len());

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_learns_the_intersection_with_duplicates() {
+    fn the_data_holder_learns_the_intersection_with_duplicates() {
         let (found, _) = run(&["a", "b", "c", "a", ""], &["c", "d", "a", "c"], 1);
         assert_eq!(found, [vec![2], vec![], vec![0, 3], vec![2], vec![]]);
         assert_eq!(run(&[], &["a"], 2).0, Vec::<Vec<u32>>::new());
@@ -197,7 +197,7 @@ mod tests {
 
     /// Whatever the multiplicities, the offer has as many elements as rows, and all of them differ.
     #[test]
-    fn an_offer_shows_the_number_of_rows_alone() {
+    fn an_offer_reveals_only_the_number_of_rows() {
         for records in [["a"; 4], ["a", "a", "b", "b"], ["a", "b", "c", "d"]] {
             let (_, [_, offer, third]) = run(&["a"], &records, 6);
             for message in [offer, third] {

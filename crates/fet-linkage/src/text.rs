@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_look_like_nothing_are_names() {
+    fn names_such_as_null_are_names() {
         for (cell, expected) in [
             ("Null", "null"),
             ("Na", "na"),

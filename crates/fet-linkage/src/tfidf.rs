@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_one_text_and_nothing_is_like_nothing() {
+    fn fields_form_one_text_and_empty_texts_match_no_record() {
         let queries = TextRows { cells: &["anna", "smith", "", ""], fields: 2 };
         let records = TextRows { cells: &["smith", "anna", "", "", "bert", ""], fields: 2 };
         let found = search(&queries, &records, (2, 4), 3, &|_| ());

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_match_is_hardly_any_is_expected() {
+    fn expects_hardly_any_match_between_unrelated_tables() {
         let estimate = table(2_000, 0.0, 1.0, 4).estimate();
         assert!(estimate.is_none_or(|estimate| estimate.correct < 120.0), "{estimate:?}");
         assert_eq!(automatic(&[0.5; 20], &[0.5; 20], None, 1.0), None, "too few rows");

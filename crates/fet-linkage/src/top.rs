@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_keeps_what_sorting_would_keep_in_any_order() {
+    fn keeps_the_best_in_any_order() {
         let pairs: Vec<(f32, u32)> = (0..500u32).map(|i| ((i * 7_919 % 101) as f32, i)).collect();
         let mut sorted = pairs.clone();
         sorted.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));

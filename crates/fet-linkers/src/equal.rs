@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_with_line_feeds_stay_apart() {
+    fn cells_with_line_feeds_stay_distinct() {
         let keys = Keys::Text(TextTable::from_cells(2, ["a1\nb1", "c1", "a1", "b1\nc1", "a1\\nb1", "c1"]));
         let all = contents(&keys, &[], &[Comparison::Verbatim; 2]);
         assert!(all[0] != all[1] && all[0] != all[2], "{all:?}");

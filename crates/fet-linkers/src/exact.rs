@@ -286,7 +286,7 @@ mod tests {
 
     /// By `exact` and `psi`, on either side.
     #[test]
-    fn numbers_that_are_not_told_apart_are_refused() {
+    fn refuses_numbers_that_doubles_cannot_distinguish() {
         let plugins = [
             ExactSettings::default().build(&()).expect("a linker"),
             crate::PsiSettings::default().build(&()).expect("a linker"),

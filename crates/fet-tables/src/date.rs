@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inferred_forms() {
+    fn reads_dates_in_inferred_formats() {
         let check = |cell: &str, expected: Option<&str>| {
             assert_eq!(date(cell).map(|written| text(written.at)).as_deref(), expected, "{cell}");
         };
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn given_forms() {
+    fn reads_dates_in_given_formats() {
         let check = |format: &str, cell: &str, expected: Option<&str>| {
             let format = Format::new(format).expect("a form of dates");
             assert_eq!(format.date(cell).map(text).as_deref(), expected, "{cell}");

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stratum_is_what_the_attribute_begins_with() {
+    fn a_stratum_is_a_prefix_of_the_attribute() {
         let of = |salt, cell: &str| stratum(salt, &[], &["smith", cell]);
         for spelt in ["1956-04-09", "19560409", " 1956.4.9 ", "1956"] {
             assert_eq!(of(Some(BORN), spelt), Some("1956".into()), "{spelt:?}");
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn strata_have_nothing_in_common() {
+    fn strata_share_bits_only_by_chance() {
         let cells = ["smith", "1956-04-09", "smith", "1956-12-01", "smith", "1957-04-09", "smith", ""];
         let (plain, salted) = (encode(None, &cells), encode(Some(BORN), &cells));
         // A name of five letters has six padded bigrams of ten bits each. Some of these bits coincide.
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_one_stratum_are_as_alike_as_without() {
+    fn salting_keeps_the_similarity_within_a_stratum() {
         let cells = ["smith", "1956-04-09", "smyth", "1956-04-09"];
         let (plain, salted) = (encode(None, &cells), encode(Some(BORN), &cells));
         // Both tables have about 120 bits in common; different positions collide differently.

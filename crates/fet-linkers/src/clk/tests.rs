@@ -60,7 +60,7 @@ fn missing_cells_are_not_evidence_against_a_pair() {
 
 /// Unknown names, in a column with few values and a column with many.
 #[test]
-fn swapped_texts_of_one_group_are_alike() {
+fn swapped_texts_of_one_group_are_similar() {
     let names: Vec<[String; 2]> = (0..60).map(|row| [code(row % 5), code(row)]).collect();
     let table = |order: [usize; 2]| {
         let cells = names.iter().flat_map(|pair| order.map(|at| pair[at].clone())).collect();
@@ -98,7 +98,7 @@ fn a_single_row_is_linked() {
 }
 
 #[test]
-fn filters_that_are_too_full_and_blocking_that_does_not_pay_are_told() {
+fn warns_of_full_filters_and_useless_blocking() {
     let word = |at: u32| format!("{:x} ", at.wrapping_mul(2_654_435_761));
     let long: Vec<String> = (0..40).map(|row| (0..60).map(|at| word(row * 61 + at)).collect()).collect();
     let long = Keys::Text(TextTable::new(1, long));
@@ -118,7 +118,7 @@ fn filters_that_are_too_full_and_blocking_that_does_not_pay_are_told() {
 
 /// Messages omit q-grams and words that occur in fewer than three records.
 #[test]
-fn rare_words_are_not_told() {
+fn messages_omit_rare_words() {
     let listed = |cells: &[&str]| {
         let Keys::Text(table) = text(1, cells) else { unreachable!("these are texts") };
         schema(&ClkSettings::default(), &[1; 32], &table)
@@ -144,7 +144,7 @@ fn owners() -> (LinkageSchema, TextTable, TextTable) {
 }
 
 #[test]
-fn encodings_made_apart_find_each_other() {
+fn separate_encodings_can_be_linked() {
     let (schema, ours, theirs) = owners();
     schema.check().expect("sound");
     let file = serde_json::to_string(&schema).expect("JSON");
@@ -165,7 +165,7 @@ fn encodings_made_apart_find_each_other() {
 }
 
 #[test]
-fn a_schema_that_nobody_made_is_refused() {
+fn refuses_invalid_schemas() {
     let (schema, ..) = owners();
     let with = |name: &str, value: serde_json::Value| {
         let mut file = serde_json::to_value(&schema).expect("JSON");
@@ -202,7 +202,7 @@ fn bits_of_a_row_do_not_depend_on_other_rows() {
 }
 
 #[test]
-fn a_schema_whose_group_disagrees_is_refused() {
+fn refuses_schemas_with_inconsistent_groups() {
     let table = TextTable::new(2, (0..120).map(code).collect());
     let names = ["given".to_string(), "family".to_string()];
     let settings = ClkSettings { groups: vec![0, 0], ..ClkSettings::default() };
@@ -274,7 +274,7 @@ fn records_are_linked_within_their_stratum_only() {
 }
 
 #[test]
-fn a_salt_that_is_not_there_is_refused() {
+fn refuses_salts_of_missing_columns() {
     let keys = || Keys::Text(TextTable::new(2, people(false)));
     let linker = clk(|settings| settings.salt_column = 3);
     let problem = link(&linker, &keys(), &keys(), 1, &|_| ()).expect_err("two columns").to_string();

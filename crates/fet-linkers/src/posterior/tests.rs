@@ -39,7 +39,7 @@ fn right(settings: &str, noise: f64) -> f64 {
 const INNER: &str = "inner = { kind = 'nearest', neighbours = 10 }";
 
 #[test]
-fn one_to_one_tells_more_than_distance_alone_and_the_error_is_estimated() {
+fn one_to_one_improves_on_distance_and_the_error_is_estimated() {
     let known = right(&format!("kind = 'posterior'\nnoise = 0.05\none_to_one = false\n{INNER}"), 0.05);
     let matched = right(&format!("kind = 'posterior'\nnoise = 0.05\n{INNER}"), 0.05);
     let estimated = right(&format!("kind = 'posterior'\n{INNER}"), 0.05);
@@ -77,7 +77,7 @@ fn a_row_far_from_every_record_takes_none_from_others() {
 
 /// A single code for a missing key (-999) does not make the links of all other rows equally likely.
 #[test]
-fn one_key_far_out_leaves_the_estimate_as_it_is() {
+fn one_outlier_does_not_change_the_estimate() {
     let (queries, records, place) = tables(300, 0.02);
     let mut values = queries.numbers().expect("numbers").values().to_vec();
     let right = |values: Vec<f64>| {

@@ -59,7 +59,7 @@ fn cells(table: &Table) -> Vec<[Option<String>; 3]> {
 }
 
 #[test]
-fn a_text_is_read_alike_wherever_it_is_cut() {
+fn reads_a_text_equally_at_any_cut() {
     let mut random = Random(20_240_305);
     for _ in 0..100 {
         let (expected, text) = random_text(&mut random);
@@ -77,7 +77,7 @@ fn a_text_is_read_alike_wherever_it_is_cut() {
 }
 
 #[test]
-fn many_strings_become_texts_wherever_they_are_cut() {
+fn many_strings_become_texts_at_any_cut() {
     // The second column exceeds 10,000 different strings in the middle of the text; the third never exceeds 5
     // %.
     let rows: String = (0..25_000).map(|row| format!("{row};n{};c{}\n", row / 2, row % 1000)).collect();
@@ -92,7 +92,7 @@ fn many_strings_become_texts_wherever_they_are_cut() {
 }
 
 #[test]
-fn an_error_is_the_same_wherever_the_text_is_cut() {
+fn reports_the_same_error_at_any_cut() {
     let check = |text: &[u8], kind: Option<Kind>, expected: &str| {
         let mut options = Options { delimiter: Some(b','), ..Options::default() };
         options.kinds.extend(kind.map(|kind| ("a".to_string(), kind)));
@@ -111,7 +111,7 @@ fn an_error_is_the_same_wherever_the_text_is_cut() {
 }
 
 #[test]
-fn a_cell_may_begin_with_a_byte_order_mark_wherever_it_is_cut() {
+fn accepts_a_byte_order_mark_in_a_cell_at_any_cut() {
     let text = "\u{feff}\u{feff}a,b\n\u{feff}x,1\n\u{feff}y,2\nz,3\n";
     for piece in 1..40 {
         let table = read(text.as_bytes(), "x.csv", &Options::default(), piece).expect("a table");

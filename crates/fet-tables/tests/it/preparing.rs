@@ -23,7 +23,7 @@ fn prepared(table: &Table, rows: &[usize], rules: &Rules) -> (Preparation, Vec<V
 }
 
 #[test]
-fn numbers_are_filled_in_and_scaled_by_the_rows_that_may_be_looked_at() {
+fn numbers_are_filled_in_and_scaled_by_the_fitted_rows() {
     // The last row is not a training row: neither its number nor its missing cell affects the preparation.
     let table = table("a,b\n1,5\n3,5\n,5\n5,5\n1000,\n");
     let (preparation, rows) = prepared(&table, &[0, 1, 2, 3], &Rules::default());
@@ -52,7 +52,7 @@ fn large_numbers_keep_their_digits() {
 }
 
 #[test]
-fn one_wild_value_does_not_press_the_others_together() {
+fn one_outlier_does_not_compress_the_other_values() {
     let text: String = (0..1_000).map(|i| format!("{}\n", i % 100)).collect();
     let table = table(&format!("a\n{text}1e9\n"));
     let all: Vec<usize> = (0..1_001).collect();
@@ -129,7 +129,7 @@ fn dates_become_ages_and_places_in_their_cycles() {
 }
 
 #[test]
-fn texts_are_words_whatever_their_case_and_marks() {
+fn texts_are_words_without_case_and_marks() {
     let text = |cells: &str| table_of(&format!("t\n{cells}"), &[("t", "text")]);
     // No word is in every fitted row, because such a constant word would become 0.
     let table = text("Blue door\n\"door, BLUE!\"\nred gate\nNA\n");

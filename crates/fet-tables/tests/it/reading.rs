@@ -28,7 +28,7 @@ const NAN: f64 = f64::NAN;
 const NONE: u32 = MISSING_CODE;
 
 #[test]
-fn a_column_is_what_all_its_cells_are() {
+fn all_cells_decide_the_kind_of_a_column() {
     // Column `a` is next to a column of ones, so that blank cells do not make blank lines.
     let check = |cells: &[&str], kind: Option<&str>, expected: Values| {
         let rows: String = cells.iter().map(|cell| format!("{cell};1\n")).collect();
@@ -198,7 +198,7 @@ fn names_and_first_bytes_tell_the_form() {
 }
 
 #[test]
-fn rows_and_columns_are_taken() {
+fn selects_rows_and_columns() {
     let table =
         from_text(b"a,b,c\n1,x,2024-01-01\n2,y,\n3,x,2024-01-03\n", &Options::default()).expect("good");
     let rows = table.select_rows(&[2, 0, 0]).expect("they are there");
@@ -217,7 +217,7 @@ fn rows_and_columns_are_taken() {
 /// A build without the feature names the feature in its error.
 #[cfg(not(feature = "columnar"))]
 #[test]
-fn a_build_without_columnar_files_says_so() {
+fn refuses_columnar_files_in_a_build_without_them() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("t.parquet");
     std::fs::write(&path, b"PAR1 and more PAR1").expect("writable");
@@ -232,7 +232,7 @@ fn a_build_without_columnar_files_says_so() {
 /// A wrong cell in a column of numbers must not turn it into a column of names. The reader refuses the cell
 /// and names its place, unless the caller sets the kind.
 #[test]
-fn a_column_that_is_nearly_of_a_kind_has_a_wrong_cell() {
+fn refuses_wrong_cells_in_columns_of_nearly_one_kind() {
     let text = |wrong: &str, right: &str, of: usize| {
         let rows: String =
             (0..of).map(|row| format!("{};1\n", if row == of / 2 { wrong } else { right })).collect();
@@ -482,7 +482,7 @@ fn warns_of_different_units_in_a_declared_amount() {
 }
 
 #[test]
-fn the_owner_says_what_is_missing() {
+fn the_owner_sets_the_marks_of_missing_cells() {
     let cells = ["NA", "EU", "", "None"];
     let check = |kind: Option<&str>, missing: &[&str], expected: Values| {
         let kinds: Vec<(&str, &str)> = kind.iter().map(|kind| ("a", *kind)).collect();

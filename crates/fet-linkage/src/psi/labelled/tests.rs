@@ -77,7 +77,7 @@ fn all_differ(message: &[u8], length: usize, count: usize) {
 /// Whatever keys repeat or are missing on either side, there are as many elements and records as rows. They
 /// all differ and have equal length.
 #[test]
-fn messages_show_numbers_of_rows_alone() {
+fn messages_reveal_only_numbers_of_rows() {
     let mut rng = ChaCha20Rng::seed_from_u64(2);
     let tables = [
         ["a"; 6],
@@ -143,7 +143,7 @@ fn counts_are_shuffled_and_so_are_records() {
 }
 
 #[test]
-fn payloads_stand_at_the_rows_that_asked_for_them() {
+fn payloads_belong_to_the_rows_of_their_keys() {
     let mut rng = ChaCha20Rng::seed_from_u64(4);
     let (querier, _, answer) = exchanged(&["a", "", "b"], &["b"], &mut rng);
     let opened = querier.open(&answer, padded(0), CONTEXT, QUIET).expect("opened");
@@ -152,7 +152,7 @@ fn payloads_stand_at_the_rows_that_asked_for_them() {
 
 /// Repeated exchanges of the same tables, and repeated answers to a request, share no element, tag or record.
 #[test]
-fn two_exchanges_share_nothing() {
+fn two_exchanges_share_no_element_or_tag() {
     let mut rng = ChaCha20Rng::seed_from_u64(5);
     let names = ["a", "b", "c"];
     let mut seen = HashSet::new();

@@ -109,7 +109,7 @@ fn judged(weights: &Weights, drawn: &Drawn) -> Vec<(f64, bool)> {
 /// matches in 2,400 move a share by at most 0.003. For ln(m/u), levels with a share of 0.15 of the matches
 /// have a standard deviation of 0.05.
 #[test]
-fn it_finds_m_u_and_the_matches_of_a_mixture() {
+fn learns_m_u_and_the_matches_of_a_mixture() {
     for (missing, seed) in [(0.0, 1), (0.3, 2)] {
         let mixture = Mixture { missing, ..mixture() };
         let weights = learned(&drawn(&mixture, seed));
@@ -150,7 +150,7 @@ fn probabilities_are_shares_of_what_is_right() {
 /// Without safeguards, a field in which matches differ and non-matches agree would make non-matches the
 /// matches.
 #[test]
-fn classes_do_not_change_places() {
+fn matches_and_non_matches_are_not_swapped() {
     let mut mixture = mixture();
     (mixture.m[2], mixture.u[2]) = (shape(0.1, 0.1), shape(0.9, 0.05));
     let drawn = drawn(&mixture, 4);
@@ -168,7 +168,7 @@ fn classes_do_not_change_places() {
 }
 
 #[test]
-fn of_no_matches_no_are_made() {
+fn expects_no_matches_among_non_matches() {
     let drawn = drawn(&Mixture { matched: 0.0, ..mixture() }, 5);
     let weights = learned(&drawn);
     let expected: f64 = judged(&weights, &drawn).iter().map(|pair| pair.0).sum();

@@ -83,7 +83,7 @@ fn a_column_has_one_form_of_dates_and_numbers() {
 }
 
 #[test]
-fn distances_of_columns_that_have_none_are_refused() {
+fn refuses_invalid_distances_and_dates() {
     let check = |change: &dyn Fn(&mut ClkSettings), expected: &str| {
         let mut settings = ClkSettings::default();
         change(&mut settings);
@@ -144,7 +144,7 @@ fn a_schema_keeps_how_numbers_are_compared() {
 /// Frequencies of the points around numbers would reveal how many records have which number, so the schema
 /// omits them.
 #[test]
-fn a_schema_tells_nothing_of_numbers_but_their_weight() {
+fn a_schema_reveals_only_the_weight_of_numbers() {
     let settings = ClkSettings { near: vec![0.0, 11.0], ..ClkSettings::default() };
     let names = ["name".to_string(), "salary".to_string()];
     let cells =
@@ -161,7 +161,7 @@ fn a_schema_tells_nothing_of_numbers_but_their_weight() {
 }
 
 #[test]
-fn distances_that_tell_little_are_warned_of() {
+fn warns_of_uninformative_distances() {
     let warned = |near: &[f64], cells: &[&str]| {
         let linker = clk(|settings| settings.near = near.to_vec());
         let mut data_holder = linker.data_holder(1);
