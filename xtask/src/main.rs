@@ -10,6 +10,7 @@ mod gpu;
 mod libtorch;
 mod output;
 mod prose;
+mod reference;
 mod site;
 mod workspace;
 
@@ -57,6 +58,8 @@ enum Command {
     Gpu(gpu::Arguments),
     /// Build the site of the guides, and mdBook for it.
     Site,
+    /// Write the reference of settings, docs/reference, after a change of settings or plug-ins.
+    Reference,
 }
 
 fn main() -> ExitCode {
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::bench(&arguments),
         Command::Gpu(arguments) => gpu::gpu(&arguments),
         Command::Site => site::site(),
+        Command::Reference => reference::reference(),
     };
     outcome.unwrap_or_else(|error| {
         fet_io::note!("xtask: {error:#}");

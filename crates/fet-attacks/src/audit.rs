@@ -53,7 +53,7 @@ const BOUNDS: f64 = 3.0;
 /// Relative tolerance for the movement of a canary, because copies of parties compute in 32 bits.
 const ROUNDING: f64 = 1e-3;
 
-/// Result of an audit.
+/// Result of an audit. `fet audit` prints the fields as JSON, so nesting them would change its output.
 #[derive(Debug, Clone, Serialize)]
 pub struct Audit {
     /// Name of the mechanism.

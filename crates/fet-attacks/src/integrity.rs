@@ -8,7 +8,7 @@ pub use faulty::{Fault, FaultyPartySettings};
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fet_core::attack::{AttackEnvironment, AttackError, Run, Trained, View};
+use fet_core::attack::{AttackEnvironment, AttackError, PrimaryObserver, Run, Trained};
 use fet_core::data::{Matrix, PartyTable};
 use fet_core::message::Round;
 use fet_core::registry::Violation;
@@ -18,7 +18,7 @@ use fet_core::registry::Violation;
 #[derive(Debug, Default)]
 struct Outputs(std::collections::BTreeMap<usize, Vec<f32>>);
 
-impl View for Outputs {
+impl PrimaryObserver for Outputs {
     fn predicted(&mut self, round: Round, rows: &[usize], outputs: &Matrix<f32>) {
         if matches!(round, Round::Test { .. }) {
             self.0.extend(rows.iter().enumerate().map(|(at, &row)| (row, outputs.row(at).to_vec())));
@@ -27,10 +27,13 @@ impl View for Outputs {
 }
 
 /// Trains a run and returns its outputs for test rows.
-fn outputs(arena: &mut dyn AttackEnvironment, run: Run) -> Result<(Outputs, Box<dyn Trained>), AttackError> {
-    let view = Arc::new(Mutex::new(Outputs::default()));
-    let trained = arena.train(Run { view: Some(view.clone()), ..run })?;
-    let found = std::mem::take(&mut *view.lock().unwrap_or_else(PoisonError::into_inner));
+fn outputs(
+    environment: &mut dyn AttackEnvironment,
+    run: Run,
+) -> Result<(Outputs, Box<dyn Trained>), AttackError> {
+    let observer = Arc::new(Mutex::new(Outputs::default()));
+    let trained = environment.train(Run { observer: Some(observer.clone()), ..run })?;
+    let found = std::mem::take(&mut *observer.lock().unwrap_or_else(PoisonError::into_inner));
     Ok((found, trained))
 }
 

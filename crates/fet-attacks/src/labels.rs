@@ -40,8 +40,8 @@ fn needs_classes(setting: &Setting) -> Result<(), Violation> {
 }
 
 /// Returns the class of each row.
-fn classes(arena: &dyn AttackEnvironment, rows: impl Iterator<Item = usize>) -> Vec<usize> {
-    let labels = &arena.data().labels;
+fn classes(environment: &dyn AttackEnvironment, rows: impl Iterator<Item = usize>) -> Vec<usize> {
+    let labels = &environment.data().labels;
     rows.map(|row| labels[row] as usize).collect()
 }
 
@@ -62,7 +62,11 @@ fn directions(received: &[Received], epochs: usize) -> (Vec<usize>, Vec<Vec<f64>
 
 /// Returns the attacker's own data for each row, as directions of standardised columns: the features of the
 /// nearest record, without and with its keys. They give the baseline of an attack without gradients.
-fn own(trained: &dyn Trained, party: usize, rows: &[usize]) -> Result<[Vec<Vec<f64>>; 2], AttackError> {
+fn own_directions(
+    trained: &dyn Trained,
+    party: usize,
+    rows: &[usize],
+) -> Result<[Vec<Vec<f64>>; 2], AttackError> {
     let features = standardised(&trained.features(party, rows)?);
     let keys = standardised(&trained.keys(party, rows)?);
     let both = features.iter().zip(&keys).map(|(features, keys)| unit([features.as_slice(), keys].concat()));
@@ -80,8 +84,8 @@ fn standardised(table: &Matrix<f32>) -> Vec<Vec<f64>> {
 }
 
 /// Returns the random stream of an attack, for its shuffles and starts.
-fn chance(arena: &dyn AttackEnvironment) -> ChaCha8Rng {
-    stream(arena.setting().seed, 0, Purpose::Attack, 0)
+fn chance(environment: &dyn AttackEnvironment) -> ChaCha8Rng {
+    stream(environment.setting().seed, 0, Purpose::Attack, 0)
 }
 
 /// Draws `each` rows of every class. Returns the places of these rows among `labels`, and the places of the

@@ -8,17 +8,17 @@
 //! references.
 
 pub mod audit;
+mod environment;
 mod features;
 mod integrity;
 mod labels;
 mod records;
-mod stage;
 mod tools;
 
+pub use environment::{Environment, attack, check};
 pub use features::{GradientReconstructionSettings, Model, ReconstructionSettings};
 pub use integrity::{BackdoorSettings, Fault, FaultyPartySettings};
 pub use labels::{
     ClusteringSettings, CompletionSettings, CosineSettings, NeighbourSettings, NormSettings, SignSettings,
 };
 pub use records::{LinkageSettings, MembershipSettings};
-pub use stage::{Environment, attack, check};

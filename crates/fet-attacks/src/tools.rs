@@ -12,7 +12,7 @@ use fet_core::rng::ChaCha8Rng;
 use rand::seq::SliceRandom;
 
 /// Joins the columns of two tables, row by row.
-pub(crate) fn beside(left: &Matrix<f32>, right: &Matrix<f32>) -> Matrix<f32> {
+pub(crate) fn join_columns(left: &Matrix<f32>, right: &Matrix<f32>) -> Matrix<f32> {
     let rows = (0..left.rows()).flat_map(|row| [left.row(row), right.row(row)].concat());
     Matrix::new(left.columns() + right.columns(), rows.collect())
 }

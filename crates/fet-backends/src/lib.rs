@@ -54,7 +54,7 @@ pub enum BackendError {
         name: String,
     },
     /// LibTorch was compiled in, but sees no such GPU.
-    #[error("`device` \"{name}\" is not there: LibTorch sees {found} CUDA devices")]
+    #[error("`device` \"{name}\" does not exist: LibTorch finds {found} CUDA devices")]
     NoGpu {
         /// Requested device.
         name: String,
@@ -63,7 +63,7 @@ pub enum BackendError {
     },
     /// A LibTorch without CUDA.
     #[error(
-        "`device` \"{name}\" needs a LibTorch with CUDA, and this one has none: `cargo xtask libtorch --cuda` fetches it"
+        "`device` \"{name}\" needs a LibTorch with CUDA, but this one lacks CUDA: `cargo xtask libtorch --cuda` fetches one with CUDA"
     )]
     NoCuda {
         /// Requested device.
@@ -102,13 +102,19 @@ pub fn open(name: &str) -> Result<Backend, BackendError> {
     }
 }
 
-#[expect(deprecated, reason = "asked for by name; ARCHITECTURE.md records the way to its successor")]
+#[expect(
+    deprecated,
+    reason = "users select it by name; ARCHITECTURE.md describes the change to its successor"
+)]
 fn ndarray() -> Device {
     Device::ndarray()
 }
 
 #[cfg(feature = "libtorch")]
-#[expect(deprecated, reason = "asked for by name; ARCHITECTURE.md records the way to its successor")]
+#[expect(
+    deprecated,
+    reason = "users select it by name; ARCHITECTURE.md describes the change to its successor"
+)]
 fn libtorch(name: &str) -> Result<Device, BackendError> {
     if name == "libtorch" {
         return Ok(Device::libtorch());

@@ -20,7 +20,7 @@ use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::split::{Local, secondary};
+use crate::split::{Local, SecondaryModel};
 use model::{Pairs, PairsShape};
 
 /// Settings of `fedsim` (Wu, Li, He 2022).
@@ -128,12 +128,12 @@ impl Method for FedSim {
 
     fn check(&self, slots: &Slots<'_>) -> Result<(), Violation> {
         if !slots.aggregator.keeps_parts_apart() {
-            let rule = "must keep the parties' parts apart, as \"concat\" does, for the method \"fedsim\": it joins the \
+            let rule = "must keep the parties' parts separate, like \"concat\", for the method \"fedsim\": it joins the \
                         parties' records to pairs";
             return Err(slots.refuse::<dyn Aggregator>(rule));
         }
         if !slots.privacy.is_identity() {
-            let rule = "must protect nothing, as \"none\" does, for the method \"fedsim\": it reveals similarities \
+            let rule = "must be a mechanism without protection, such as \"none\", for the method \"fedsim\": it reveals similarities \
                         unprotected";
             return Err(slots.refuse::<dyn PrivacyMechanism>(rule));
         }
@@ -162,6 +162,8 @@ impl Method for FedSim {
         encoder: &Slot<dyn Encoder>,
         context: &SecondaryContext<'_>,
     ) -> Result<Box<dyn Encoder>, Violation> {
-        secondary(encoder, context, &self.0.local, 0.0, &KeyEncoding::default(), &self.0.optimizer)
+        let FedSimSettings { local, optimizer, .. } = &self.0;
+        let key_encoding = &KeyEncoding::default();
+        SecondaryModel { width: local.width, dropout: 0.0, key_encoding, optimizer }.build(encoder, context)
     }
 }

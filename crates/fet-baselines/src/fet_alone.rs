@@ -39,7 +39,7 @@ impl Recipe<dyn Method> for FetAloneSettings {
 }
 
 inventory::submit! {
-    Plugin::<dyn Method>::new::<FetAloneSettings>("fet-alone", "the decoder of `fet` with nothing from others: its control")
+    Plugin::<dyn Method>::new::<FetAloneSettings>("fet-alone", "the decoder of `fet` without other parties: its control")
 }
 
 struct FetAlone {
@@ -58,7 +58,7 @@ impl Method for FetAlone {
         let weights = context.weights.clone();
         let decoder =
             self.whole.primary(&PrimaryContext { memory_width: width, positions: 1, weights, ..*context })?;
-        Ok(Box::new(Alone { decoder, width, device: context.device.clone().without_autodiff() }))
+        Ok(Box::new(MemorylessPrimary { decoder, width, device: context.device.clone().without_autodiff() }))
     }
 
     fn secondary(
@@ -71,20 +71,20 @@ impl Method for FetAlone {
 }
 
 /// A decoder with a memory of zeros.
-struct Alone {
+struct MemorylessPrimary {
     decoder: Box<dyn Primary>,
     width: usize,
     device: Device,
 }
 
-impl Alone {
+impl MemorylessPrimary {
     fn nothing(&self, batch: &PrimaryBatch) -> Option<Memory> {
         let tensor = Tensor::zeros([batch.keys.dims()[0], 1, self.width], &self.device);
         Some(Memory { tensor, available: 1, similarities: Vec::new() })
     }
 }
 
-impl Primary for Alone {
+impl Primary for MemorylessPrimary {
     fn learner(&self) -> &dyn Learner {
         self.decoder.learner()
     }

@@ -18,13 +18,13 @@ use fet_core::method::{Method, Neighbours, Plan, Primary, PrimaryContext, Second
 use fet_core::model::Pass;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
-use fet_core::trainable::{Learner, Nothing};
+use fet_core::trainable::{Learner, NoParameters};
 use rand::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::forest::Forest;
-pub(crate) use self::forest::grown;
+pub(crate) use self::forest::{Examples, train_boosters};
 pub use self::growth::Growth;
 pub use self::pool::Pool;
 
@@ -43,7 +43,7 @@ pub struct GbdtTop1Settings(pub Growth);
 #[serde(default, deny_unknown_fields)]
 pub struct GbdtPooledSettings {
     /// The form in which the trees see the K linked records of each secondary.
-    #[schemars(extend("x-rule" = "one or more, none twice"))]
+    #[schemars(extend("x-rule" = "a list of at least one form, each named once"))]
     pub columns: Vec<Pool>,
     /// The growth of the trees.
     pub growth: Growth,
@@ -79,7 +79,7 @@ impl Recipe<dyn Method> for GbdtPooledSettings {
         match self.columns.is_empty() || twice {
             true => Err(Violation::new(
                 "columns",
-                "must name one or more, none twice",
+                "must name at least one form, and each form once",
                 format!("{:?}", self.columns),
             )),
             false => Ok(()),
@@ -138,12 +138,12 @@ impl Method for Gbdt {
         let kind = self.kind;
         if !self.pools.is_empty() && !slots.aggregator.keeps_parts_apart() {
             return Err(slots.refuse::<dyn Aggregator>(format!(
-                "must keep the parties' parts apart, as \"concat\" does, for the method \"{kind}\": it pools raw columns"
+                "must keep the parties' parts separate, like \"concat\", for the method \"{kind}\": it pools raw columns"
             )));
         }
         if !self.pools.is_empty() && !slots.privacy.is_identity() {
             return Err(slots.refuse::<dyn PrivacyMechanism>(format!(
-                "must protect nothing, as \"none\" does, for the method \"{kind}\": it pools raw columns"
+                "must be a mechanism without protection, such as \"none\", for the method \"{kind}\": it pools raw columns"
             )));
         }
         Ok(())
@@ -159,13 +159,13 @@ impl Method for Gbdt {
         _encoder: &Slot<dyn Encoder>,
         _context: &SecondaryContext<'_>,
     ) -> Result<Box<dyn Encoder>, Violation> {
-        Ok(Box::new(Columns { nothing: Nothing::default() }))
+        Ok(Box::new(Columns { nothing: NoParameters::default() }))
     }
 }
 
 /// Sends a neighbour's features unchanged.
 struct Columns {
-    nothing: Nothing,
+    nothing: NoParameters,
 }
 
 impl Encoder for Columns {

@@ -67,7 +67,7 @@ impl Method for Solo {
             context.key_columns + context.feature_columns + key_encoding.outputs(context.key_columns);
         let network = Perceptron::new(&mut init, inputs, hidden, context.objective.outputs, *dropout);
         let inputs = Inputs::new(&mut init, key_encoding, context.key_columns);
-        Ok(Box::new(PrimaryModel::new(Alone { network, inputs }, optimizer, context)))
+        Ok(Box::new(PrimaryModel::new(SoloNetwork { network, inputs }, optimizer, context)))
     }
 
     fn secondary(
@@ -80,12 +80,12 @@ impl Method for Solo {
 }
 
 #[derive(Module, Debug)]
-struct Alone {
+struct SoloNetwork {
     network: Perceptron,
     inputs: Inputs,
 }
 
-impl PrimaryNetwork for Alone {
+impl PrimaryNetwork for SoloNetwork {
     fn forward(&self, batch: &PrimaryBatch, _memory: Option<&Memory>, pass: &mut Pass) -> Tensor<2> {
         let own = Tensor::cat(vec![batch.keys.clone(), batch.features.clone()], 1);
         self.network.forward(self.inputs.join(batch.keys.clone(), own), pass)

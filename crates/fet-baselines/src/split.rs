@@ -35,31 +35,41 @@ impl Local {
     }
 }
 
-/// A secondary's local model, without keys unless they are encoded.
-pub(crate) fn secondary(
-    encoder: &Slot<dyn Encoder>,
-    context: &SecondaryContext<'_>,
-    local: &Local,
-    dropout: f64,
-    key_encoding: &KeyEncoding,
-    optimizer: &OptimizerSettings,
-) -> Result<Box<dyn Encoder>, Violation> {
-    let shape = ModelShape {
-        hidden: local.width,
-        heads: 1,
-        dropout,
-        positional_encoding: key_encoding.width > 0,
-        frequency_std: key_encoding.frequency_std,
-        shared_norm: false,
-    };
-    encoder.build(&EncoderContext {
-        device: context.device,
-        weights: context.weights.clone(),
-        neighbours: context.neighbours,
-        key_columns: if key_encoding.width > 0 { context.key_columns } else { 0 },
-        feature_columns: context.feature_columns,
-        computation: context.computation,
-        shape: &shape,
-        optimizer,
-    })
+/// Settings of the secondaries' local models.
+pub(crate) struct SecondaryModel<'a> {
+    /// Width of the representations.
+    pub(crate) width: usize,
+    pub(crate) dropout: f64,
+    /// Encoding of the keys; without an encoding, the models see no keys.
+    pub(crate) key_encoding: &'a KeyEncoding,
+    pub(crate) optimizer: &'a OptimizerSettings,
+}
+
+impl SecondaryModel<'_> {
+    /// Builds the local model of one secondary.
+    pub(crate) fn build(
+        &self,
+        encoder: &Slot<dyn Encoder>,
+        context: &SecondaryContext<'_>,
+    ) -> Result<Box<dyn Encoder>, Violation> {
+        let encodes_keys = self.key_encoding.width > 0;
+        let shape = ModelShape {
+            hidden: self.width,
+            heads: 1,
+            dropout: self.dropout,
+            positional_encoding: encodes_keys,
+            frequency_std: self.key_encoding.frequency_std,
+            shared_norm: false,
+        };
+        encoder.build(&EncoderContext {
+            device: context.device,
+            weights: context.weights.clone(),
+            neighbours: context.neighbours,
+            key_columns: if encodes_keys { context.key_columns } else { 0 },
+            feature_columns: context.feature_columns,
+            computation: context.computation,
+            shape: &shape,
+            optimizer: self.optimizer,
+        })
+    }
 }

@@ -19,7 +19,7 @@ use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::split::{Local, secondary};
+use crate::split::{Local, SecondaryModel};
 
 /// Settings of `top1sim` (paper, section 7.1).
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -99,7 +99,8 @@ impl Method for Top1Sim {
         context: &SecondaryContext<'_>,
     ) -> Result<Box<dyn Encoder>, Violation> {
         let Top1SimSettings { local, dropout, key_encoding, optimizer, .. } = &self.0;
-        secondary(encoder, context, local, *dropout, key_encoding, optimizer)
+        SecondaryModel { width: local.width, dropout: *dropout, key_encoding, optimizer }
+            .build(encoder, context)
     }
 }
 

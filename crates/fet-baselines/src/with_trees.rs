@@ -49,7 +49,7 @@ fn inner(_: &mut SchemaGenerator) -> Schema {
 
 impl Default for WithTreesSettings {
     fn default() -> Self {
-        let inner = Slot::of("fet-pool").expect("a crate that this one is built on registers it");
+        let inner = Slot::with_defaults("fet-pool").expect("a crate that this one is built on registers it");
         Self { inner, share: 0.5, growth: Growth { trees: 500, leaves: 31, ..Growth::default() } }
     }
 }
@@ -99,12 +99,12 @@ impl Method for WithTrees {
         let inner = self.inner.primary(&PrimaryContext { weights: context.weights.clone(), ..*context })?;
         let seed = context.weights.clone().next_u64();
         let trees = Trees::new(self.growth.clone(), context.objective, seed);
-        Ok(Box::new(Beside {
+        Ok(Box::new(PrimaryWithTrees {
             inner,
             trees,
             share: self.share,
             objective: context.objective,
-            told: Told::default(),
+            combined: CombinedState::default(),
         }))
     }
 
@@ -118,34 +118,34 @@ impl Method for WithTrees {
 }
 
 /// The other method's part, with trees.
-struct Beside {
+struct PrimaryWithTrees {
     inner: Box<dyn Primary>,
     trees: Trees,
     share: f64,
     objective: Objective,
-    told: Told,
+    combined: CombinedState,
 }
 
 /// Parameters of both parts for training and saving; recomputed after a change.
 #[derive(Default)]
-struct Told {
+struct CombinedState {
     parameters: OnceCell<Parameters>,
     gradient: OnceCell<FlatGradient>,
     moments: OnceCell<Moments>,
 }
 
-impl Beside {
+impl PrimaryWithTrees {
     /// Mean of the activated outputs of the method and the trees.
-    fn mean(&self, said: &[f32], scores: &[f64]) -> Vec<f32> {
+    fn mean(&self, inner_outputs: &[f32], scores: &[f64]) -> Vec<f32> {
         let share = self.share;
         let mean = |one: f64, other: f64| (1.0 - share) * one + share * other;
         let probability = |score: f64| 1.0 / (1.0 + (-score).exp());
         match self.objective.task {
-            Task::Regression => vec![mean(f64::from(said[0]), scores[0]) as f32],
-            Task::Binary => vec![mean(f64::from(said[0]), probability(scores[0])) as f32],
+            Task::Regression => vec![mean(f64::from(inner_outputs[0]), scores[0]) as f32],
+            Task::Binary => vec![mean(f64::from(inner_outputs[0]), probability(scores[0])) as f32],
             Task::Multiclass => {
-                let most = said.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                let powers: Vec<f64> = said.iter().map(|&l| f64::from(l - most).exp()).collect();
+                let most = inner_outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let powers: Vec<f64> = inner_outputs.iter().map(|&l| f64::from(l - most).exp()).collect();
                 let shares: Vec<f64> = scores.iter().map(|&score| probability(score).max(1e-7)).collect();
                 let sums = [&powers, &shares].map(|all| all.iter().sum::<f64>());
                 let both = powers.iter().zip(&shares);
@@ -155,9 +155,9 @@ impl Beside {
     }
 }
 
-impl Learner for Beside {
+impl Learner for PrimaryWithTrees {
     fn parameters(&self) -> &Parameters {
-        self.told.parameters.get_or_init(|| {
+        self.combined.parameters.get_or_init(|| {
             let mut all = self.inner.learner().parameters().clone();
             for segment in self.trees.parameters().segments() {
                 all.push(
@@ -175,7 +175,7 @@ impl Learner for Beside {
     }
 
     fn gradient(&self) -> &FlatGradient {
-        self.told.gradient.get_or_init(|| {
+        self.combined.gradient.get_or_init(|| {
             let mut gradient = self.inner.learner().gradient().clone();
             let (values, segments) = self.trees.sizes();
             if !gradient.present.is_empty() {
@@ -189,21 +189,21 @@ impl Learner for Beside {
     fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
         let (mut trees, mut others) = (Parameters::default(), Parameters::default());
         for segment in parameters.segments() {
-            let part = if Trees::has(&segment.name) { &mut trees } else { &mut others };
+            let part = if Trees::owns_parameter(&segment.name) { &mut trees } else { &mut others };
             part.push(&segment.name, &segment.shape, &parameters.values()[segment.range.clone()]);
         }
-        self.told = Told::default();
+        self.combined = CombinedState::default();
         self.trees.load(&trees)?;
         self.inner.learner_mut().load(&others)
     }
 
     fn step(&mut self, learning_rate: f64) {
-        self.told = Told::default();
+        self.combined = CombinedState::default();
         self.inner.learner_mut().step(learning_rate);
     }
 
     fn moments(&self) -> &Moments {
-        self.told.moments.get_or_init(|| {
+        self.combined.moments.get_or_init(|| {
             let mut moments = self.inner.learner().moments().clone();
             let (values, segments) = self.trees.sizes();
             if !moments.first.is_empty() {
@@ -221,12 +221,12 @@ impl Learner for Beside {
         moments.first.truncate(values);
         moments.second.truncate(values);
         moments.steps.truncate(segments);
-        self.told = Told::default();
+        self.combined = CombinedState::default();
         self.inner.learner_mut().restore(moments);
     }
 }
 
-impl Primary for Beside {
+impl Primary for PrimaryWithTrees {
     fn learner(&self) -> &dyn Learner {
         self
     }
@@ -238,24 +238,24 @@ impl Primary for Beside {
     fn begin(&mut self, all: &mut dyn FnMut() -> PrimaryBatch) {
         self.inner.begin(all);
         self.trees.grow(&all());
-        self.told = Told::default();
+        self.combined = CombinedState::default();
     }
 
     fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome {
-        self.told = Told::default();
+        self.combined = CombinedState::default();
         self.inner.train(batch, memory, pass)
     }
 
     fn predict(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2> {
-        let said = self.inner.predict(batch, memory);
+        let inner_outputs = self.inner.predict(batch, memory);
         if !self.trees.are_grown() {
-            return said;
+            return inner_outputs;
         }
-        let ([rows, outputs], device): ([usize; 2], Device) = (said.dims(), said.device());
-        let said = host(said);
+        let ([rows, outputs], device): ([usize; 2], Device) = (inner_outputs.dims(), inner_outputs.device());
+        let inner_outputs = host(inner_outputs);
         let scores = self.trees.scores(batch);
-        let mean = |(said, scores): (&[f32], &Vec<f64>)| self.mean(said, scores);
-        let values: Vec<f32> = said.chunks(outputs).zip(&scores).flat_map(mean).collect();
+        let mean = |(inner_outputs, scores): (&[f32], &Vec<f64>)| self.mean(inner_outputs, scores);
+        let values: Vec<f32> = inner_outputs.chunks(outputs).zip(&scores).flat_map(mean).collect();
         Tensor::from_data(TensorData::new(values, [rows, outputs]), &device)
     }
 }
@@ -269,9 +269,9 @@ mod tests {
 
     use super::trees::columns;
     use super::*;
-    use crate::gbdt::grown;
+    use crate::gbdt::{Examples, train_boosters};
 
-    fn beside(task: Task, device: &Device) -> Box<dyn Primary> {
+    fn with_trees(task: Task, device: &Device) -> Box<dyn Primary> {
         let text = "kind = 'with-trees'\nshare = 0.25\ngrowth = { trees = 40, leaves = 7 }\ninner = { kind = 'solo' }";
         let slot = Slot::<dyn Method>::from_table(text.parse().expect("TOML")).expect("settings");
         let outputs = if task == Task::Multiclass { 3 } else { 1 };
@@ -312,7 +312,7 @@ mod tests {
     fn a_prediction_is_the_mean_of_both() {
         let device = Device::flex();
         let of = batch(Task::Regression, &device);
-        let mut primary = beside(Task::Regression, &device);
+        let mut primary = with_trees(Task::Regression, &device);
         let alone = host(primary.predict(&of, None));
         primary.begin(&mut || of.clone());
         let both = host(primary.predict(&of, None));
@@ -320,15 +320,16 @@ mod tests {
         let objective = Objective { task: Task::Regression, outputs: 1, minimum: 0.0, range: 1.0 };
         let seed = stream(7, 0, Purpose::Weights, 0).next_u64();
         let all = columns(&of);
-        let (varying, boosters) = grown(&growth, objective, seed, &all, &of.labels, &[]);
+        let examples = Examples { columns: &all, labels: &of.labels, weights: &[] };
+        let (varying, boosters) = train_boosters(&growth, objective, seed, &examples);
         assert_eq!(varying, [0, 1]);
         let flat: Vec<f64> = varying.iter().flat_map(|&column| all[column].clone()).collect();
-        let said = boosters[0].predict(&forust_ml::Matrix::new(&flat, 300, 2), false);
+        let outputs = boosters[0].predict(&forust_ml::Matrix::new(&flat, 300, 2), false);
         let mut most = 0.0f64;
-        for ((both, alone), said) in both.iter().zip(&alone).zip(said) {
-            let wanted = 0.75 * f64::from(*alone) + 0.25 * said;
+        for ((both, alone), outputs) in both.iter().zip(&alone).zip(outputs) {
+            let wanted = 0.75 * f64::from(*alone) + 0.25 * outputs;
             assert!((f64::from(*both) - wanted).abs() < 1e-6, "{both} {wanted}");
-            most = most.max((f64::from(*alone) - said).abs());
+            most = most.max((f64::from(*alone) - outputs).abs());
         }
         assert!(most > 0.05, "trees and method do not say the same");
     }
@@ -338,7 +339,7 @@ mod tests {
         let device = Device::flex();
         for task in [Task::Regression, Task::Binary, Task::Multiclass] {
             let of = batch(task, &device);
-            let mut primary = beside(task, &device);
+            let mut primary = with_trees(task, &device);
             primary.begin(&mut || of.clone());
             let outcome = primary.train(
                 &PrimaryBatch {
@@ -351,7 +352,7 @@ mod tests {
             );
             assert!(outcome.loss.is_finite());
             primary.learner_mut().step(0.01);
-            let said = host(primary.predict(&of, None));
+            let outputs = host(primary.predict(&of, None));
             let (all, moments) =
                 (primary.learner().parameters().clone(), primary.learner().moments().clone());
             assert_eq!(all.values().len(), primary.learner().gradient().values.len());
@@ -359,11 +360,11 @@ mod tests {
                 (moments.first.len(), moments.steps.len()),
                 (all.values().len(), all.segments().len())
             );
-            let mut other = beside(task, &device);
-            assert_ne!(host(other.predict(&of, None)), said, "{task:?}");
+            let mut other = with_trees(task, &device);
+            assert_ne!(host(other.predict(&of, None)), outputs, "{task:?}");
             other.learner_mut().load(&all).expect("the same model");
             other.learner_mut().restore(moments.clone());
-            assert_eq!(host(other.predict(&of, None)), said, "{task:?}");
+            assert_eq!(host(other.predict(&of, None)), outputs, "{task:?}");
             assert!(
                 *other.learner().parameters() == all && *other.learner().moments() == moments,
                 "{task:?}"
@@ -373,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_method_of_one_step_is_refused() {
-        let inner = Slot::of("gbdt-solo").expect("a method");
+        let inner = Slot::with_defaults("gbdt-solo").expect("a method");
         let refused = WithTreesSettings { inner, ..WithTreesSettings::default() }.build(&());
         let refused = refused.err().expect("refused").to_string();
         assert!(refused.contains("inner.kind") && refused.contains("gbdt-solo"), "{refused}");

@@ -2,7 +2,7 @@
 //! beyond the parties' agreement.
 //!
 //! An attack trains runs in an [`AttackEnvironment`], where it plays one party. As the primary it observes everything
-//! that the aggregator receives ([`View`]). As a secondary it changes the messages that it receives and sends
+//! that the aggregator receives ([`PrimaryObserver`]). As a secondary it changes the messages that it receives and sends
 //! ([`MessageHook`]). The attack has the data of that party, and the ground truth for measuring its success. It is
 //! registered and chosen like every plug-in; plug-ins are in `fet-attacks`.
 
@@ -28,7 +28,7 @@ pub trait Attack: Send + Sync {
     }
 
     /// Runs the attack and returns its measures; the first measure is the result.
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError>;
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError>;
 }
 
 /// The attacker and its target.
@@ -75,9 +75,9 @@ pub trait AttackEnvironment {
 #[derive(Clone, Default)]
 pub struct Run {
     /// Number of the attacking secondary, from 1, and the hook that handles its messages.
-    pub door: Option<(usize, Arc<Mutex<dyn MessageHook>>)>,
+    pub hook: Option<(usize, Arc<Mutex<dyn MessageHook>>)>,
     /// Observer of everything that the primary receives.
-    pub view: Option<Arc<Mutex<dyn View>>>,
+    pub observer: Option<Arc<Mutex<dyn PrimaryObserver>>>,
     /// Tables that replace the experiment's tables.
     pub data: Option<VerticalData>,
     /// Number of a secondary, from 1, and the features that replace its features while test rows are
@@ -102,7 +102,7 @@ pub trait MessageHook: Send {
 }
 
 /// Observer of an attacking primary.
-pub trait View: Send {
+pub trait PrimaryObserver: Send {
     /// Receives the active parties' parts for these rows, or only their sum. The active parties count from 0,
     /// ascending.
     fn received(&mut self, _round: Round, _rows: &[usize], _active: &[usize], _parts: &[Block]) {}
@@ -145,7 +145,7 @@ pub trait Trained {
     fn encoded(&mut self, party: usize, rows: &[usize]) -> Result<Matrix<f32>, AttackError>;
 
     /// Returns the primary's own columns, keys and features, as its model sees them.
-    fn own(&self, rows: &[usize]) -> Matrix<f32>;
+    fn own_columns(&self, rows: &[usize]) -> Matrix<f32>;
 }
 
 /// Failure of an attack.

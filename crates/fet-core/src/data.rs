@@ -36,8 +36,12 @@ impl<T: Copy> Matrix<T> {
     /// # Panics
     /// If the values do not fill whole rows: the caller made the table.
     pub fn new(columns: usize, values: Vec<T>) -> Self {
-        let whole = if columns == 0 { values.is_empty() } else { values.len().is_multiple_of(columns) };
-        assert!(whole, "{} values do not fill rows of {columns}", values.len());
+        // Without columns, only a table without values is valid.
+        assert!(
+            values.len().is_multiple_of(columns),
+            "{} values do not fill rows of {columns}",
+            values.len()
+        );
         Self { columns, values }
     }
 
@@ -211,7 +215,7 @@ pub trait Dataset: Send + Sync {
     fn files(&self) -> Vec<String>;
 
     /// Returns true if every party cuts its table out of one table that all parties have, as in an experiment on public data; false if
-    /// each party has a table of its own.
+    /// each party brings its own table.
     fn is_shared(&self) -> bool {
         true
     }

@@ -35,12 +35,12 @@ pub struct NeighbourBatch {
     /// [`Plan::pooled`]: crate::method::Plan::pooled
     pub similarities: Option<Vec<f32>>,
     /// The complete lists of neighbours, if a training step sees only K of them.
-    pub listed: Option<Listed>,
+    pub listed: Option<NeighbourLists>,
 }
 
 /// All neighbours of the rows of a batch, if the training step sees only some of them.
 #[derive(Debug, Clone)]
-pub struct Listed {
+pub struct NeighbourLists {
     /// Index of the record at each position of the lists, [B·L].
     pub slots: Tensor<1, Int>,
     /// Positions that the step sees, ascending: K of L.
@@ -56,7 +56,7 @@ impl NeighbourBatch {
             features: self.features.clone().without_autodiff(),
             slots: self.slots.clone().without_autodiff(),
             similarities: self.similarities.clone(),
-            listed: self.listed.as_ref().map(|listed| Listed {
+            listed: self.listed.as_ref().map(|listed| NeighbourLists {
                 slots: listed.slots.clone().without_autodiff(),
                 places: listed.places.clone(),
             }),

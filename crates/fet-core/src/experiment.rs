@@ -34,6 +34,7 @@ pub use split::{PART, SplitKind, SplitSettings};
 pub use train::{Batches, Kernels, NeighboursShown, TrainSettings, Weighting, WeightingRule, Wire};
 
 /// Everything that determines a run, except its data files.
+// Each field is a setting that users write, so nesting the fields would change their files.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
@@ -131,7 +132,7 @@ impl Experiment {
     pub fn schema() -> &'static serde_json::Value {
         static SCHEMA: OnceLock<serde_json::Value> = OnceLock::new();
         SCHEMA.get_or_init(|| {
-            let mut schema = schema::of::<Self>();
+            let mut schema = schema::for_type::<Self>();
             // The method chooses the plug-ins of slots without a default.
             schema["required"] = serde_json::json!(["name", "data"]);
             schema
@@ -269,7 +270,7 @@ impl Experiment {
         }
         if plan.similarities || slots.aggregator.uses_similarities() {
             let rule = format!(
-                "must protect nothing, as \"none\" does, for the method \"{}\" with the aggregator \"{}\": the secondaries \
+                "must be a mechanism without protection, such as \"none\", for the method \"{}\" with the aggregator \"{}\": the secondaries \
                  reveal similarities without noise",
                 self.method.kind(),
                 self.aggregator.kind()
@@ -288,7 +289,7 @@ impl Experiment {
         let selection = privacy.selection();
         if selection.occurrences > 0 && !about.independent {
             let rule = "must link each record independently, as \"nearest\" and \"edit\" do, where `privacy.max_occurrences` is \
-                        set: the rows that a record serves must depend on no other record";
+                        set: the rows that a record serves must not depend on other records";
             return Err(slots.refuse::<dyn Linker>(rule));
         }
         if selection != Selection::ALL && !about.in_the_clear {

@@ -23,7 +23,9 @@ pub use block::{Block, ShapeError};
 pub use codec::{Answer, CodecError, LARGEST_FRAME, Message, decode, encode, encode_behind, frames};
 pub use parts::Parts;
 pub use round::Round;
-pub use sums::{Agreed, Backups, Confirmed, Masked, Open, PublicKey, PublicKeys, Reveal, SignedKey, Words};
+pub use sums::{
+    Agreed, Confirmed, KeyShares, Masked, PublicKey, PublicKeys, Reveal, SignedKey, Unmask, Words,
+};
 
 /// Version of the messages and of their frame. Increase it whenever a message changes.
 pub const PROTOCOL_VERSION: u16 = 6;
@@ -44,9 +46,9 @@ pub enum Request {
     /// for each of the other parties, and a signature.
     AgreeOnKeys(PublicKeys),
     /// All parties signed the same keys: store their key shares, and take part in secure aggregation.
-    KeepBackups(Confirmed),
+    KeepKeyShares(Confirmed),
     /// Unmask your message of this attempt at secure aggregation: the messages of all parties have arrived.
-    Open(Open),
+    Unmask(Unmask),
     /// Evaluate your key share for this attempt, to reconstruct the mask of a party that dropped out before
     /// it unmasked its message.
     Reveal(Reveal),
@@ -89,7 +91,7 @@ pub enum Reply {
     /// The party agrees on keys.
     Agreed(Agreed),
     /// The unmasking value for the party's own mask on its message of one attempt.
-    Opening(PublicKey),
+    Unmasking(PublicKey),
     /// The party's share of another party's unmasking value for one attempt.
     Share(PublicKey),
     /// A representation.
@@ -142,12 +144,12 @@ pub struct Joined {
     /// table.
     pub table: [u8; 32],
     /// State of the party's lifetime account; `None` if the party keeps no account, as in a simulation.
-    pub lifetime: Option<Standing>,
+    pub lifetime: Option<LifetimeState>,
 }
 
 /// State of a party's lifetime account. It depends on the settings of runs and on requests, never on records.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct LifetimeState {
     /// Age of the account.
     pub age: Age,
     /// Number of earlier runs in the account, without the run that the party joins.
@@ -258,7 +260,7 @@ pub struct Saved {
 /// Bytes of a key and a signature.
 const SIGNED_KEY: u64 = 96;
 /// Bytes of a commitment, an unmasking value or a share of an unmasking value.
-const OPENING: u64 = 32;
+const UNMASKING: u64 = 32;
 
 impl Request {
     /// Returns the request's name for messages.
@@ -269,8 +271,8 @@ impl Request {
             Self::Answer(_) => "Answer",
             Self::MakeKey => "MakeKey",
             Self::AgreeOnKeys(_) => "AgreeOnKeys",
-            Self::KeepBackups(_) => "KeepBackups",
-            Self::Open(_) => "Open",
+            Self::KeepKeyShares(_) => "KeepKeyShares",
+            Self::Unmask(_) => "Unmask",
             Self::Reveal(_) => "Reveal",
             Self::Forward(_) => "Forward",
             Self::Backward(_) => "Backward",
@@ -292,7 +294,7 @@ impl Request {
             Self::Backward(message) => Some(message.round),
             Self::ShareParameters(message) => Some(message.round),
             Self::LoadParameters(message) => Some(message.round),
-            Self::Open(message) => Some(message.round),
+            Self::Unmask(message) => Some(message.round),
             Self::Reveal(message) => Some(message.round),
             _ => None,
         }
@@ -307,7 +309,9 @@ impl Request {
             Self::Forward(message) => 4 * message.rows.len() as u64,
             Self::Backward(message) => 4 * message.gradient.values().len() as u64,
             Self::AgreeOnKeys(message) => SIGNED_KEY * message.keys.len() as u64,
-            Self::KeepBackups(message) => (message.backups.sealed.len() + message.signatures.len()) as u64,
+            Self::KeepKeyShares(message) => {
+                (message.key_shares.sealed.len() + message.signatures.len()) as u64
+            }
             Self::LoadParameters(message) => 4 * message.parameters.values().len() as u64,
             _ => 0,
         }
@@ -323,7 +327,7 @@ impl Reply {
             Self::Challenge(_) => "Challenge",
             Self::Key(_) => "Key",
             Self::Agreed(_) => "Agreed",
-            Self::Opening(_) => "Opening",
+            Self::Unmasking(_) => "Unmasking",
             Self::Share(_) => "Share",
             Self::Representation(_) => "Representation",
             Self::Masked(_) => "Masked",
@@ -344,12 +348,12 @@ impl Reply {
             }
             Self::Challenge(message) => message.bytes().len() as u64,
             Self::Masked(message) => {
-                (message.words.len() as u64 * u64::from(message.bits)).div_ceil(8) + OPENING
+                (message.words.len() as u64 * u64::from(message.bits)).div_ceil(8) + UNMASKING
             }
             Self::Key(_) => SIGNED_KEY,
-            Self::Agreed(message) => (message.backups.sealed.len() + message.signature.len()) as u64,
-            Self::Opening(_) | Self::Share(_) => OPENING,
-            Self::MaskedParameters(message) => 8 * message.words.len() as u64 + OPENING,
+            Self::Agreed(message) => (message.key_shares.sealed.len() + message.signature.len()) as u64,
+            Self::Unmasking(_) | Self::Share(_) => UNMASKING,
+            Self::MaskedParameters(message) => 8 * message.words.len() as u64 + UNMASKING,
             Self::Joined(_) | Self::Saved(_) | Self::Done => 0,
         }
     }

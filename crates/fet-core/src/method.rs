@@ -168,7 +168,7 @@ pub enum Neighbours {
 
 impl Neighbours {
     /// Returns the number of `linked` neighbours that secondary `party` (from 1) represents.
-    pub fn of(self, party: usize, linked: usize) -> usize {
+    pub fn represented(self, party: usize, linked: usize) -> usize {
         match self {
             Self::All => linked,
             Self::FirstBut(all) if all == party => linked,
@@ -224,8 +224,8 @@ pub struct Memory {
     pub tensor: Tensor<3>,
     /// Number of the K positions with real neighbours from any party.
     pub available: usize,
-    /// Similarities of each active party's neighbours, [B, K], standardised on the training rows; empty unless the
-    /// method requests them.
+    /// Similarities of each active party's neighbours, [B, K], standardised on the training rows; empty
+    /// unless the method requests them.
     pub similarities: Vec<Tensor<2>>,
 }
 

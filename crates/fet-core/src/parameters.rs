@@ -147,19 +147,6 @@ pub struct FlatGradient {
     pub present: Vec<bool>,
 }
 
-impl FlatGradient {
-    /// Adds gradients of the same parameters.
-    ///
-    /// # Panics
-    /// If the gradients belong to different models.
-    #[cfg(feature = "tensor")]
-    pub(crate) fn add(&mut self, other: &Self) {
-        assert_eq!(self.values.len(), other.values.len(), "gradients of one model");
-        self.values.iter_mut().zip(&other.values).for_each(|(sum, value)| *sum += value);
-        self.present.iter_mut().zip(&other.present).for_each(|(one, more)| *one |= more);
-    }
-}
-
 impl fmt::Debug for FlatGradient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "FlatGradient[{}]", self.values.len())

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A party's limits on the primary's requests.
+// Each field is a setting that users write, so nesting the fields would change their files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
@@ -95,7 +96,8 @@ impl Policy {
     /// only aggregators that see sums, or demands at least three parties in a sum.
     pub fn asks_for_sums(&self) -> bool {
         let is_sum = |kind: &String| {
-            let aggregator = Slot::<dyn Aggregator>::of(kind).ok().and_then(|slot| slot.build(&()).ok());
+            let aggregator =
+                Slot::<dyn Aggregator>::with_defaults(kind).ok().and_then(|slot| slot.build(&()).ok());
             aggregator.is_some_and(|aggregator| matches!(aggregator.role(), Role::Sum(_)))
         };
         self.least_summed > 2 || (!self.aggregators.is_empty() && self.aggregators.iter().all(is_sum))

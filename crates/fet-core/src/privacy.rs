@@ -2,7 +2,8 @@
 //! privacy loss of a run.
 //!
 //! A mechanism combines a function and its privacy map: neither is useful without the other. Statement and
-//! proof are in the documentation of the crate `fet-privacy`. Plug-ins are in `mechanisms/` of `fet-components`.
+//! proof are in the documentation of the crate `fet-privacy`. Plug-ins are in `mechanisms/` of
+//! `fet-components`.
 
 mod account;
 mod loss;
@@ -23,17 +24,17 @@ pub use loss::{Loss, NoisyReleases};
 /// - The noise has the stated variance (tested at a stated α).
 /// - The privacy map never understates the loss.
 pub trait PrivacyMechanism: Send + Sync {
-    /// Returns true if [`PrivacyMechanism::bound`] and [`PrivacyMechanism::share`] change nothing.
+    /// Returns true if [`PrivacyMechanism::clip`] and [`PrivacyMechanism::add_noise`] change nothing.
     fn is_identity(&self) -> bool;
 
     /// Clips each row's block to the norm that the mechanism allows one of `active` parties; differentiable.
     ///
     /// # Shapes
     /// - `representation` and the result: [B, K, H]
-    fn bound(&self, representation: Tensor<3>, active: usize) -> Tensor<3>;
+    fn clip(&self, representation: Tensor<3>, active: usize) -> Tensor<3>;
 
     /// Returns the values for release: the clipped values plus this party's share of the noise.
-    fn share(&self, values: Vec<f32>, release: &mut Release<'_>) -> Share;
+    fn add_noise(&self, values: Vec<f32>, release: &mut Release<'_>) -> Share;
 
     /// Returns bounds on the values of a sum over `active` parties, or `None` if the values are unbounded.
     fn form(&self, active: usize, block: usize) -> Option<Form>;
@@ -191,8 +192,8 @@ impl SlotKind for dyn PrivacyMechanism {
 
 inventory::collect!(Plugin<dyn PrivacyMechanism>);
 
-/// Returns true for each row whose block has no finite L2 norm, because it holds NaN, infinity or values that are too large.
-/// Clipping replaces such a block by zeros.
+/// Returns true for each row whose block has no finite L2 norm, because it holds NaN, infinity or values that
+/// are too large. Clipping replaces such a block by zeros.
 ///
 /// # Shapes
 /// - `representation`: [B, K, H]; the result: [B, 1]

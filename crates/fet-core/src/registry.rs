@@ -74,7 +74,7 @@ impl<T: SlotKind + ?Sized> Plugin<T> {
             summary,
             parse: slot::parse::<T, R>,
             defaults: slot::defaults::<T, R>,
-            derive: schema::of::<R>,
+            derive: schema::for_type::<R>,
             source: std::any::type_name::<R>,
         }
     }

@@ -16,7 +16,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
 pub use check::check;
-pub use settings::{Setting, settings};
+pub use settings::{LEFT_OUT, Setting, settings};
 
 /// The plug-ins of a slot, by name, with the schema of their settings.
 pub const KINDS: &str = "x-kinds";
@@ -28,7 +28,7 @@ pub const SOURCE: &str = "x-source";
 pub const MEANINGS: &str = "x-meanings";
 
 /// Returns the schema of a type of settings (JSON Schema, draft 7), without references.
-pub fn of<T: JsonSchema>() -> Value {
+pub fn for_type<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft07().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;

@@ -38,20 +38,20 @@ pub trait Learner: Send {
 
 /// A model without trainable parameters.
 #[derive(Debug, Default)]
-pub struct Nothing {
+pub struct NoParameters {
     parameters: Parameters,
     gradient: FlatGradient,
     moments: Moments,
 }
 
-impl Nothing {
+impl NoParameters {
     /// Creates a model that keeps these parameters and never trains them.
     pub fn keeping(parameters: Parameters) -> Self {
         Self { parameters, ..Self::default() }
     }
 }
 
-impl Learner for Nothing {
+impl Learner for NoParameters {
     fn parameters(&self) -> &Parameters {
         &self.parameters
     }
@@ -91,7 +91,7 @@ pub struct Trainable<M> {
 impl<M: Module> Trainable<M> {
     /// Wraps a module on `device`, which must be an autodiff device.
     pub fn new(module: M, optimizer: OptimizerSettings, device: &Device) -> Self {
-        let parameters = Parameters::of(&module);
+        let parameters = Parameters::from_module(&module);
         let optimizer = Optimizer::new(optimizer);
         let (module, earlier) = (OnceCell::from(module.clone()), module);
         let gradient = FlatGradient::default();
@@ -114,14 +114,6 @@ impl<M: Module> Trainable<M> {
         let mut gradients = scalar.backward();
         let wanted = other.and_then(|leaf| leaf.grad_remove(&mut gradients));
         self.gradient = gradients_of(self.module(), gradients);
-        wanted
-    }
-
-    /// Runs the backward pass from another scalar of the same step, and adds its gradients.
-    pub fn backward_more(&mut self, scalar: &Tensor<1>, other: Option<&Tensor<3>>) -> Option<Tensor<3>> {
-        let earlier = std::mem::take(&mut self.gradient);
-        let wanted = self.backward(scalar, other);
-        self.gradient.add(&earlier);
         wanted
     }
 

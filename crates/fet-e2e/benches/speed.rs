@@ -50,8 +50,10 @@ fn linking(criterion: &mut Criterion) {
         [("2-d", Workload::house(27_827), 27_827), ("4-d", Workload::mnist(10, 60_000), 60_000)]
     {
         let tables = Workload { secondaries: 1, records, ..workload }.tables();
-        let linker: Box<dyn Linker> =
-            Slot::<dyn Linker>::of("nearest").expect("a plug-in").build(&()).expect("sound defaults");
+        let linker: Box<dyn Linker> = Slot::<dyn Linker>::with_defaults("nearest")
+            .expect("a plug-in")
+            .build(&())
+            .expect("sound defaults");
         let neighbours = linker.about().neighbours;
         group.sample_size(10).throughput(Throughput::Elements(records as u64));
         group.bench_function(format!("nearest/{name}, K = {neighbours}"), |bencher| {

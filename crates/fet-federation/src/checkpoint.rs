@@ -92,7 +92,7 @@ pub fn save(
 
 /// Returns the secondaries, from 0, that had dropped out when the checkpoint was made. The primary must not
 /// contact these secondaries again.
-pub fn gone(bytes: &[u8]) -> Result<Vec<usize>, StateError> {
+pub fn dropped_out(bytes: &[u8]) -> Result<Vec<usize>, StateError> {
     Ok(StateFile::read::<Header>(bytes)?.0.dropped)
 }
 
@@ -113,9 +113,9 @@ pub fn load(
         let all = file.parameters.segments();
         let segment = all.iter().find(|segment| segment.name == RELEASED);
         let shape = segment.and_then(|segment| <[usize; 3]>::try_from(segment.shape.as_slice()).ok());
-        let (shape, values) = shape.zip(file.parameters.get(RELEASED)).ok_or_else(|| {
-            StateError::Damaged("it does not have the release that its header names".into())
-        })?;
+        let (shape, values) = shape
+            .zip(file.parameters.get(RELEASED))
+            .ok_or_else(|| StateError::Damaged("the release that its header names is missing".into()))?;
         let device = trainer.device();
         single_release = Some(SingleRelease::restored(shape, values.to_vec(), available, &device));
     }
@@ -123,7 +123,7 @@ pub fn load(
     let outputs = match outputs {
         [Some(validation), Some(test)] => Some([validation, test]),
         _ if header.progress.best.is_none() => None,
-        _ => return Err(StateError::Damaged("it does not have the outputs of its best epoch".into()).into()),
+        _ => return Err(StateError::Damaged("the outputs of its best epoch are missing".into()).into()),
     };
     let learned = Learned { parameters: file.parameters, steps: header.steps };
     let best = learned.restore(trainer.primary_mut().learner_mut())?;

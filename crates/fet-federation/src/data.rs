@@ -16,7 +16,7 @@ use fet_tables::{Options, Values};
 use rand::seq::SliceRandom;
 
 use crate::prepare::{PrimaryData, divide};
-use crate::schedule::{self, Known};
+use crate::schedule::{self, SplitData};
 use crate::trainer::RunError;
 
 /// Reads the experiment's data, with the columns that its split and its scores use.
@@ -44,13 +44,13 @@ fn reader(experiment: &Experiment, folders: &Folders) -> Result<Box<dyn Dataset>
     if !groups.is_empty() && label.as_ref() == Some(groups) {
         return Err(Violation::new(
             "scores.groups",
-            "must be another column than the label",
+            "must be a column other than the label",
             format!("{groups:?}"),
         )
         .into());
     }
-    let aside = experiment.metadata_columns();
-    let context = DatasetContext { folders, seed: experiment.seed, metadata: &aside };
+    let metadata = experiment.metadata_columns();
+    let context = DatasetContext { folders, seed: experiment.seed, metadata: &metadata };
     let dataset = experiment.data.build(&context)?;
     let by_position = experiment.linker.build(&())?.about().by_position;
     if dataset.draws_records() && by_position && experiment.method.build(&())?.plan().secondaries {
@@ -163,7 +163,7 @@ pub fn divided(
     let name = if settings.kind == SplitKind::File { PART } else { settings.column.as_str() };
     // The column of the split file is the last one: the primary may have a column of the same name.
     let column = data.metadata.columns.iter().rev().find(|column| column.name == name);
-    let known = Known { task: data.task, labels: &data.labels, column };
+    let known = SplitData { task: data.task, labels: &data.labels, column };
     let parts = schedule::parts(settings, &known, experiment.seed)?;
     let (primary, tables) = divide(data);
     Ok((PrimaryData { parts, ..primary }, tables))

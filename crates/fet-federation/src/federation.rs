@@ -2,8 +2,8 @@
 //! bytes sent.
 //!
 //! Several parties compute in parallel if there are enough threads. The federation cannot access a party's
-//! state. It treats a reply as data: if the reply does not fit the request, [`SentRequest`] makes an error that
-//! names party, message and round.
+//! state. It treats a reply as data: if the reply does not fit the request, [`SentRequest`] makes an error
+//! that names party, message and round.
 
 use fet_core::message::{CodecError, Reply, Request, Round};
 use fet_core::party::{Failure, Party, Refusal};
@@ -16,7 +16,8 @@ pub struct Federation {
     threads: usize,
     /// Traffic by party, in their order.
     traffic: Vec<Traffic>,
-    /// Parties that dropped out, from 0, in the order in which they did; the primary does not contact them again.
+    /// Parties that dropped out, from 0, in the order of their dropout; the primary does not contact them
+    /// again.
     dropped: Vec<usize>,
 }
 
@@ -157,7 +158,7 @@ impl SentRequest {
 pub type Answered = (SentRequest, Option<Reply>);
 
 impl Federation {
-    /// Makes a federation of `parties`, of which `dropped` (from 0) have dropped out; up to `threads` parties
+    /// Makes a federation of `parties` without the `dropped` ones (from 0); up to `threads` parties
     /// compute in parallel.
     pub fn new(parties: Vec<Box<dyn Party>>, dropped: Vec<usize>, threads: usize) -> Self {
         let traffic = vec![Traffic::default(); parties.len()];
@@ -169,7 +170,7 @@ impl Federation {
         (0..self.len()).filter(|party| !self.dropped.contains(party)).collect()
     }
 
-    /// Returns the parties that dropped out, from 0, in the order in which they did.
+    /// Returns the parties that dropped out, from 0, in the order of their dropout.
     pub fn dropped(&self) -> &[usize] {
         &self.dropped
     }
@@ -278,11 +279,11 @@ impl Federation {
         requests: Vec<Request>,
     ) -> Result<Vec<(SentRequest, Reply)>, PartyError> {
         let answered = self.exchange(to, requests)?;
-        let here = |(sent, reply): Answered| match reply {
+        let reply_of = |(sent, reply): Answered| match reply {
             Some(reply) => Ok((sent, reply)),
             None => Err(sent.failed(Problem::Gone)),
         };
-        answered.into_iter().map(here).collect()
+        answered.into_iter().map(reply_of).collect()
     }
 
     /// Sends one party a request and returns its reply.

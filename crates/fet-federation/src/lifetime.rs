@@ -82,7 +82,7 @@ pub struct About {
 
 /// A line of the account.
 #[derive(Debug, Serialize, Deserialize)]
-struct Line {
+struct AccountLine {
     version: u32,
     age: u64,
     kind: Kind,
@@ -139,7 +139,7 @@ impl Lifetime {
         Ok(account)
     }
 
-    fn apply(&mut self, line: Line) {
+    fn apply(&mut self, line: AccountLine) {
         self.age = self.age.max(line.age);
         self.covered.extend(line.covers);
         let place = self.runs.iter().position(|run| run.name == line.run).unwrap_or_else(|| {
@@ -159,7 +159,7 @@ impl Lifetime {
 
     fn append(&mut self, kind: Kind, run: &RunLoss, covers: Vec<String>, age: u64) -> Result<(), StateError> {
         let about = if self.run(&run.name).is_none() { run.about.clone() } else { None };
-        let line = Line {
+        let line = AccountLine {
             version: VERSION,
             age,
             kind,
@@ -331,7 +331,7 @@ pub(crate) fn add(total: &mut Total, loss: &Loss) {
 /// A party that restores an old copy of its state loses track of releases, and its account becomes younger. A
 /// party that has seen the account older refuses the run.
 #[derive(Debug)]
-pub struct Known {
+pub struct KnownAges {
     path: PathBuf,
     ages: BTreeMap<String, u64>,
 }
@@ -343,14 +343,14 @@ pub struct Known {
      without the latest releases. Its operator must restore the newest copy, or add the missing \
      releases with `fet ledger add --age {known}` (see its `--help`)"
 )]
-pub struct Older {
+pub struct OutdatedAccount {
     /// Number of records when the party was about to join.
     pub found: u64,
     /// Number of records that the account had before.
     pub known: u64,
 }
 
-impl Known {
+impl KnownAges {
     /// Reads the ages from a file; a missing file is empty.
     pub fn read(path: &Path) -> Result<Self, String> {
         let failed = |error: String| format!("{}: {error}", path.display());
@@ -368,12 +368,12 @@ impl Known {
     ///
     /// Joining adds a line to the refused party's account, so that it grows older. The remembered age grows
     /// by the same number, so that an old copy cannot reach it by joining again.
-    pub fn see(&mut self, identity: &str, age: Age) -> Result<(), Older> {
+    pub fn see(&mut self, identity: &str, age: Age) -> Result<(), OutdatedAccount> {
         let known = self.ages.get(identity).copied().unwrap_or(0);
         if age.found < known {
             let known = known.saturating_add(age.now.saturating_sub(age.found));
             self.ages.insert(identity.to_string(), known);
-            return Err(Older { found: age.found, known });
+            return Err(OutdatedAccount { found: age.found, known });
         }
         if age.now > known {
             self.ages.insert(identity.to_string(), age.now);

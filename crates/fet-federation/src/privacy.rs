@@ -10,7 +10,7 @@ use fet_core::registry::{SettingsError, Slot, Violation};
 use fet_privacy::secure_sum::MaskGraph;
 
 use crate::schedule::{ReleaseForm, Split, releases};
-use crate::secret_sum;
+use crate::secure_aggregation;
 
 /// Reason why a run cannot have the protection that its settings require.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum ProtectionError {
 }
 
 /// Returns the form of the secure aggregation that hides the parties' parts, if the aggregator uses one.
-pub(crate) fn secret_sum(aggregator: &dyn Aggregator) -> Option<SecureSum> {
+pub(crate) fn secure_sum_form(aggregator: &dyn Aggregator) -> Option<SecureSum> {
     match aggregator.role() {
         Role::Sum(sum) => Some(sum.form()),
         Role::Combine(_) => None,
@@ -50,9 +50,9 @@ pub(crate) fn protection(
 ) -> Result<(Box<dyn PrivacyMechanism>, Releases), ProtectionError> {
     let RunShape { plan, linker, aggregator, split, parties } = *run;
     let mut privacy = settings.privacy.build(&())?;
-    let own = |party| plan.positions(plan.neighbours.of(party, linker.about().neighbours));
+    let own = |party| plan.positions(plan.neighbours.represented(party, linker.about().neighbours));
     let positions = (1..=parties).map(own).max().unwrap_or(0);
-    let sum = secret_sum(aggregator).filter(|_| plan.secondaries);
+    let sum = secure_sum_form(aggregator).filter(|_| plan.secondaries);
     let form = ReleaseForm { block: positions * plan.width, summed: sum.is_some() };
     let releases = releases(&settings.train, plan, split, parties, form);
     if plan.secondaries {
@@ -129,7 +129,7 @@ fn check_budget(
     releases: &Releases,
 ) -> Result<(), Violation> {
     for active in [releases.train_active, releases.active] {
-        if let Err(error) = secret_sum::units(sum, privacy.form(active, releases.block), active) {
+        if let Err(error) = secure_aggregation::units(sum, privacy.form(active, releases.block), active) {
             return Err(Violation::new(
                 "aggregator.bits",
                 format!("must have room for every sum ({error})"),

@@ -14,7 +14,7 @@ use fet_core::rng::{Purpose, stream};
 use rand::RngExt;
 use rand::seq::{SliceRandom, index};
 
-pub use split::{Known, Split, parts, split};
+pub use split::{Split, SplitData, parts, split};
 
 /// The rows and the parties that take part in each round.
 #[derive(Debug, Clone)]

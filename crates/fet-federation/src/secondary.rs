@@ -47,7 +47,7 @@ use self::evaluation_cache::EvaluationCache;
 pub use self::linking::linking_seed;
 use self::received::Received;
 pub(crate) use self::state::has_entries;
-pub use self::state::{Finished, Store};
+pub use self::state::{FinishedModel, Store};
 use self::state::{SavedState, TableIdentity};
 use self::validator::RequestValidator;
 
@@ -97,11 +97,11 @@ pub struct PartyConfig {
     pub lifetime: Option<LifetimePlace>,
     /// Finished model of a party that answers only prediction requests; `None` if the party takes part in a
     /// run.
-    pub model: Option<Finished>,
+    pub model: Option<FinishedModel>,
     /// Finished model that training starts from; `None` to start from initial weights.
-    pub start: Option<Finished>,
+    pub start: Option<FinishedModel>,
     /// Receives warnings for the party's operator.
-    pub tell: Tell,
+    pub tell: WarnOperator,
 }
 
 /// The place of a party's lifetime account.
@@ -114,7 +114,7 @@ pub struct LifetimePlace {
 }
 
 /// Receives a warning for the party's operator.
-pub type Tell = Arc<dyn Fn(String) + Send + Sync>;
+pub type WarnOperator = Arc<dyn Fn(String) + Send + Sync>;
 
 /// A party's side of one run.
 struct Session {
@@ -129,7 +129,7 @@ struct Session {
     received: Received,
     validator: RequestValidator,
     saved: SavedState,
-    tell: Tell,
+    tell: WarnOperator,
 }
 
 /// The terms to which the party agreed.
@@ -183,7 +183,7 @@ struct Linking {
     /// Links of new records, for predictions; `None` before the first prediction request.
     new_rows: Option<Links>,
     /// A linker's challenge that the primary has not answered yet.
-    challenge: Option<Challenged>,
+    challenge: Option<PendingChallenge>,
     /// The primary's keys, stored if neighbours are chosen again for each release.
     queries: Option<Keys>,
 }
@@ -240,7 +240,7 @@ struct LocalModel {
 struct ReleaseState {
     account: Account,
     /// Selection of the single release, if every row is released once.
-    chosen: Option<Chosen>,
+    chosen: Option<SingleReleaseRecords>,
     /// The party's state in secure aggregation, once it has made a key.
     participant: Option<Participant>,
     /// Number of blocks that held NaN or infinity and were sent as zeros. The operator is warned; the number
@@ -249,7 +249,7 @@ struct ReleaseState {
 }
 
 /// The primary's encoded keys, and the linker's side that posed a challenge.
-struct Challenged {
+struct PendingChallenge {
     queries: Keys,
     data_holder: Box<dyn DataHolder>,
     origin: RowOrigin,
@@ -265,7 +265,7 @@ enum RowOrigin {
 }
 
 /// Records that the single release of a frozen party shows, for all rows.
-struct Chosen {
+struct SingleReleaseRecords {
     places: selection::Places,
     /// Digest of everything that determines the sample of these records.
     sample: [u8; 32],
@@ -296,14 +296,14 @@ impl Secondary {
         Self { name: config.table.name.clone(), state: PartyState::Joining(Box::new(config)) }
     }
 
-    /// Returns the current parameters of the party's model; `None` before it joins. For the party's operator and
-    /// for tests in one process.
+    /// Returns the current parameters of the party's model; `None` before it joins. For the party's operator
+    /// and for tests in one process.
     pub fn parameters(&self) -> Option<&Parameters> {
         self.session().ok().map(|session| session.model.encoder.learner().parameters())
     }
 
-    /// Returns the gradient of the last backward pass; `None` before the party joins. For the party's operator
-    /// and for tests in one process.
+    /// Returns the gradient of the last backward pass; `None` before the party joins. For the party's
+    /// operator and for tests in one process.
     pub fn gradient(&self) -> Option<&[f32]> {
         self.session().ok().map(|session| session.model.encoder.learner().gradient().values.as_slice())
     }
@@ -327,8 +327,8 @@ impl Secondary {
         representation::shown(self.session()?, rows)
     }
 
-    /// Replaces the features of all records. A malicious party can do that at any time. For the party's operator
-    /// and for measuring attacks in one process.
+    /// Replaces the features of all records. A malicious party can do that at any time. For the party's
+    /// operator and for measuring attacks in one process.
     pub fn replace_features(&mut self, features: Features) -> Result<(), SecondaryError> {
         let session = self.session_mut()?;
         session.model.cache.forget();
@@ -363,8 +363,8 @@ impl Secondary {
         Ok(())
     }
 
-    /// Returns the party's links; `None` before the keys are linked. For the party's operator and for measuring
-    /// attacks in one process.
+    /// Returns the party's links; `None` before the keys are linked. For the party's operator and for
+    /// measuring attacks in one process.
     pub fn links(&self) -> Option<&Links> {
         self.session().ok()?.linking.run.links()
     }
@@ -402,7 +402,8 @@ impl Secondary {
         }
     }
 
-    /// Agrees to the terms, or refuses them and stays unchanged. The party drops a table that no model can use.
+    /// Agrees to the terms, or refuses them and stays unchanged. The party drops a table that no model can
+    /// use.
     fn join(&mut self, terms: &Terms) -> Result<Reply, SecondaryError> {
         let PartyState::Joining(config) = &self.state else { return Err(SecondaryError::AlreadyJoined) };
         let agreement = join::agree(config, terms)?;
@@ -425,7 +426,7 @@ impl Secondary {
         }
         let session = self.session_mut()?;
         // Only these requests leave the model unchanged, so that the cache of the evaluation stays valid.
-        if !matches!(request, Request::Forward(_) | Request::Open(_) | Request::Reveal(_)) {
+        if !matches!(request, Request::Forward(_) | Request::Unmask(_) | Request::Reveal(_)) {
             session.model.cache.forget();
         }
         match request {
@@ -433,8 +434,8 @@ impl Secondary {
             Request::Answer(message) => linking::link_answered(session, &message),
             Request::MakeKey => sums::make_key(session).map(Reply::Key),
             Request::AgreeOnKeys(keys) => sums::agree_on_keys(session, &keys).map(Reply::Agreed),
-            Request::KeepBackups(message) => sums::keep_backups(session, &message).map(|()| Reply::Done),
-            Request::Open(message) => sums::unmask(session, message).map(Reply::Opening),
+            Request::KeepKeyShares(message) => sums::keep_key_shares(session, &message).map(|()| Reply::Done),
+            Request::Unmask(message) => sums::unmask(session, message).map(Reply::Unmasking),
             Request::Reveal(message) => sums::reveal(session, message).map(Reply::Share),
             Request::Forward(message) => representation::forward(session, message),
             Request::Backward(message) => representation::learn(session, message).map(|()| Reply::Done),

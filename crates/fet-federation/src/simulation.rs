@@ -18,7 +18,7 @@ use fet_privacy::identity::Identity;
 
 use crate::data::{divided, read};
 use crate::prepare::PrimaryData;
-use crate::secondary::{Finished, PartyConfig, Secondary, Store, Tell, has_entries};
+use crate::secondary::{FinishedModel, PartyConfig, Secondary, Store, WarnOperator, has_entries};
 use crate::trainer::{Beginning, Machine, RunError, SavedModel, Trainer};
 
 /// A simulation: its experiment, its device, and the storage of its parties' states.
@@ -31,7 +31,7 @@ pub struct Simulation<'a> {
     /// Folder with a folder for each party's state; `None` keeps the state in memory.
     pub folder: Option<&'a Path>,
     /// Parties that dropped out of an interrupted run, from 0.
-    pub gone: Vec<usize>,
+    pub dropped_out: Vec<usize>,
     /// Number of this run among several runs of the same settings. Each run draws its own noise and keys; 0
     /// is the reported run.
     pub run: u64,
@@ -41,7 +41,7 @@ pub struct Simulation<'a> {
     /// Finished models that training starts from; `None` to start from initial weights.
     pub start: Option<Start>,
     /// Receives the parties' warnings.
-    pub tell: Tell,
+    pub tell: WarnOperator,
 }
 
 /// The models of a finished run that another run starts from.
@@ -51,7 +51,7 @@ pub struct Start {
     pub primary: SavedModel,
     /// The model of each secondary; `None` if the party dropped out of that run, so that its model begins
     /// with initial weights.
-    pub parties: Vec<Option<Finished>>,
+    pub parties: Vec<Option<FinishedModel>>,
 }
 
 impl<'a> Simulation<'a> {
@@ -61,7 +61,7 @@ impl<'a> Simulation<'a> {
             experiment,
             machine,
             folder: None,
-            gone: Vec::new(),
+            dropped_out: Vec::new(),
             run: 0,
             primary: None,
             start: None,
@@ -99,7 +99,7 @@ impl<'a> Simulation<'a> {
     /// Makes the primary's side, with the parties as the primary reaches them.
     pub fn trainer(&self, primary: PrimaryData, parties: Vec<Box<dyn Party>>) -> Result<Trainer, RunError> {
         let model = self.start.as_ref().map(|start| start.primary.clone());
-        let beginning = Beginning { gone: self.gone.clone(), own: self.seed(0)?, model };
+        let beginning = Beginning { dropped_out: self.dropped_out.clone(), own: self.seed(0)?, model };
         self.check_links(primary.labels.len(), parties.len())?;
         memory::caught(|| Trainer::begin(self.experiment, primary, parties, self.machine, beginning))?
     }
@@ -153,7 +153,7 @@ impl<'a> Simulation<'a> {
     pub fn serving(
         &self,
         tables: Vec<PartyTable>,
-        models: Vec<Option<Finished>>,
+        models: Vec<Option<FinishedModel>>,
     ) -> Result<Vec<Secondary>, RunError> {
         if !self.experiment.method.build(&())?.plan().secondaries {
             return Ok(Vec::new());
@@ -163,26 +163,31 @@ impl<'a> Simulation<'a> {
         let identity = |seed: &OwnSeed| Identity::from_secret(*seed.secret("identity"));
         let roster: Arc<[_]> = seeds.iter().map(|seed| identity(seed).public()).collect();
         let evaluation_cache = self.experiment.train.evaluation_cache_of(tables.len());
-        let party = |(((index, table), seed), model): (((usize, PartyTable), OwnSeed), Option<Finished>)| {
-            Secondary::new(PartyConfig {
-                file: table.name.clone(),
-                table,
-                settings: self.experiment.common(),
-                identity: identity(&seed),
-                seed,
-                roster: Arc::clone(&roster),
-                // The models belong to the user, who may make any number of predictions.
-                policy: Policy { predictions: true, most_predictions: 0, ..self.experiment.policy.clone() },
-                device: self.machine.device.clone(),
-                computation: self.experiment.train.computation(self.machine.on_host),
-                evaluation_cache,
-                store: Self::store(self.folder, index + 1),
-                lifetime: None,
-                model,
-                start: self.start.as_ref().and_then(|start| start.parties.get(index)).cloned().flatten(),
-                tell: Arc::clone(&self.tell),
-            })
-        };
+        let party =
+            |(((index, table), seed), model): (((usize, PartyTable), OwnSeed), Option<FinishedModel>)| {
+                Secondary::new(PartyConfig {
+                    file: table.name.clone(),
+                    table,
+                    settings: self.experiment.common(),
+                    identity: identity(&seed),
+                    seed,
+                    roster: Arc::clone(&roster),
+                    // The models belong to the user, who may make any number of predictions.
+                    policy: Policy {
+                        predictions: true,
+                        most_predictions: 0,
+                        ..self.experiment.policy.clone()
+                    },
+                    device: self.machine.device.clone(),
+                    computation: self.experiment.train.computation(self.machine.on_host),
+                    evaluation_cache,
+                    store: Self::store(self.folder, index + 1),
+                    lifetime: None,
+                    model,
+                    start: self.start.as_ref().and_then(|start| start.parties.get(index)).cloned().flatten(),
+                    tell: Arc::clone(&self.tell),
+                })
+            };
         Ok(tables.into_iter().enumerate().zip(seeds).zip(models).map(party).collect())
     }
 
@@ -198,29 +203,29 @@ impl<'a> Simulation<'a> {
 /// A party that code in the same process can inspect during a run, for tests and for measuring attacks. The
 /// primary's side holds a clone and sees only this party's messages, as for any other party.
 #[derive(Debug, Clone)]
-pub struct Watched {
+pub struct ObservedParty {
     name: String,
     party: Arc<Mutex<Secondary>>,
 }
 
-impl Watched {
+impl ObservedParty {
     /// Makes a party inspectable.
     pub fn new(party: Secondary) -> Self {
         Self { name: party.name().to_string(), party: Arc::new(Mutex::new(party)) }
     }
 
-    /// Returns the party itself.
-    pub fn look(&self) -> MutexGuard<'_, Secondary> {
+    /// Locks the party, to inspect it.
+    pub fn lock(&self) -> MutexGuard<'_, Secondary> {
         self.party.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Party for Watched {
+impl Party for ObservedParty {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-        self.look().ask(request)
+        self.lock().ask(request)
     }
 }

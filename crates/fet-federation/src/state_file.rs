@@ -252,7 +252,7 @@ impl Learned {
         let [now, first, second, best] =
             ["now.", "first.", "second.", "best."].map(|prefix| self.parameters.part(prefix));
         if now.segments().len() != learner.parameters().segments().len() {
-            return Err(StateError::Damaged("it does not have all parameters of the model".into()));
+            return Err(StateError::Damaged("parameters of the model are missing".into()));
         }
         learner.load(&now)?;
         let in_order = |moments: &Parameters| -> Vec<f32> {
@@ -262,7 +262,7 @@ impl Learned {
         let moments = Moments { first: in_order(&first), second: in_order(&second), steps: self.steps };
         let lengths = [moments.first.len(), moments.second.len()];
         if !lengths.iter().all(|&length| length == 0 || length == learner.parameters().values().len()) {
-            return Err(StateError::Damaged("it does not have all moments of the optimiser".into()));
+            return Err(StateError::Damaged("moments of the optimiser are missing".into()));
         }
         learner.restore(moments);
         // The file does not preserve the model's order of parameters.

@@ -20,11 +20,11 @@ use std::time::Instant;
 
 use burn::tensor::{Device, Tensor};
 use fet_core::aggregator::{Aggregation, Gradients};
-use fet_core::attack::View;
+use fet_core::attack::PrimaryObserver;
 use fet_core::data::{Matrix, PartyTable, Standardise};
 use fet_core::experiment::{Experiment, TrainSettings};
 use fet_core::labels::LabelPrivacy;
-use fet_core::message::{Backward, Block, Epoch, Request, Round, Standing};
+use fet_core::message::{Backward, Block, Epoch, LifetimeState, Request, Round};
 use fet_core::method::{Memory, Primary};
 use fet_core::model::Pass;
 use fet_core::objective::{Metric, Objective};
@@ -64,14 +64,12 @@ pub struct Trainer {
     labels: TrainingLabels,
     scoring: Scoring,
     links: RowLinks,
-    /// Standardisation of each party's similarities, fitted on the training rows; `None` if the party does not
-    /// send them.
+    /// Standardisation of each party's similarities, fitted on the training rows; `None` if the party does
+    /// not send them.
     similarity_scales: Vec<Option<Uniform>>,
     single_release: SingleRelease,
     progress: Progress,
     best: BestModel,
-    /// Number of probes made outside the run.
-    probes: u32,
 }
 
 /// The best epoch's model and outputs; empty before the first epoch.
@@ -121,17 +119,17 @@ struct SplitOutputs {
 impl Trainer {
     /// Makes the primary's side of a run in a simulation; the parties agree to the terms and link. The seed
     /// of the primary's private randomness is derived from the experiment's seed. The primary does not
-    /// contact the parties `gone` (from 0), which dropped out of an interrupted run
-    /// ([`crate::checkpoint::gone`]).
+    /// contact the parties `dropped_out` (from 0), which dropped out of an interrupted run
+    /// ([`crate::checkpoint::dropped_out`]).
     pub fn new(
         experiment: &Experiment,
         data: PrimaryData,
         parties: Vec<Box<dyn Party>>,
-        gone: Vec<usize>,
+        dropped_out: Vec<usize>,
         machine: &Machine,
     ) -> Result<Self, RunError> {
         let own = OwnSeed::simulated(experiment.seed, 0);
-        Self::begin(experiment, data, parties, machine, Beginning { gone, own, model: None })
+        Self::begin(experiment, data, parties, machine, Beginning { dropped_out, own, model: None })
     }
 
     /// Makes the primary's side of a run from a given beginning; the parties agree to the terms and link.
@@ -330,17 +328,6 @@ impl Trainer {
         self.core.memory(BatchRequest { round, rows, active, links: &self.links }).map(Some)
     }
 
-    /// Returns the primary's view of these rows at evaluation, before aggregation: the sum if it hides the
-    /// parts, the memory if rows are released once, otherwise every part. It counts as a release.
-    pub fn seen(&mut self, rows: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
-        if self.privacy().freezes_secondaries() {
-            return Ok(vec![self.single_release.memory(&mut self.core, &self.links, rows)?.0.tensor]);
-        }
-        let round = Round::Probe { batch: self.probes };
-        self.probes += 1;
-        self.core.received(round, rows)
-    }
-
     /// Evaluates a split's rows: all parties take part, without dropout.
     fn evaluate(&mut self, part: Part, epoch: usize) -> Result<SplitOutputs, RunError> {
         let mut outputs = Vec::new();
@@ -519,9 +506,9 @@ impl Trainer {
         Ok(self.core.federation.command_active(&Request::Forget)?)
     }
 
-    /// Shows `view` all messages that arrive from now on, as an attacking primary would see them.
-    pub fn observe(&mut self, view: Arc<Mutex<dyn View>>) {
-        self.core.observer = Some(view);
+    /// Shows `observer` all messages that arrive from now on, as an attacking primary would see them.
+    pub fn observe(&mut self, observer: Arc<Mutex<dyn PrimaryObserver>>) {
+        self.core.observer = Some(observer);
     }
 
     /// Returns true if every epoch is done, or as many epochs as the target of the privacy mechanism allows.
@@ -625,7 +612,7 @@ impl Trainer {
 
     /// Returns the state of each secondary's lifetime account when the party joined; `None` for a party
     /// without an account.
-    pub fn standings(&self) -> Vec<Option<Standing>> {
+    pub fn standings(&self) -> Vec<Option<LifetimeState>> {
         self.core.profiles.iter().map(|profile| profile.standing).collect()
     }
 

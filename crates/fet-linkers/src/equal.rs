@@ -70,7 +70,7 @@ impl Compare {
                 "key column {} holds texts and is compared {}, because all of its cells are plain numbers; set `linker.compare = \"verbatim\"` if they \
                  are codes",
                 column + 1,
-                how.told()
+                how.description()
             )
         };
         numbers.map(note).collect()
@@ -96,7 +96,7 @@ impl Compare {
             format!(
                 "key column {}: {merged}: it is compared {}; set `linker.compare = \"verbatim\"` to compare the cells unchanged",
                 merged.column + 1,
-                stated[merged.column].told()
+                stated[merged.column].description()
             )
         });
         columns.map(warning).chain(merged).collect()

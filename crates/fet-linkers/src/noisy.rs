@@ -38,7 +38,7 @@ fn inner(_: &mut SchemaGenerator) -> Schema {
 
 impl Default for NoisySettings {
     fn default() -> Self {
-        Self { leak: 0.1, inner: Slot::of("federal").expect("this crate registers it") }
+        Self { leak: 0.1, inner: Slot::with_defaults("federal").expect("this crate registers it") }
     }
 }
 

@@ -44,7 +44,11 @@ fn inner(_: &mut SchemaGenerator) -> Schema {
 
 impl Default for PosteriorSettings {
     fn default() -> Self {
-        Self { noise: 0.0, one_to_one: true, inner: Slot::of("nearest").expect("this crate registers it") }
+        Self {
+            noise: 0.0,
+            one_to_one: true,
+            inner: Slot::with_defaults("nearest").expect("this crate registers it"),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::identity::PublicIdentity;
 use crate::names::Route;
 use crate::session::{CARD, Card, Ends, Hello, Initiation, SECOND, TWICE};
 use crate::settings::{Local, Peer, Settings};
-use crate::state::{Doing, State};
+use crate::state::{Activity, State};
 use crate::transport::{Connection, Transport};
 use crate::wire::{LARGEST_MESSAGE, Message, Purpose};
 
@@ -34,7 +34,7 @@ pub struct Caller {
     route: Route,
     party: PublicIdentity,
     peer: Option<Peer>,
-    knocking: Option<Knocking>,
+    knocking: Option<HandshakeAttempt>,
     number: u64,
     /// SHA-256 of the request of a lost call that may continue.
     pending: Option<[u8; 32]>,
@@ -46,7 +46,7 @@ pub struct Caller {
     /// Reason why the party and this end cannot agree, as reported by the party.
     objection: Option<String>,
     probe: Probe,
-    doing: Doing,
+    doing: Activity,
 }
 
 /// Probe for another process that has the party's key.
@@ -56,11 +56,11 @@ struct Probe {
     asked: Option<Initiation>,
     /// Time at which the next probe is due.
     due: Option<Instant>,
-    /// InstanceId of the other process, once it has answered.
+    /// Instance ID of the other process, once it has answered.
     other: Option<u64>,
 }
 
-struct Knocking {
+struct HandshakeAttempt {
     initiation: Initiation,
     again: Instant,
 }
@@ -87,7 +87,7 @@ impl Caller {
             answered: false,
             objection: None,
             probe: Probe::default(),
-            doing: Doing::Idle,
+            doing: Activity::Idle,
         }
     }
 
@@ -100,7 +100,7 @@ impl Caller {
     /// joined, and the next call goes to the new program.
     pub fn wait_for(&mut self, limit: Duration, report: &mut dyn FnMut(&State)) -> Result<Peer, CallError> {
         let (began, mut tell) = (Instant::now(), Instant::now());
-        self.doing = Doing::Joining;
+        self.doing = Activity::Joining;
         self.knocking = None;
         let joined = loop {
             let now = Instant::now();
@@ -124,7 +124,7 @@ impl Caller {
                 Ok(false) => {}
             }
         };
-        self.doing = Doing::Idle;
+        self.doing = Activity::Idle;
         joined
     }
 
@@ -158,11 +158,11 @@ impl Caller {
         if !goes_on {
             self.number += 1;
             self.end.forget();
-            (self.end.floor, self.end.ceiling) = (self.number - 1, self.number);
-            self.end.begin(Message::of(self.number, request, Purpose::Content));
+            self.end.accept_only(self.number);
+            self.end.begin(Message::for_bytes(self.number, request, Purpose::Content));
         }
         let answer = self.exchange(request, report);
-        self.doing = Doing::Idle;
+        self.doing = Activity::Idle;
         if matches!(answer, Err(CallError::Lost { .. } | CallError::Altered { .. })) {
             self.pending = Some(fet_io::sha256(request));
         }
@@ -184,9 +184,9 @@ impl Caller {
             }
             self.end.pump(now, request);
             self.doing = match (self.end.is_sending(), self.end.other_computes) {
-                (_, true) => Doing::Computing,
-                (true, false) => Doing::Sending,
-                (false, false) => Doing::Receiving,
+                (_, true) => Activity::Computing,
+                (true, false) => Activity::Sending,
+                (false, false) => Activity::Receiving,
             };
             let heard = self.end.heard().map_or(began, |heard| heard.max(began));
             self.refuse_denied()?;
@@ -249,7 +249,7 @@ impl Caller {
     fn knock(&mut self, now: Instant) -> Instant {
         let knocking = match self.knocking.take() {
             Some(knocking) => knocking,
-            None => Knocking { initiation: self.initiation(0), again: now },
+            None => HandshakeAttempt { initiation: self.initiation(0), again: now },
         };
         let knocking = self.knocking.insert(knocking);
         if now >= knocking.again {
@@ -313,7 +313,7 @@ impl Caller {
     fn take_card(&mut self, packet: &[u8]) {
         let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.party };
         let Some(theirs) = Card::decode(packet) else { return };
-        let ours = Card::of(ends, false);
+        let ours = Card::for_ends(ends, false);
         if let Some(difference) = ours.difference(&theirs) {
             self.objection = Some(difference);
             if theirs.asks {
@@ -353,7 +353,7 @@ impl Caller {
             Ok(finished) => finished,
             Err(initiation) => {
                 self.forged += 1;
-                self.knocking = Some(Knocking { initiation, ..knocking });
+                self.knocking = Some(HandshakeAttempt { initiation, ..knocking });
                 return Ok(false);
             }
         };

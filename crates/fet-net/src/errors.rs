@@ -50,7 +50,7 @@ pub enum CallError {
     Restarted,
     /// The party now answers another process with the primary's key, and has dropped its work for this one.
     #[error(
-        "another command with the primary's key has joined it meanwhile: run the same command again once the other one has \
+        "another command with the primary's key has joined it: run the same command again after the other one has \
          ended"
     )]
     Taken,

@@ -10,7 +10,7 @@
 //!   times, and can only stop packets.
 //! - A *link* is a [`Caller`] at the primary and a [`Service`] at the party. A request is answered exactly
 //!   once while both programs run. If one program restarts, the other end detects it.
-//! - An *instance_id* is one start of a program.
+//! - An *instance* is one start of a program, with a random ID.
 //! - The *hub* ([`hub`]) is the relay's configuration, generated from a roster.
 //!
 //! This crate does not interpret requests and answers.
@@ -43,6 +43,6 @@ pub use nkey::NkeyError;
 pub use service::{Answer, Service};
 pub use session::PROTOCOL;
 pub use settings::{Local, Peer, Settings};
-pub use state::{Doing, State};
+pub use state::{Activity, State};
 pub use transport::{Connection, Transport};
 pub use wire::LARGEST_MESSAGE;

@@ -1,7 +1,7 @@
 //! Transport over a NATS server that all parties dial.
 //!
 //! The transport uses only publish and subscribe: a packet without a subscriber is lost. The server sees
-//! the communicating parties, sizes and times; it is trusted with nothing else. It authenticates the same
+//! the communicating parties, sizes and times; it needs no other trust. It authenticates the same
 //! identity that begins sessions.
 
 mod errors;
@@ -89,7 +89,7 @@ impl Hub {
                     return Ok(Self(Arc::new(Shared { client, status, runtime })));
                 }
                 Err(error) => {
-                    let error = NatsError::of(server, keys, &error);
+                    let error = NatsError::from_connect_error(server, keys, &error);
                     refusals += u32::from(matches!(error, NatsError::Certificate { .. }));
                     let passes = match error {
                         NatsError::Unreachable { .. } => began.elapsed() + PAUSE < wait,

@@ -22,7 +22,7 @@ const BATCH: usize = 32;
 
 /// A party's handling of requests.
 pub trait Answer {
-    /// Called when a primary begins; its first request follows. The work that an earlier instance_id had
+    /// Called when a primary begins; its first request follows. The work that an earlier instance had
     /// begun is dropped.
     fn begins(&mut self, peer: &Peer);
 

@@ -46,7 +46,7 @@ pub(crate) struct Session {
 
 /// Result of opening a packet.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Opened {
+pub(crate) enum PacketOutcome {
     /// The packet is authentic, and its content has this many bytes.
     Plain(usize),
     /// The packet is of another session, or of none.
@@ -80,23 +80,23 @@ impl Session {
     }
 
     /// Opens a packet into `plain`, which must have at least [`LARGEST_PLAIN`] bytes.
-    pub(crate) fn open(&mut self, packet: &[u8], plain: &mut [u8]) -> Opened {
+    pub(crate) fn open(&mut self, packet: &[u8], plain: &mut [u8]) -> PacketOutcome {
         if packet.len() < HEADER + TAG || packet[0] != PACKET || packet[1..9] != self.name {
-            return Opened::Elsewhere;
+            return PacketOutcome::Elsewhere;
         }
         let counter = u64::from_le_bytes(packet[9..HEADER].try_into().expect("8 bytes"));
         if !self.seen.may_be_new(counter) {
-            return Opened::Repeated;
+            return PacketOutcome::Repeated;
         }
         // Only authentic packets move the window.
         match self.keys.read_message(counter, &packet[HEADER..], plain) {
             Ok(length) => {
                 self.seen.note(counter);
-                Opened::Plain(length)
+                PacketOutcome::Plain(length)
             }
             Err(_) => {
                 self.unreadable = self.unreadable.saturating_add(1);
-                Opened::Unreadable
+                PacketOutcome::Unreadable
             }
         }
     }

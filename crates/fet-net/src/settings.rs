@@ -21,7 +21,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// Creates the description of this process, with a new instance_id.
+    /// Creates the description of this process, with a new instance ID.
     ///
     /// # Panics
     /// If the system has no randomness.

@@ -11,7 +11,7 @@ pub struct State {
     /// State of the connection to the relay.
     pub connection: Connection,
     /// Event that the link waits for.
-    pub doing: Doing,
+    pub doing: Activity,
     /// Time since the other end was last heard.
     pub heard: Option<Duration>,
     /// Smoothed round-trip time of a packet.
@@ -29,7 +29,7 @@ pub struct State {
 
 /// Event that a link waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doing {
+pub enum Activity {
     /// The link waits for the other end to join.
     Joining,
     /// No call is in progress.
@@ -46,11 +46,11 @@ impl fmt::Display for State {
     /// Writes a line of progress.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let doing = match self.doing {
-            Doing::Joining => "waits for the other end to join",
-            Doing::Idle => "joined",
-            Doing::Sending => "sends the request",
-            Doing::Computing => "computes",
-            Doing::Receiving => "receives the answer",
+            Activity::Joining => "waits for the other end to join",
+            Activity::Idle => "joined",
+            Activity::Sending => "sends the request",
+            Activity::Computing => "computes",
+            Activity::Receiving => "receives the answer",
         };
         f.write_str(doing)?;
         if self.connection != (Connection::Up { warning: None }) {

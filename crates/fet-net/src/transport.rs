@@ -80,7 +80,7 @@ impl std::fmt::Display for Connection {
             Self::Denied { why } => {
                 write!(
                     f,
-                    "the server does not let this end take part ({why}): compare `run` and the names in the roster \
+                    "the server refuses this end of the link ({why}): compare `run` and the names in the roster \
                      with those that the server was configured with (`fet hub config`)"
                 )
             }

@@ -42,7 +42,7 @@ pub(crate) struct Message {
 
 impl Message {
     /// Describes the message that has these bytes.
-    pub(crate) fn of(number: u64, bytes: &[u8], purpose: Purpose) -> Self {
+    pub(crate) fn for_bytes(number: u64, bytes: &[u8], purpose: Purpose) -> Self {
         Self { number, total: bytes.len() as u64, purpose }
     }
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 use fet_privacy::identity::Identity;
 use fet_privacy::noise::DiscreteGaussian;
 use fet_privacy::secure_sum::{
-    Agreed, Member, Opening, Participant, SumId, Terms, quorum, recover, total, unmask,
+    Agreed, Member, Participant, SumId, Terms, Unmasking, quorum, reconstruct, total, unmask,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -28,11 +28,11 @@ fn median(mut run: impl FnMut(u64) -> f64) -> f64 {
 struct Times {
     /// Creating keys, signatures and key shares, for all parties together.
     agreeing: f64,
-    /// One round: masking by all parties, summing, opening and checking.
+    /// One round: masking by all parties, summing, unmasking and checking.
     round: f64,
     /// Part of the round spent on all parties' points and their products.
     points: f64,
-    /// Opening a message in place of one party.
+    /// Unmasking a message in place of one party.
     recovery: f64,
 }
 
@@ -72,9 +72,10 @@ fn sums(parties: usize, degree: usize) -> Times {
         let messages: Vec<_> = all.par_iter_mut().zip(values).map(mask).collect();
         let (words, commitments): (Vec<_>, Vec<_>) = messages.into_iter().unzip();
         let mut sum = total(words, 32).expect("of one length");
-        let openings: Vec<Opening> = all.iter_mut().map(|one| one.open(round, 0).expect("sent")).collect();
-        assert!(openings.iter().zip(&commitments).all(|(opening, sent)| opening.commitment() == *sent));
-        unmask(&mut sum, &openings, 32);
+        let unmaskings: Vec<Unmasking> =
+            all.iter_mut().map(|one| one.unmask(round, 0).expect("sent")).collect();
+        assert!(unmaskings.iter().zip(&commitments).all(|(unmasking, sent)| unmasking.commitment() == *sent));
+        unmask(&mut sum, &unmaskings, 32);
         let elapsed = start.elapsed().as_secs_f64();
         assert!(sum.iter().all(|&word| word == 7 * parties as u32));
         elapsed
@@ -83,19 +84,19 @@ fn sums(parties: usize, degree: usize) -> Times {
         active.iter().map(|&party| Member::from_secret(party, secret(party))).collect();
     let points = median(|round| {
         let start = Instant::now();
-        let found = members.par_iter().map(|member| member.opening(&id(round))).collect::<Vec<_>>();
+        let found = members.par_iter().map(|member| member.unmasking(&id(round))).collect::<Vec<_>>();
         assert_eq!(found.len(), parties);
         start.elapsed().as_secs_f64()
     });
-    // Replace the first party of the last round that was opened.
+    // Replace the first party of the last round that was unmasked.
     let last = id(10);
-    let commitment = members[0].opening(&last).commitment();
+    let commitment = members[0].unmasking(&last).commitment();
     let needed = quorum(parties, 0);
     let recovery = median(|_| {
         let start = Instant::now();
         let reveal = |&holder: &usize| Some((holder, all[holder].reveal(10, 0, 0).ok()?));
         let shares: Vec<_> = active.par_iter().filter_map(reveal).collect();
-        let found = recover(0, needed, &shares, &commitment, &last);
+        let found = reconstruct(0, needed, &shares, &commitment, &last);
         assert_eq!(found.is_ok(), parties > needed, "with two parties, none can be replaced");
         start.elapsed().as_secs_f64()
     });
@@ -104,7 +105,7 @@ fn sums(parties: usize, degree: usize) -> Times {
 }
 
 fn main() {
-    println!("ms, for all parties together; a round is masking, summing and opening {LENGTH} words");
+    println!("ms, for all parties together; a round is masking, summing and unmasking {LENGTH} words");
     println!("parties | degree | keys, signatures, shares | round | of it points | replacing a party");
     for (parties, degree) in [(2, 8), (5, 8), (10, 8), (20, 8), (50, 8), (100, 8), (100, 99), (128, 8)] {
         let Times { agreeing, round, points, recovery } = sums(parties, degree);

@@ -92,7 +92,7 @@ const MEANINGLESS: f64 = 1e4;
 
 impl Account {
     /// Returns the cost of `events` at `delta`.
-    pub fn of(events: &[Event], delta: f64) -> Result<Self, AccountError> {
+    pub fn from_events(events: &[Event], delta: f64) -> Result<Self, AccountError> {
         check_delta(delta)?;
         events.iter().try_for_each(Event::check)?;
         let events: Vec<Event> =

@@ -78,7 +78,7 @@ impl RandomisedResponse {
         let (mut mass, mut best, mut most) = (0.0, 1, 0.0);
         for (index, &class) in order.iter().enumerate() {
             mass += prior[class];
-            let right = mass * told(epsilon, index + 1);
+            let right = mass * truth_probability(epsilon, index + 1);
             if right > most {
                 (best, most) = (index + 1, right);
             }
@@ -86,7 +86,7 @@ impl RandomisedResponse {
         let mut kept = order[..best].to_vec();
         kept.sort_unstable();
         // Rounded down by more than the error of the exponential, so that ε is never exceeded.
-        let truth = told(epsilon, best) * (1.0 - 1e-15) * WHOLE;
+        let truth = truth_probability(epsilon, best) * (1.0 - 1e-15) * WHOLE;
         // A float of 2^64 becomes the largest integer.
         Ok(Self { classes: prior.len(), kept, truth: truth as u64 })
     }
@@ -140,7 +140,7 @@ impl RandomisedResponse {
 }
 
 /// Returns the probability of a true answer for one of k kept classes.
-fn told(epsilon: f64, kept: usize) -> f64 {
+fn truth_probability(epsilon: f64, kept: usize) -> f64 {
     1.0 / (1.0 + (kept as f64 - 1.0) * (-epsilon).exp())
 }
 

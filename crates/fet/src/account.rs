@@ -49,7 +49,7 @@ pub fn answer(question: &Question) -> Result<String, AccountError> {
         Some(epsilon) => noise_for(epsilon, delta, |noise| vec![Event { noise, rate, steps }])?,
         None => question.noise.unwrap_or_default(),
     };
-    let account = Account::of(&[Event { noise, rate, steps }], delta)?;
+    let account = Account::from_events(&[Event { noise, rate, steps }], delta)?;
     Ok(if question.json {
         object(question, noise, &account).to_string()
     } else {

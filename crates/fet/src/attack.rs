@@ -29,10 +29,10 @@ pub fn attack(
 ) -> anyhow::Result<()> {
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
     let slots = match (name, &experiment.attack) {
-        (Some(name), _) => vec![Slot::<dyn Attack>::of(name).map_err(input)?],
+        (Some(name), _) => vec![Slot::<dyn Attack>::with_defaults(name).map_err(input)?],
         (None, Some(own)) => vec![own.clone()],
         (None, None) => {
-            let all = plugins::<dyn Attack>().into_iter().map(|plugin| Slot::of(plugin.kind));
+            let all = plugins::<dyn Attack>().into_iter().map(|plugin| Slot::with_defaults(plugin.kind));
             all.collect::<Result<_, _>>().map_err(input)?
         }
     };
@@ -108,8 +108,8 @@ impl Planned {
     pub(crate) fn of(experiment: &Experiment, backend: &Backend) -> anyhow::Result<Option<Self>> {
         let Some(slot) = experiment.attack.clone() else { return Ok(None) };
         let (data, stop, machine) = (load(experiment)?, AtomicBool::new(false), machine(backend));
-        let stage = Environment::new(experiment, data.clone(), &machine, &stop).map_err(failed)?;
-        fet_attacks::check(&stage, &slot).map_err(failed)?;
+        let environment = Environment::new(experiment, data.clone(), &machine, &stop).map_err(failed)?;
+        fet_attacks::check(&environment, &slot).map_err(failed)?;
         Ok(Some(Self { slot, data }))
     }
 
@@ -137,8 +137,8 @@ fn one(
 ) -> Result<AttackRecord, AttackError> {
     let machine = machine(backend);
     backend.share(data.secondaries.len());
-    let mut stage = Environment::new(experiment, data, &machine, stop)?;
-    fet_attacks::attack(&mut stage, slot)
+    let mut environment = Environment::new(experiment, data, &machine, stop)?;
+    fet_attacks::attack(&mut environment, slot)
 }
 
 fn load(experiment: &Experiment) -> anyhow::Result<VerticalData> {

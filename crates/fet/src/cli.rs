@@ -14,8 +14,8 @@ use crate::experiment_file::{self, ExperimentArguments};
 use crate::parties::{hub, keys, prune, serve, status};
 use crate::run::{Keep, Log};
 use crate::{
-    account, attack, audit, data, exit, explain, init, ledger, list, plot, predict, schema, show, threads,
-    train,
+    account, attack, audit, data, exit, explain, init, ledger, list, plot, predict, reference, schema, show,
+    threads, train,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use fet_io::input::InputError;
@@ -142,8 +142,11 @@ enum Command {
     },
     /// Write the manual pages into a folder.
     Manual {
-        /// Folder for the manual pages.
+        /// Folder for the pages.
         folder: PathBuf,
+        /// Write the reference of all settings as Markdown instead.
+        #[arg(long)]
+        markdown: bool,
     },
     /// Write an experiment for your own tables.
     Init(init::Arguments),
@@ -371,10 +374,16 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
             answer(&String::from_utf8_lossy(&script))?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Manual { folder } => {
+        Command::Manual { folder, markdown } => {
             let refuse = |error| InputError(format!("{}: {error}", folder.display()));
             std::fs::create_dir_all(&folder).map_err(refuse)?;
-            clap_mangen::generate_to(command_line(), &folder).map_err(refuse)?;
+            if markdown {
+                for (file, text) in reference::pages() {
+                    std::fs::write(folder.join(file), text).map_err(refuse)?;
+                }
+            } else {
+                clap_mangen::generate_to(command_line(), &folder).map_err(refuse)?;
+            }
             Ok(ExitCode::SUCCESS)
         }
         Command::Data { command: data::Command::Show(arguments) } => {

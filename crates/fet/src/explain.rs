@@ -340,22 +340,22 @@ impl Shuffler<'_> {
         for at in 0..table.features.columns() {
             let importance = self.loss(rows, (party + 1, 1 + at as u64), |this, order| {
                 let other = table.features.shuffled(at, order);
-                this.served.parties[party].look().replace_features(other).map_err(said)?;
+                this.served.parties[party].lock().replace_features(other).map_err(said)?;
                 this.score(&new)
             })?;
-            self.served.parties[party].look().replace_features(table.features.clone())?;
+            self.served.parties[party].lock().replace_features(table.features.clone())?;
             columns.push(ColumnImportance {
                 party: name.clone(),
                 column: table.features.name(at),
                 importance,
             });
         }
-        let keys: Matrix<f32> = self.served.parties[party].look().model_keys()?;
+        let keys: Matrix<f32> = self.served.parties[party].lock().model_keys()?;
         let importance = self.loss(rows, (party + 1, KEYS), |this, order| {
-            this.served.parties[party].look().replace_model_keys(keys.select_rows(order)).map_err(said)?;
+            this.served.parties[party].lock().replace_model_keys(keys.select_rows(order)).map_err(said)?;
             this.score(&new)
         })?;
-        self.served.parties[party].look().replace_model_keys(keys)?;
+        self.served.parties[party].lock().replace_model_keys(keys)?;
         Ok((columns, Some(KeysImportance { party: name.clone(), importance })))
     }
 

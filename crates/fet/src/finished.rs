@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use fet_core::experiment::Experiment;
 use fet_eval::records::{Identity, Report};
-use fet_federation::secondary::Finished;
+use fet_federation::secondary::FinishedModel;
 use fet_federation::simulation::Start;
 use fet_federation::trainer::SavedModel;
 
@@ -69,9 +69,10 @@ impl FinishedRun {
     }
 
     /// Returns the model of secondary `number`, from 1.
-    pub fn party(&self, number: usize) -> Result<Finished, InputError> {
+    pub fn party(&self, number: usize) -> Result<FinishedModel, InputError> {
         let name = format!("{PARTIES}/party{number}/{MODEL}");
-        let model = Finished::read(&file(&self.folder, &name)?).map_err(|error| self.bad(&name, &error))?;
+        let model =
+            FinishedModel::read(&file(&self.folder, &name)?).map_err(|error| self.bad(&name, &error))?;
         if !model.is_of(number, &self.experiment.common()) {
             return Err(self.bad(&name, &"belongs to another run or party than report.json"));
         }
@@ -82,7 +83,7 @@ impl FinishedRun {
     pub(crate) fn start(&self) -> Result<Start, InputError> {
         let primary = self.model()?;
         let of = |party: usize| {
-            if primary.gone().contains(&party) { Ok(None) } else { self.party(party + 1).map(Some) }
+            if primary.dropped_out().contains(&party) { Ok(None) } else { self.party(party + 1).map(Some) }
         };
         let parties = (0..self.report.secondaries).map(of).collect::<Result<_, _>>()?;
         Ok(Start { primary, parties })
@@ -98,8 +99,8 @@ impl FinishedRun {
         let primary = file(&self.folder, PREDICTIONS).and_then(|_| self.model()).map_err(again)?;
         // Parties on other machines keep their own models.
         let here = |party: &usize| self.folder.join(PARTIES).join(format!("party{}", party + 1)).exists();
-        let parties =
-            (0..self.report.secondaries).filter(|party| !primary.gone().contains(party) && here(party));
+        let parties = (0..self.report.secondaries)
+            .filter(|party| !primary.dropped_out().contains(party) && here(party));
         parties.into_iter().try_for_each(|party| self.party(party + 1).map(drop)).map_err(again)
     }
 

@@ -272,7 +272,7 @@ fn add(arguments: &Add) -> anyhow::Result<String> {
     let mut account = Account::open(&arguments.place, None)?;
     if noise != 0.0 {
         let event = Event { noise, rate, steps: releases };
-        fet_privacy::accountant::Account::of(&[event], account.delta)
+        fet_privacy::accountant::Account::from_events(&[event], account.delta)
             .map_err(|error| input(format!("--noise, --rate or --releases: {error}")))?;
     }
     if !(rate > 0.0 && rate <= 1.0) {

@@ -69,7 +69,7 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
         let _ = writeln!(out, "{name}");
         if TABLES.contains(&name) {
             let prefix = if name == "experiment" { String::new() } else { format!("{name}.") };
-            of_table(&settings, &prefix, 2, slot.is_some(), &mut out);
+            write_table(&settings, &prefix, 2, slot.is_some(), &mut out);
         }
         if slot.is_some() {
             for entry in entries.iter().filter(|entry| entry.slot == name) {
@@ -82,7 +82,7 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
             for line in &entry.reveals {
                 paragraph(line, "      ", "        ", &mut out);
             }
-            of_table(&settings, &place(entry), 6, slot.is_some(), &mut out);
+            write_table(&settings, &place(entry), 6, slot.is_some(), &mut out);
         }
         if name == "device" {
             for device in fet_backends::NAMES {
@@ -97,16 +97,23 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
     Ok(out)
 }
 
-/// Returns the prefix of a plug-in's settings.
-fn place(entry: &Entry) -> String {
-    // The source of a split table is a setting of its dataset.
-    let slot = if entry.slot == "data.source" { "data.split.source" } else { entry.slot };
-    format!("{slot}.{}.", entry.kind)
+/// Returns the path of a slot. The source of a split table is a setting of its dataset.
+fn path_of(slot: &str) -> &str {
+    if slot == "data.source" { "data.split.source" } else { slot }
 }
 
-/// Writes the settings of a table, without the settings of slots inside the table; with their meaning if
-/// `explained`.
-fn of_table(settings: &[Setting], prefix: &str, indent: usize, explained: bool, out: &mut String) {
+/// Returns the path of the setting that chooses a slot's plug-in.
+pub(crate) fn kind_of(slot: &str) -> String {
+    format!("{}.kind", path_of(slot))
+}
+
+/// Returns the prefix of a plug-in's settings.
+pub(crate) fn place(entry: &Entry) -> String {
+    format!("{}.{}.", path_of(entry.slot), entry.kind)
+}
+
+/// Returns the settings of a table, without the settings of slots inside the table.
+pub(crate) fn of_table<'a>(settings: &'a [Setting], prefix: &str) -> Vec<&'a Setting> {
     let own = |setting: &&Setting| {
         let rest = setting.path.strip_prefix(prefix);
         rest.is_some_and(|rest| {
@@ -114,7 +121,12 @@ fn of_table(settings: &[Setting], prefix: &str, indent: usize, explained: bool, 
             if prefix.is_empty() { !rest.contains('.') } else { table != "source" }
         })
     };
-    for setting in settings.iter().filter(own) {
+    settings.iter().filter(own).collect()
+}
+
+/// Writes the settings of a table; with their meaning if `explained`.
+fn write_table(settings: &[Setting], prefix: &str, indent: usize, explained: bool, out: &mut String) {
+    for setting in of_table(settings, prefix) {
         let name = &setting.path[prefix.len()..];
         if explained {
             help::line(setting, indent, name, out);
@@ -129,7 +141,9 @@ fn of_table(settings: &[Setting], prefix: &str, indent: usize, explained: bool, 
 fn linkers() -> Vec<Entry> {
     let mut entries = of::<dyn Linker>();
     for entry in &mut entries {
-        let Ok(linker) = Slot::<dyn Linker>::of(entry.kind).map(|slot| slot.build(&())) else { continue };
+        let Ok(linker) = Slot::<dyn Linker>::with_defaults(entry.kind).map(|slot| slot.build(&())) else {
+            continue;
+        };
         let Ok(linker) = linker else { continue };
         let About { takes, reveals, .. } = linker.about();
         entry.reveals = vec![

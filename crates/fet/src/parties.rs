@@ -25,7 +25,7 @@ use std::time::Duration;
 use fet_core::data::{DatasetContext, Folders};
 use fet_core::experiment::{Experiment, syntax};
 use fet_core::registry::Violation;
-use fet_core::schema;
+use fet_core::schema::{self, Setting};
 use fet_federation::trainer::RunError;
 use fet_net::Keys;
 use fet_net::nats::{Hub, NatsError};
@@ -42,11 +42,19 @@ pub(crate) fn read<T: JsonSchema + DeserializeOwned>(path: &Path) -> anyhow::Res
     let bad = |problem: String| input(format!("{}: {problem}", path.display()));
     let text = fet_io::read_to_string(path).map_err(|error| bad(error.to_string()))?;
     let table: toml::Table = toml::from_str(&text).map_err(|error| bad(syntax(&error)))?;
-    schema::check(&table, &schema::of::<T>()).map_err(|error| {
+    schema::check(&table, &schema::for_type::<T>()).map_err(|error| {
         let shown = error.excerpt(&path.display().to_string(), &text);
         bad(format!("{error}{}", shown.map_or_else(String::new, |shown| format!("\n{}", shown.trim_end()))))
     })?;
     table.try_into().map_err(|error: toml::de::Error| bad(syntax(&error)))
+}
+
+/// Returns the settings of a party's own file and of the roster, each with a title.
+pub(crate) fn settings() -> [(&'static str, Vec<Setting>); 2] {
+    [
+        ("Own file", schema::settings(&schema::for_type::<setup::File>(), "")),
+        ("Roster", schema::settings(&schema::for_type::<roster::File>(), "")),
+    ]
 }
 
 /// Error for a party or server that cannot be reached now; the same command may succeed later (exit code 75).

@@ -15,7 +15,7 @@ use fet_core::experiment::Experiment;
 use fet_core::linker::{About, Links};
 use fet_core::party::Party;
 use fet_federation::prepare::{NEW_ROWS, warnings};
-use fet_federation::simulation::{Simulation, Watched};
+use fet_federation::simulation::{ObservedParty, Simulation};
 use fet_federation::trainer::{Machine, Predictor, SavedModel};
 use fet_tables::{Format, Kind, Options, Table};
 
@@ -134,7 +134,7 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     }
     let mut drawn = false;
     for party in &served.parties {
-        let party = party.look();
+        let party = party.lock();
         let Some(links) = party.served() else { continue };
         let is_none =
             |floor: f32| links.all_similarities().is_some_and(|all| all.iter().any(|of| *of <= floor));
@@ -158,7 +158,7 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
 /// Finished model, together with the parties that serve their models.
 pub(crate) struct Served {
     pub(crate) predictor: Predictor,
-    pub(crate) parties: Vec<Watched>,
+    pub(crate) parties: Vec<ObservedParty>,
     pub(crate) warnings: Vec<String>,
     /// Parties elsewhere that did not join.
     missing: Vec<String>,
@@ -185,18 +185,18 @@ impl Served {
         let tell = Arc::new(|warning: String| fet_io::note!("warning: {warning}"));
         let simulation = Simulation { tell, ..Simulation::new(experiment, &machine) };
         let secondaries = dataset.secondaries().map_err(input)?;
-        let gone = model.gone().to_vec();
+        let dropped_out = model.dropped_out().to_vec();
         let uses = experiment.method.build(&()).map_err(input)?.plan().secondaries;
         let of = |party: usize| {
-            if uses && !gone.contains(&party) { run.party(party + 1).map(Some) } else { Ok(None) }
+            if uses && !dropped_out.contains(&party) { run.party(party + 1).map(Some) } else { Ok(None) }
         };
         let models = (0..secondaries.len()).map(of).collect::<Result<Vec<_>, _>>()?;
-        warnings.extend(gone.iter().map(|&party| lost(&secondaries[party].name)));
+        warnings.extend(dropped_out.iter().map(|&party| lost(&secondaries[party].name)));
         let parties = simulation.serving(secondaries, models).map_err(input)?;
-        let parties: Vec<Watched> = parties.into_iter().map(Watched::new).collect();
+        let parties: Vec<ObservedParty> = parties.into_iter().map(ObservedParty::new).collect();
         backend.share(parties.len());
         let boxed = parties.iter().map(|party| simulation.wired(party.clone())).collect();
-        let predictor = Predictor::new(experiment, model, boxed, gone, &machine).map_err(input)?;
+        let predictor = Predictor::new(experiment, model, boxed, dropped_out, &machine).map_err(input)?;
         let about = experiment.linker.build(&()).map_err(input)?.about();
         let apart = linked_apart(experiment, &about).filter(|_| !parties.is_empty());
         let (where_drawn, apart) = if draws(&about) { (apart, None) } else { (None, apart) };
@@ -219,21 +219,22 @@ impl Served {
             )));
         }
         let dataset = dataset(experiment, &data_folders(experiment))?;
-        let mut gone = model.gone().to_vec();
-        let mut warnings: Vec<String> = gone.iter().map(|&party| lost(&names[party])).collect();
+        let mut dropped_out = model.dropped_out().to_vec();
+        let mut warnings: Vec<String> = dropped_out.iter().map(|&party| lost(&names[party])).collect();
         let missing: Vec<usize> =
-            network.missing().iter().copied().filter(|party| !gone.contains(party)).collect();
+            network.missing().iter().copied().filter(|party| !dropped_out.contains(party)).collect();
         let missing_names: Vec<String> = missing.iter().map(|&party| names[party].clone()).collect();
         warnings.extend(
             missing_names
                 .iter()
                 .map(|name| format!("\"{name}\" has not joined; the predictions omit it and have no bounds")),
         );
-        gone.extend(missing);
-        gone.sort_unstable();
+        dropped_out.extend(missing);
+        dropped_out.sort_unstable();
         let machine = Machine { party_threads: names.len(), ..machine(&backend) };
         let parties = network.parties(names);
-        let predictor = Predictor::new(experiment, model, parties, gone, &machine).map_err(parties::error)?;
+        let predictor =
+            Predictor::new(experiment, model, parties, dropped_out, &machine).map_err(parties::error)?;
         warnings.extend(linked_apart(experiment, &experiment.linker.build(&()).map_err(input)?.about()));
         let missing = missing_names;
         let parties = Vec::new();

@@ -75,7 +75,7 @@ impl Canaries {
     ///
     /// The canaries are added, or replace records with another key and other values. They come first, because
     /// the first of equally similar records wins.
-    pub(super) fn put(&self, table: &PartyTable, inside: &[bool]) -> PartyTable {
+    pub(super) fn insert_into(&self, table: &PartyTable, inside: &[bool]) -> PartyTable {
         let mut records: Vec<(usize, Value)> = Vec::new();
         let added = self.relation == Neighbouring::AddRemove;
         for (&[left, joined], &inside) in self.rows.iter().zip(inside) {

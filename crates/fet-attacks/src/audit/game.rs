@@ -17,7 +17,7 @@ use rand::Rng;
 
 use super::canaries::Canaries;
 use super::replay::Copies;
-use super::tape::{Tape, Taped, Transcript, observed};
+use super::tape::{RecordedParty, Tape, Transcript, observed};
 use super::{Owner, input};
 
 /// Experiment with canaries.
@@ -34,7 +34,7 @@ pub(super) struct Game<'a> {
 }
 
 /// Completed training run.
-pub(super) struct Played {
+pub(super) struct CompletedRun {
     tapes: Vec<Tape>,
     seen: Transcript,
     /// Privacy cost that the run claims.
@@ -109,7 +109,7 @@ impl<'a> Game<'a> {
     /// Trains the experiment with the canaries that are `inside`.
     ///
     /// Each number `run` has independent noise, from secrets of the parties as in a deployment.
-    pub(super) fn play(&self, inside: &[bool], run: u64) -> anyhow::Result<Played> {
+    pub(super) fn play(&self, inside: &[bool], run: u64) -> anyhow::Result<CompletedRun> {
         let (primary, tables) = divided(self.experiment, self.data.clone())?;
         let parties = tables.len();
         let secret = |party: usize| {
@@ -142,7 +142,7 @@ impl<'a> Game<'a> {
                 tell: Arc::new(|_| ()),
             });
             let tape = Tape::default();
-            all.push(Box::new(Taped(simulation.wired(party), Arc::clone(&tape))));
+            all.push(Box::new(RecordedParty(simulation.wired(party), Arc::clone(&tape))));
             tapes.push(tape);
         }
         let mut trainer =
@@ -158,11 +158,11 @@ impl<'a> Game<'a> {
         privacy.prepare(&trainer.releases().planned)?;
         let seen = observed(&tapes, self.sum, privacy.as_ref())?;
         let spent = trainer.spent().ok_or_else(|| input("no party releases anything"))?;
-        Ok(Played { tapes, seen, spent })
+        Ok(CompletedRun { tapes, seen, spent })
     }
 
     /// Returns the attacker's scores for all canaries.
-    pub(super) fn scores(&self, played: &Played) -> anyhow::Result<Vec<Score>> {
+    pub(super) fn scores(&self, played: &CompletedRun) -> anyhow::Result<Vec<Score>> {
         let made;
         let centres = match self.frozen.as_ref().map(OnceLock::get) {
             Some(Some(centres)) => centres,
@@ -215,8 +215,11 @@ impl<'a> Game<'a> {
     /// Returns the table of a party after its owner has prepared it, with these canaries if the party holds
     /// them.
     fn table(&self, index: usize, table: &PartyTable, inside: &[bool]) -> PartyTable {
-        let table =
-            if self.canaries.are_in(index) { self.canaries.put(table, inside) } else { table.clone() };
+        let table = if self.canaries.are_in(index) {
+            self.canaries.insert_into(table, inside)
+        } else {
+            table.clone()
+        };
         (self.owner)(table)
     }
 }

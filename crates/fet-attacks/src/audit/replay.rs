@@ -43,7 +43,7 @@ impl<'a> Copies<'a> {
         let refused = |error: &dyn std::fmt::Display| format!("the audit cannot copy a party: {error}");
         let aggregator = experiment.aggregator.build(&()).map_err(|error| refused(&error))?;
         if matches!(aggregator.role(), Role::Sum(_)) {
-            experiment.aggregator = Slot::of("average").map_err(|error| refused(&error))?;
+            experiment.aggregator = Slot::with_defaults("average").map_err(|error| refused(&error))?;
         }
         experiment.privacy = without_noise(&experiment.privacy).map_err(|error| refused(&error))?;
         Ok(Self { experiment, keys, machine })

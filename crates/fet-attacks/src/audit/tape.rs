@@ -8,16 +8,16 @@ use fet_core::aggregator::SecureSum;
 use fet_core::message::{Reply, Request, Round};
 use fet_core::party::{Failure, Party};
 use fet_core::privacy::PrivacyMechanism;
-use fet_federation::secret_sum;
-use fet_privacy::secure_sum::{Opening, total, unmask};
+use fet_federation::secure_aggregation;
+use fet_privacy::secure_sum::{Unmasking, total, unmask};
 
 /// All requests to a party with its replies, in order.
 pub(super) type Tape = Arc<Mutex<Vec<(Request, Reply)>>>;
 
 /// Party whose messages are recorded.
-pub(super) struct Taped<P>(pub(super) P, pub(super) Tape);
+pub(super) struct RecordedParty<P>(pub(super) P, pub(super) Tape);
 
-impl<P: Party> Party for Taped<P> {
+impl<P: Party> Party for RecordedParty<P> {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -92,22 +92,22 @@ pub(super) fn observed(
                     of.messages.push(masked.words.clone());
                     (of.shape, of.bits) = (masked.shape, masked.bits);
                 }
-                (Request::Open(asked), Reply::Opening(opening)) => {
+                (Request::Unmask(asked), Reply::Unmasking(unmasking)) => {
                     // The primary also unmasks sums of parameters, which contain no part of a record.
                     if let Some(of) = sums.get_mut(&asked.round) {
-                        of.openings.push(Opening(*opening));
+                        of.unmaskings.push(Unmasking(*unmasking));
                     }
                 }
                 _ => {}
             }
         }
     }
-    for (round, Masks { messages, openings, shape, bits }) in sums {
+    for (round, Masks { messages, unmaskings, shape, bits }) in sums {
         let form = sum.context("masked messages of a run without sums")?;
         let active = messages.len();
-        let units = secret_sum::units(form, privacy.form(active, shape[1] * shape[2]), active)?;
+        let units = secure_aggregation::units(form, privacy.form(active, shape[1] * shape[2]), active)?;
         let mut words = total(messages, bits)?;
-        unmask(&mut words, &openings, bits);
+        unmask(&mut words, &unmaskings, bits);
         seen.add(round, 0, true, &units.values(&words));
     }
     Ok(seen)
@@ -116,7 +116,7 @@ pub(super) fn observed(
 #[derive(Default)]
 struct Masks {
     messages: Vec<Vec<u32>>,
-    openings: Vec<Opening>,
+    unmaskings: Vec<Unmasking>,
     shape: [usize; 3],
     bits: u32,
 }

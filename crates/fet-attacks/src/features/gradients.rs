@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reconstruction::{Errors, Model, Parts, measure};
-use crate::tools::beside;
-use crate::tools::gradients::{Curious, Received};
+use crate::tools::gradients::{GradientRecorder, Received};
+use crate::tools::join_columns;
 
 /// Candidate inputs of the decoder: the number of first gradients of a row to add, and true to use only their
 /// directions.
@@ -43,7 +43,7 @@ impl Default for GradientReconstructionSettings {
 impl Recipe<dyn Attack> for GradientReconstructionSettings {
     fn check(&self) -> Result<(), Violation> {
         if self.target == self.party {
-            let rule = "must be another party than `party`, or 0 for the primary";
+            let rule = "must be a party other than `party`, or 0 for the primary";
             return Err(Violation::new("target", rule, self.target));
         }
         Ok(())
@@ -76,24 +76,24 @@ impl Attack for GradientReconstruction {
         Ok(())
     }
 
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let party = self.0.party;
-        let (received, trained) = Curious::default().train(arena, party)?;
+        let (received, trained) = GradientRecorder::default().train(environment, party)?;
         let rows: BTreeSet<usize> = received.iter().map(|one| one.row).collect();
         let rows: Vec<usize> = rows.into_iter().collect();
         if rows.is_empty() {
             return Ok(vec![measure("error of the median column", 1.0, 1.0)]);
         }
         let gradients = WAYS.map(|(first, unit)| added(&received, &rows, first, unit));
-        let own = beside(&trained.features(party, &rows)?, &trained.keys(party, &rows)?);
+        let own = join_columns(&trained.features(party, &rows)?, &trained.keys(party, &rows)?);
         let (truth, records) = self.truth(trained.as_ref(), &rows)?;
-        let parts = Parts::draw(&records, self.0.known, arena.setting().seed);
-        let labelled = beside(&own, &labels(arena, &rows));
+        let parts = Parts::draw(&records, self.0.known, environment.setting().seed);
+        let labelled = join_columns(&own, &labels(environment, &rows));
         let errors = |known: &Matrix<f32>| {
             let mut ways = vec![known.clone()];
-            ways.extend(gradients.iter().map(|gradients| beside(gradients, known)));
-            let best = Errors::of_the_best(&ways, &truth, &parts);
-            (best, Errors::of(Model::Ridge, known, &truth, &parts))
+            ways.extend(gradients.iter().map(|gradients| join_columns(gradients, known)));
+            let best = Errors::measure_best(&ways, &truth, &parts);
+            (best, Errors::measure(Model::Ridge, known, &truth, &parts))
         };
         let ((with, without), (labelled, label)) = (errors(&own), errors(&labelled));
         Ok(vec![
@@ -118,7 +118,7 @@ impl GradientReconstruction {
             return Ok((trained.features(self.0.target, rows)?, records));
         }
         // The key columns come first and are not attacked, because the linker can disclose them.
-        let (all, keys) = (trained.own(rows), trained.keys(self.0.party, rows)?.columns());
+        let (all, keys) = (trained.own_columns(rows), trained.keys(self.0.party, rows)?.columns());
         let features: Vec<f32> =
             (0..all.rows()).flat_map(|row| all.row(row).iter().skip(keys).copied()).collect();
         let columns = all.columns().saturating_sub(keys);
@@ -141,10 +141,10 @@ fn added(received: &[Received], rows: &[usize], first: usize, unit: bool) -> Mat
 }
 
 /// Returns the labels of rows: one column per class, or the number.
-fn labels(arena: &dyn AttackEnvironment, rows: &[usize]) -> Matrix<f32> {
-    let (data, classes) = (arena.data(), arena.setting().classes);
+fn labels(environment: &dyn AttackEnvironment, rows: &[usize]) -> Matrix<f32> {
+    let (data, classes) = (environment.data(), environment.setting().classes);
     let label = |&row: &usize| data.labels[row];
-    if arena.setting().task == Task::Regression {
+    if environment.setting().task == Task::Regression {
         return Matrix::new(1, rows.iter().map(|row| label(row) as f32).collect());
     }
     let one_hot = |row: &usize| {

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::tools::network::{Loss, Network};
 use crate::tools::ridge::Decoder;
-use crate::tools::transcript::{Seen, Transcript};
-use crate::tools::{beside, by_record, scaling};
+use crate::tools::transcript::{ObservedRows, Transcript};
+use crate::tools::{by_record, join_columns, scaling};
 
 /// Settings of `reconstruction`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -74,16 +74,17 @@ impl Attack for Reconstruction {
         About { attacker: Attacker::Primary, target: Target::Features, party: self.0.party }
     }
 
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let party = self.0.party;
-        let (seen, trained) = Transcript::train(arena, party)?;
-        let (solvable, seed) = (seen.differ && arena.setting().learning, arena.setting().seed);
-        let mut found = self.reach(seed, seen, trained.as_ref())?;
+        let (seen, trained) = Transcript::train(environment, party)?;
+        let (solvable, seed) = (seen.differ && environment.setting().learning, environment.setting().seed);
+        let mut found = self.measure_errors(seed, seen, trained.as_ref())?;
         drop(trained);
         let mut others = Vec::new();
         if solvable {
-            let (seen, trained) = Transcript::of(arena, party, Run { withhold: true, ..Run::default() })?;
-            let withheld = self.reach(seed, seen, trained.as_ref())?;
+            let (seen, trained) =
+                Transcript::record(environment, party, Run { withhold: true, ..Run::default() })?;
+            let withheld = self.measure_errors(seed, seen, trained.as_ref())?;
             for (who, reached) in [("sent", &found), ("withheld", &withheld)] {
                 let name = format!("error of the median column, gradients {who}");
                 others.push(measure(&name, reached.with.median, reached.without.median));
@@ -92,7 +93,7 @@ impl Attack for Reconstruction {
                 found = withheld;
             }
         }
-        let Reach { with, without, alone } = found;
+        let ReconstructionErrors { with, without, alone } = found;
         let mut measures = vec![
             measure("error of the median column", with.median, without.median),
             measure("error of the worst column", with.worst, without.worst),
@@ -109,7 +110,7 @@ pub(super) fn measure(name: &str, found: f64, before: f64) -> Measure {
 }
 
 /// Reconstruction errors of a primary.
-struct Reach {
+struct ReconstructionErrors {
     /// Errors with the messages and the primary's own columns.
     with: Errors,
     /// Errors with only the primary's own columns.
@@ -120,20 +121,25 @@ struct Reach {
 
 impl Reconstruction {
     /// Returns the errors of a decoder on the messages of a run.
-    fn reach(&self, seed: u64, mut seen: Seen, trained: &dyn Trained) -> Result<Reach, AttackError> {
+    fn measure_errors(
+        &self,
+        seed: u64,
+        mut seen: ObservedRows,
+        trained: &dyn Trained,
+    ) -> Result<ReconstructionErrors, AttackError> {
         // A frozen run releases the rows of all parts. The attack uses only training rows, as in other runs.
         let training: BTreeSet<usize> = trained.rows()[0].iter().copied().collect();
         let kept: Vec<usize> = (0..seen.rows.len()).filter(|&at| training.contains(&seen.rows[at])).collect();
         seen.values = seen.values.select_rows(&kept);
         let rows: Vec<usize> = kept.iter().map(|&at| seen.rows[at]).collect();
         let truth = trained.features(self.0.party, &rows)?;
-        let own = trained.own(&rows);
+        let own = trained.own_columns(&rows);
         let records = trained.nearest(self.0.party, &rows)?;
         let parts = Parts::draw(&records, self.0.known, seed);
-        Ok(Reach {
-            with: Errors::of(self.0.model, &beside(&seen.values, &own), &truth, &parts),
-            without: Errors::of(self.0.model, &own, &truth, &parts),
-            alone: Errors::of(self.0.model, &seen.values, &truth, &parts),
+        Ok(ReconstructionErrors {
+            with: Errors::measure(self.0.model, &join_columns(&seen.values, &own), &truth, &parts),
+            without: Errors::measure(self.0.model, &own, &truth, &parts),
+            alone: Errors::measure(self.0.model, &seen.values, &truth, &parts),
         })
     }
 }
@@ -168,7 +174,7 @@ pub(super) struct Errors {
 }
 
 impl Errors {
-    pub(super) fn of(model: Model, inputs: &Matrix<f32>, truth: &Matrix<f32>, parts: &Parts) -> Self {
+    pub(super) fn measure(model: Model, inputs: &Matrix<f32>, truth: &Matrix<f32>, parts: &Parts) -> Self {
         let part = |rows: &[usize]| (inputs.select_rows(rows), truth.select_rows(rows));
         let (fit, select, hidden) = (part(&parts.fit), part(&parts.select), part(&parts.hidden));
         if fit.0.rows() == 0 || select.0.rows() == 0 || hidden.0.rows() == 0 {
@@ -185,7 +191,7 @@ impl Errors {
     }
 
     /// Selects the input with which a ridge decoder predicts the selection rows best.
-    pub(super) fn of_the_best(ways: &[Matrix<f32>], truth: &Matrix<f32>, parts: &Parts) -> Self {
+    pub(super) fn measure_best(ways: &[Matrix<f32>], truth: &Matrix<f32>, parts: &Parts) -> Self {
         let (fit, select) = (truth.select_rows(&parts.fit), truth.select_rows(&parts.select));
         if fit.rows() == 0 || select.rows() == 0 {
             return Self { median: 1.0, worst: 1.0, records: 1.0 };
@@ -196,7 +202,7 @@ impl Errors {
         };
         let missed = ways.iter().map(|inputs| (missed(&inputs), inputs));
         match missed.min_by(|a, b| a.0.total_cmp(&b.0)) {
-            Some((_, best)) => Self::of(Model::Ridge, best, truth, parts),
+            Some((_, best)) => Self::measure(Model::Ridge, best, truth, parts),
             None => Self { median: 1.0, worst: 1.0, records: 1.0 },
         }
     }

@@ -17,7 +17,7 @@ use rand::seq::SliceRandom;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tools::gradients::Curious;
+use crate::tools::gradients::GradientRecorder;
 
 use super::{Outputs, numbers, outputs, overwritten};
 
@@ -80,14 +80,14 @@ impl Attack for Backdoor {
         Ok(())
     }
 
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let BackdoorSettings { party, class, known, targets, boost } = self.0;
-        let (clean, trained) = outputs(arena, Run::default())?;
+        let (clean, trained) = outputs(environment, Run::default())?;
         let [train, _, test] = trained.rows().map(<[usize]>::to_vec);
-        let labels = arena.data().labels.clone();
+        let labels = environment.data().labels.clone();
         let of_class = |row: &usize| labels[*row] as usize == class;
         let mut poisoned: Vec<usize> = train.into_iter().filter(of_class).collect();
-        poisoned.shuffle(&mut stream(arena.setting().seed, 0, Purpose::Attack, 4));
+        poisoned.shuffle(&mut stream(environment.setting().seed, 0, Purpose::Attack, 4));
         poisoned.truncate(known);
         // Some of the other test rows get the trigger; the remaining rows show the attack's effect on
         // accuracy.
@@ -100,7 +100,7 @@ impl Attack for Backdoor {
             Ok(all)
         };
         let (poisoned, shown) = (behind(&poisoned)?, behind(triggered)?);
-        let mut data = arena.data().clone();
+        let mut data = environment.data().clone();
         let table = &mut data.secondaries[party - 1];
         let own = numbers(table)?;
         let trigger = trigger(own);
@@ -108,12 +108,12 @@ impl Attack for Backdoor {
         let tested = overwritten(&trained_on, &shown, |_| trigger.clone());
         table.features = trained_on.into();
         let run = Run {
-            door: Some((party, Arc::new(Mutex::new(Curious::hurried(boost))))),
+            hook: Some((party, Arc::new(Mutex::new(GradientRecorder::hurried(boost))))),
             data: Some(data),
             tested: Some((party, tested)),
             ..Run::default()
         };
-        let (found, _) = outputs(arena, run)?;
+        let (found, _) = outputs(environment, run)?;
         let taken =
             |outputs: &Outputs, rows: &[usize]| share(outputs, rows, |_, likeliest| likeliest == class);
         let right =

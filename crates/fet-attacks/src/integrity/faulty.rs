@@ -57,9 +57,9 @@ impl Attack for Faulty {
         About { attacker: Attacker::Secondary, target: Target::Predictions, party: self.0.party }
     }
 
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let FaultyPartySettings { party, fault } = self.0;
-        let trained = arena.train(Run::default())?;
+        let trained = environment.train(Run::default())?;
         let clean = trained.metric();
         let [train, _, test] = trained.rows().map(<[usize]>::to_vec);
         let mut records: Vec<usize> = trained.nearest(party, &test)?.into_iter().flatten().collect();
@@ -67,7 +67,7 @@ impl Attack for Faulty {
         records.sort_unstable();
         records.dedup();
         // The party has correct records during training and fails afterwards.
-        let features = numbers(&arena.data().secondaries[party - 1])?;
+        let features = numbers(&environment.data().secondaries[party - 1])?;
         let failing = match fault {
             Fault::Missing => {
                 let means: Vec<f32> = scaling(features).into_iter().map(|(mean, _)| mean as f32).collect();
@@ -75,15 +75,15 @@ impl Attack for Faulty {
             }
             Fault::Mixed => {
                 let mut others = records.clone();
-                others.shuffle(&mut stream(arena.setting().seed, 0, Purpose::Attack, 5));
+                others.shuffle(&mut stream(environment.setting().seed, 0, Purpose::Attack, 5));
                 overwritten(features, &records, |place| features.row(others[place]).to_vec())
             }
         };
-        let faulty = arena.train(Run { tested: Some((party, failing)), ..Run::default() })?.metric();
-        let (name, worst) = match arena.setting().task {
+        let faulty = environment.train(Run { tested: Some((party, failing)), ..Run::default() })?.metric();
+        let (name, worst) = match environment.setting().task {
             // Error of predicting the mean of the training labels.
-            Task::Regression => ("RMSE", deviation(&arena.data().labels, &train, &test)),
-            Task::Binary | Task::Multiclass => ("accuracy", 1.0 / arena.setting().classes as f64),
+            Task::Regression => ("RMSE", deviation(&environment.data().labels, &train, &test)),
+            Task::Binary | Task::Multiclass => ("accuracy", 1.0 / environment.setting().classes as f64),
         };
         Ok(vec![Measure::new(name, faulty, clean, worst)])
     }

@@ -5,9 +5,9 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{after_labels, chance, classes, directions, needs_classes, own};
+use super::{after_labels, chance, classes, directions, needs_classes, own_directions};
 use crate::tools::clusters::{cluster, purity};
-use crate::tools::gradients::Curious;
+use crate::tools::gradients::GradientRecorder;
 use crate::tools::scores::{commonest, shuffled};
 
 /// Settings of `gradient-clustering`.
@@ -49,12 +49,12 @@ impl Attack for Clustering {
         needs_classes(setting)
     }
 
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
-        let (received, trained) = Curious::default().train(arena, self.0.party)?;
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
+        let (received, trained) = GradientRecorder::default().train(environment, self.0.party)?;
         let (rows, directions) = directions(&received, self.0.epochs);
-        let labels = classes(arena, rows.iter().copied());
-        let mut rng = chance(arena);
-        let found = cluster(&directions, arena.setting().classes, &mut rng);
+        let labels = classes(environment, rows.iter().copied());
+        let mut rng = chance(environment);
+        let found = cluster(&directions, environment.setting().classes, &mut rng);
         let (reached, by_chance) = match rows.is_empty() {
             // The attacker received no gradients and can only guess.
             true => (0.0, 0.0),
@@ -65,10 +65,10 @@ impl Attack for Clustering {
         };
         // Baseline: the same clustering of the attacker's own columns, which it has without the run.
         let mut baseline = by_chance;
-        for columns in own(trained.as_ref(), self.0.party, &rows)? {
+        for columns in own_directions(trained.as_ref(), self.0.party, &rows)? {
             if !rows.is_empty() {
-                baseline =
-                    purity(&cluster(&columns, arena.setting().classes, &mut rng), &labels).max(baseline);
+                baseline = purity(&cluster(&columns, environment.setting().classes, &mut rng), &labels)
+                    .max(baseline);
             }
         }
         Ok(vec![Measure::new("purity of the clusters", reached, baseline, 1.0)])

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{after_labels, chance, classes, known, needs_classes};
-use crate::tools::gradients::Curious;
+use crate::tools::gradients::GradientRecorder;
 use crate::tools::network::{Loss, Network};
 
 /// Settings of `model-completion` (Fu et al. 2022, sections 4.1 and 4.2).
@@ -62,14 +62,14 @@ impl Attack for Completion {
         needs_classes(setting)
     }
 
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let CompletionSettings { party, known: each, boost } = self.0;
-        let (_, mut trained) = Curious::hurried(boost).train(arena, party)?;
+        let (_, mut trained) = GradientRecorder::hurried(boost).train(environment, party)?;
         let [rows, _, test] = trained.rows().map(<[usize]>::to_vec);
-        let labels = classes(arena, rows.iter().copied());
-        let (known, hidden) = known(&labels, each, &mut chance(arena));
-        let count = arena.setting().classes;
-        let new: Vec<usize> = classes(arena, test.iter().copied());
+        let labels = classes(environment, rows.iter().copied());
+        let (known, hidden) = known(&labels, each, &mut chance(environment));
+        let count = environment.setting().classes;
+        let new: Vec<usize> = classes(environment, test.iter().copied());
         let both = |inputs: [Matrix<f32>; 2]| {
             let head = head(&inputs[0].select_rows(&known), &pick(&labels, &known), count);
             let right = share(&head.classes(&inputs[0].select_rows(&hidden)), &pick(&labels, &hidden));
@@ -79,7 +79,7 @@ impl Attack for Completion {
         let (found, reached) = both([trained.encoded(party, &rows)?, trained.encoded(party, &test)?]);
         // Baseline: the same head on the attacker's columns, and on its half before training.
         let columns = both([trained.features(party, &rows)?, trained.features(party, &test)?]);
-        let mut drawn = arena.train(Run { untrained: true, ..Run::default() })?;
+        let mut drawn = environment.train(Run { untrained: true, ..Run::default() })?;
         let drawn = both([drawn.encoded(party, &rows)?, drawn.encoded(party, &test)?]);
         let (baseline, without) = (columns.0.max(drawn.0), columns.1.max(drawn.1));
         Ok(vec![

@@ -7,9 +7,9 @@ use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{after_labels, chance, classes, directions, needs_classes, own};
+use super::{after_labels, chance, classes, directions, needs_classes, own_directions};
 use crate::tools::clusters::dot;
-use crate::tools::gradients::Curious;
+use crate::tools::gradients::GradientRecorder;
 use crate::tools::scores::{auc, shuffled};
 
 /// Settings of `gradient-cosine` (Li et al. 2022, section 3.2).
@@ -51,13 +51,13 @@ impl Attack for Cosine {
         needs_classes(setting)
     }
 
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         /// Number of random pairs of rows.
         const PAIRS: usize = 20_000;
-        let (received, trained) = Curious::default().train(arena, self.0.party)?;
+        let (received, trained) = GradientRecorder::default().train(environment, self.0.party)?;
         let (rows, directions) = directions(&received, self.0.epochs);
-        let labels = classes(arena, rows.iter().copied());
-        let mut rng = chance(arena);
+        let labels = classes(environment, rows.iter().copied());
+        let mut rng = chance(environment);
         let by_chance = shuffled(&labels, &mut rng);
         let pairs: Vec<(usize, usize)> = match rows.len() {
             0 | 1 => Vec::new(),
@@ -72,7 +72,7 @@ impl Attack for Cosine {
         };
         // Baseline: the same measure on the attacker's own columns, which it has without the run.
         let mut baseline = area(&directions, &by_chance);
-        for columns in own(trained.as_ref(), self.0.party, &rows)? {
+        for columns in own_directions(trained.as_ref(), self.0.party, &rows)? {
             baseline = area(&columns, &labels).max(baseline);
         }
         Ok(vec![Measure::new("AUC of the cosine of pairs", area(&directions, &labels), baseline, 1.0)])

@@ -8,9 +8,9 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{after_labels, chance, classes, directions, known, needs_classes, own};
+use super::{after_labels, chance, classes, directions, known, needs_classes, own_directions};
 use crate::tools::clusters::{dot, unit};
-use crate::tools::gradients::Curious;
+use crate::tools::gradients::GradientRecorder;
 use crate::tools::scores::commonest;
 
 /// Settings of `gradient-neighbour` (after Fu et al. 2022, section 4.3).
@@ -58,20 +58,20 @@ impl Attack for Neighbour {
         needs_classes(setting)
     }
 
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
-        let (received, trained) = Curious::default().train(arena, self.0.party)?;
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
+        let (received, trained) = GradientRecorder::default().train(environment, self.0.party)?;
         let (rows, directions) = directions(&received, self.0.epochs);
-        let labels = classes(arena, rows.iter().copied());
-        let (known, others) = known(&labels, self.0.known, &mut chance(arena));
+        let labels = classes(environment, rows.iter().copied());
+        let (known, others) = known(&labels, self.0.known, &mut chance(environment));
         if others.is_empty() {
             return Ok(vec![Measure::new("accuracy", 0.0, 0.0, 1.0)]);
         }
-        let count = arena.setting().classes;
+        let count = environment.setting().classes;
         let reached = accuracy(&directions, &labels, count, &known, &others);
         // Baseline: the same attack with the attacker's own columns, which it has without the run.
         let hidden: Vec<usize> = others.iter().map(|&place| labels[place]).collect();
         let mut baseline = commonest(&hidden);
-        for columns in own(trained.as_ref(), self.0.party, &rows)? {
+        for columns in own_directions(trained.as_ref(), self.0.party, &rows)? {
             baseline = accuracy(&columns, &labels, count, &known, &others).max(baseline);
         }
         Ok(vec![Measure::new("accuracy on the other rows", reached, baseline, 1.0)])

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{after_labels, chance, classes, needs_classes};
-use crate::tools::gradients::{Curious, Received};
+use crate::tools::gradients::{GradientRecorder, Received};
 use crate::tools::scores::{shuffled, telling};
 
 /// Settings of `gradient-norm` (Li et al. 2022, section 3.1).
@@ -46,11 +46,11 @@ impl Attack for Norm {
         needs_classes(setting)
     }
 
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
-        let (received, _) = Curious::default().train(arena, self.0.party)?;
-        let labels = classes(arena, received.iter().map(|one| one.row));
-        let classes = arena.setting().classes;
-        let by_chance = shuffled(&labels, &mut chance(arena));
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
+        let (received, _) = GradientRecorder::default().train(environment, self.0.party)?;
+        let labels = classes(environment, received.iter().map(|one| one.row));
+        let classes = environment.setting().classes;
+        let by_chance = shuffled(&labels, &mut chance(environment));
         // The attack computes the measure once for each pass over the rows. The attacker takes the pass that
         // separates the classes best.
         let count = |time: usize| received.iter().filter(|one| one.before == time).count();

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{after_labels, chance};
 use crate::tools::clusters::{dot, unit};
-use crate::tools::gradients::{Curious, Received};
+use crate::tools::gradients::{GradientRecorder, Received};
 use crate::tools::scores::{shuffled, telling};
 
 /// Settings of `gradient-sign`.
@@ -56,17 +56,17 @@ impl Attack for Sign {
         ))
     }
 
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
-        let (mut received, _) = Curious::default().train(arena, self.0.party)?;
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
+        let (mut received, _) = GradientRecorder::default().train(environment, self.0.party)?;
         received.retain(|one| one.before == 0);
-        let labels = &arena.data().labels;
+        let labels = &environment.data().labels;
         let mut sorted: Vec<f64> = received.iter().map(|one| labels[one.row]).collect();
         sorted.sort_by(f64::total_cmp);
         let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
         let large: Vec<usize> = received.iter().map(|one| usize::from(labels[one.row] > median)).collect();
         let axis = main_axis(&received);
         let sides: Vec<f64> = received.iter().map(|one| dot(&one.sum, &axis)).collect();
-        let by_chance = shuffled(&large, &mut chance(arena));
+        let by_chance = shuffled(&large, &mut chance(environment));
         let area = |large: &[usize]| telling(&sides, |row| large[row] == 1);
         Ok(vec![Measure::new(
             "AUC of the side, for labels above the median",

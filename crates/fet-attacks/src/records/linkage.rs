@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::tools::ridge::Decoder;
 use crate::tools::scores::auc;
 use crate::tools::transcript::Transcript;
-use crate::tools::{beside, by_record};
+use crate::tools::{by_record, join_columns};
 
 /// Settings of `linkage`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -50,9 +50,9 @@ impl Attack for Linkage {
         About { attacker: Attacker::Primary, target: Target::Links, party: self.0.party }
     }
 
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let party = self.0.party;
-        let (seen, trained) = Transcript::train(arena, party)?;
+        let (seen, trained) = Transcript::train(environment, party)?;
         let training: BTreeSet<usize> = trained.rows()[0].iter().copied().collect();
         let kept: Vec<usize> = (0..seen.rows.len()).filter(|&at| training.contains(&seen.rows[at])).collect();
         let rows: Vec<usize> = kept.iter().map(|&at| seen.rows[at]).collect();
@@ -64,14 +64,14 @@ impl Attack for Linkage {
         sorted.sort_by(f32::total_cmp);
         let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
         let close: Vec<bool> = similarity.iter().map(|&value| value > median).collect();
-        let own = trained.own(&rows);
+        let own = trained.own_columns(&rows);
         let values = seen.values.select_rows(&kept);
-        let mut rng = stream(arena.setting().seed, 0, Purpose::Attack, 3);
+        let mut rng = stream(environment.setting().seed, 0, Purpose::Attack, 3);
         let order = by_record(&trained.nearest(party, &rows)?, &mut rng);
         let known = (order.len() as f64 * self.0.known).round() as usize;
         let (known, hidden) = order.split_at(known.min(order.len()));
         let (known, hidden) = (known.concat(), hidden.concat());
-        let found = area(&beside(&values, &own), &close, &known, &hidden);
+        let found = area(&join_columns(&values, &own), &close, &known, &hidden);
         let baseline = area(&own, &close, &known, &hidden).max(0.5);
         Ok(vec![Measure::new("AUC, for links closer than the median", found, baseline, 1.0)])
     }

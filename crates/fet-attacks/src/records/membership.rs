@@ -17,7 +17,7 @@ use rand::seq::SliceRandom;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tools::transcript::{Seen, Transcript};
+use crate::tools::transcript::{ObservedRows, Transcript};
 
 /// Settings of `membership` (Carlini et al. 2022).
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -73,10 +73,10 @@ impl Attack for Membership {
         About { attacker: Attacker::Primary, target: Target::Membership, party: self.0.party }
     }
 
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
         let MembershipSettings { party, shadows, targets } = self.0;
-        let mut rng = stream(arena.setting().seed, 0, Purpose::Attack, 2);
-        let (_, trained) = Transcript::train(arena, party)?;
+        let mut rng = stream(environment.setting().seed, 0, Purpose::Attack, 2);
+        let (_, trained) = Transcript::train(environment, party)?;
         let mut rows = trained.rows()[0].to_vec();
         rows.shuffle(&mut rng);
         let mut candidates: Vec<Candidate> = Vec::new();
@@ -100,11 +100,11 @@ impl Attack for Membership {
         for shadow in 0..shadows {
             let out = candidates.iter().zip(&plan).filter(|(_, inside)| !inside[shadow]);
             let out: Vec<usize> = out.map(|(candidate, _)| candidate.record).collect();
-            seen.push(self.run(arena, &out, true)?);
+            seen.push(self.run(environment, &out, true)?);
         }
         let out = candidates.iter().zip(&truth).filter(|(_, inside)| !**inside);
         let out: Vec<usize> = out.map(|(candidate, _)| candidate.record).collect();
-        let attacked = self.run(arena, &out, false)?;
+        let attacked = self.run(environment, &out, false)?;
         let (mut observed, mut shadows) = (Vec::new(), Vec::new());
         for (candidate, inside) in candidates.iter().zip(&plan) {
             let vectors: Vec<&[f32]> = seen.iter().map(|seen| line(seen, candidate.row)).collect();
@@ -113,7 +113,7 @@ impl Attack for Membership {
             shadows.push(shadow);
         }
         let scores = likelihood_ratios(&observed, &shadows, Deviation::Pooled);
-        let separation = Separation::of(&scores, &truth);
+        let separation = Separation::from_scores(&scores, &truth);
         const ALPHA: f64 = 0.05;
         let mut measures = vec![Measure::new("AUC", separation.auc(ALPHA).value, 0.5, 1.0)];
         // A false-alarm rate below one absent record cannot be measured.
@@ -134,13 +134,14 @@ impl Membership {
     /// Trains a run without some records of the attacked party, and returns the messages seen.
     fn run(
         &self,
-        arena: &mut dyn AttackEnvironment,
+        environment: &mut dyn AttackEnvironment,
         out: &[usize],
         quiet: bool,
-    ) -> Result<Seen, AttackError> {
-        let mut data = arena.data().clone();
+    ) -> Result<ObservedRows, AttackError> {
+        let mut data = environment.data().clone();
         leave_out(&mut data, self.0.party, out);
-        Ok(Transcript::of(arena, self.0.party, Run { data: Some(data), quiet, ..Run::default() })?.0)
+        Ok(Transcript::record(environment, self.0.party, Run { data: Some(data), quiet, ..Run::default() })?
+            .0)
     }
 }
 
@@ -154,7 +155,7 @@ fn leave_out(data: &mut VerticalData, party: usize, out: &[usize]) {
 }
 
 /// Returns the values seen for a row; empty if the row did not occur.
-fn line(seen: &Seen, row: usize) -> &[f32] {
+fn line(seen: &ObservedRows, row: usize) -> &[f32] {
     seen.rows.binary_search(&row).map_or(&[], |at| seen.values.row(at))
 }
 

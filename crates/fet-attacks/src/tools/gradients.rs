@@ -20,7 +20,7 @@ pub(crate) struct Received {
 
 /// Malicious-party hook that records the gradients a party receives.
 #[derive(Debug, Default)]
-pub(crate) struct Curious {
+pub(crate) struct GradientRecorder {
     /// Factor on the party's learning rate: above 1 to make the primary's model rely on the party (active
     /// model completion).
     boost: Option<f64>,
@@ -30,7 +30,7 @@ pub(crate) struct Curious {
     received: Vec<Received>,
 }
 
-impl Curious {
+impl GradientRecorder {
     /// Returns a hook that also multiplies the party's learning rate by `boost`.
     pub(crate) fn hurried(boost: f64) -> Self {
         Self { boost: (boost != 1.0).then_some(boost), ..Self::default() }
@@ -39,12 +39,12 @@ impl Curious {
     /// Trains a run in which `party` records its gradients.
     pub(crate) fn train(
         self,
-        arena: &mut dyn AttackEnvironment,
+        environment: &mut dyn AttackEnvironment,
         party: usize,
     ) -> Result<(Vec<Received>, Box<dyn Trained>), AttackError> {
-        let door = Arc::new(Mutex::new(self));
-        let trained = arena.train(Run { door: Some((party, door.clone())), ..Run::default() })?;
-        let received = std::mem::take(&mut door.lock().unwrap_or_else(PoisonError::into_inner).received);
+        let hook = Arc::new(Mutex::new(self));
+        let trained = environment.train(Run { hook: Some((party, hook.clone())), ..Run::default() })?;
+        let received = std::mem::take(&mut hook.lock().unwrap_or_else(PoisonError::into_inner).received);
         Ok((received, trained))
     }
 
@@ -66,7 +66,7 @@ impl Curious {
     }
 }
 
-impl MessageHook for Curious {
+impl MessageHook for GradientRecorder {
     fn request(&mut self, request: &mut Request) {
         match request {
             Request::Forward(message) if message.round.is_training() => {

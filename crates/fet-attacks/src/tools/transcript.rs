@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fet_core::attack::{AttackEnvironment, AttackError, Run, Trained, View};
+use fet_core::attack::{AttackEnvironment, AttackError, PrimaryObserver, Run, Trained};
 use fet_core::data::Matrix;
 use fet_core::message::{Block, Round};
 
@@ -39,7 +39,7 @@ struct Release {
 
 /// Values that a primary saw of each row.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct ObservedRows {
     /// Rows with any release, ascending.
     pub(crate) rows: Vec<usize>,
     /// Values of each row: the mean block of each phase, or zeros if the row did not occur in the phase. If
@@ -52,31 +52,31 @@ pub(crate) struct Seen {
 impl Transcript {
     /// Trains a run and records the blocks of `party`, from 1.
     pub(crate) fn train(
-        arena: &mut dyn AttackEnvironment,
+        environment: &mut dyn AttackEnvironment,
         party: usize,
-    ) -> Result<(Seen, Box<dyn Trained>), AttackError> {
-        Self::of(arena, party, Run::default())
+    ) -> Result<(ObservedRows, Box<dyn Trained>), AttackError> {
+        Self::record(environment, party, Run::default())
     }
 
     /// Trains the given run and records the blocks of `party`, from 1.
-    pub(crate) fn of(
-        arena: &mut dyn AttackEnvironment,
+    pub(crate) fn record(
+        environment: &mut dyn AttackEnvironment,
         party: usize,
         run: Run,
-    ) -> Result<(Seen, Box<dyn Trained>), AttackError> {
-        let view = Arc::new(Mutex::new(Self {
+    ) -> Result<(ObservedRows, Box<dyn Trained>), AttackError> {
+        let observer = Arc::new(Mutex::new(Self {
             party: party - 1,
-            summed: arena.setting().summed,
+            summed: environment.setting().summed,
             ..Self::default()
         }));
-        let trained = arena.train(Run { view: Some(view.clone()), ..run })?;
-        let transcript = std::mem::take(&mut *view.lock().unwrap_or_else(PoisonError::into_inner));
+        let trained = environment.train(Run { observer: Some(observer.clone()), ..run })?;
+        let transcript = std::mem::take(&mut *observer.lock().unwrap_or_else(PoisonError::into_inner));
         Ok((transcript.by_phase(), trained))
     }
 
     /// Computes the mean block of each row in each phase. If the sums are over different parties, also
     /// computes the part of the attacked party.
-    fn by_phase(self) -> Seen {
+    fn by_phase(self) -> ObservedRows {
         let differ = self.releases.windows(2).any(|pair| pair[0].parties != pair[1].parties);
         let steps = self.releases.iter().map(|release| place(release.round)).max().unwrap_or(0) + 1;
         let solved = usize::from(differ);
@@ -105,7 +105,7 @@ impl Transcript {
                 values.extend(self.combine(&releases, &solving(&sets, self.party)));
             }
         }
-        Seen { rows, values: Matrix::new(blocks * self.width, values), differ }
+        ObservedRows { rows, values: Matrix::new(blocks * self.width, values), differ }
     }
 
     /// Returns the weighted sum of releases.
@@ -147,7 +147,7 @@ fn place(round: Round) -> u64 {
     if let Round::Train { step } = round { step } else { 0 }
 }
 
-impl View for Transcript {
+impl PrimaryObserver for Transcript {
     fn received(&mut self, round: Round, rows: &[usize], active: &[usize], parts: &[Block]) {
         if !matches!(round, Round::Train { .. } | Round::Once { .. }) {
             return;
@@ -181,7 +181,7 @@ mod tests {
         [(party * party + 1) as f32 * (row as f32 + 0.5), row as f32 - 3.0 * party as f32]
     }
 
-    fn transcript(party: usize, sets: &[&[usize]]) -> Seen {
+    fn transcript(party: usize, sets: &[&[usize]]) -> ObservedRows {
         let mut transcript = Transcript { party, summed: true, ..Transcript::default() };
         let rows = [4, 7];
         for (step, active) in sets.iter().enumerate() {

@@ -8,7 +8,7 @@ use fet_core::method::{Memory, Primary, PrimaryBatch, TrainOutcome};
 use fet_core::model::Pass;
 use fet_core::objective::Objective;
 use fet_core::parameters::{Parameters, host};
-use fet_core::trainable::{Learner, Nothing};
+use fet_core::trainable::{Learner, NoParameters};
 use forust_ml::{GradientBooster, Matrix};
 
 use super::{Growth, PORTIONS, Pool};
@@ -29,7 +29,7 @@ pub(super) struct Forest {
     /// Output of the trees in use on the training rows, and their number; each epoch adds its trees.
     trained: (Vec<Vec<f64>>, usize),
     /// Number of parts of the trees in use; after loading, of the best epoch.
-    portions: Nothing,
+    portions: NoParameters,
 }
 
 impl Forest {
@@ -37,7 +37,7 @@ impl Forest {
         let mut portions = Parameters::default();
         portions.push(IN_USE, &[1], &[0.0]);
         let (varying, boosters, trained) = (Vec::new(), Vec::new(), (Vec::new(), 0));
-        let portions = Nothing::keeping(portions);
+        let portions = NoParameters::keeping(portions);
         Self { growth, pools, seed, objective, varying, boosters, trained, portions }
     }
 
@@ -60,7 +60,7 @@ impl Forest {
 
     fn fit(&mut self, columns: &[Vec<f64>], labels: &[f32], weights: &[f32]) {
         (self.varying, self.boosters) =
-            grown(&self.growth, self.objective, self.seed, columns, labels, weights);
+            train_boosters(&self.growth, self.objective, self.seed, &Examples { columns, labels, weights });
         let begin = |booster: &GradientBooster| vec![booster.base_score; labels.len()];
         self.trained = (self.boosters.iter().map(begin).collect(), 0);
     }
@@ -91,8 +91,8 @@ impl Forest {
             for tree in
                 &booster.trees[trees.start.min(booster.trees.len())..trees.end.min(booster.trees.len())]
             {
-                let said = tree.predict(data, true, &booster.missing);
-                scores.iter_mut().zip(said).for_each(|(score, value)| *score += value);
+                let outputs = tree.predict(data, true, &booster.missing);
+                scores.iter_mut().zip(outputs).for_each(|(score, value)| *score += value);
             }
         }
     }
@@ -111,15 +111,22 @@ impl Forest {
     }
 }
 
-/// Trains one booster per output; returns the boosters and the columns that vary.
-pub(crate) fn grown(
+/// Training rows of boosters.
+pub(crate) struct Examples<'a> {
+    pub(crate) columns: &'a [Vec<f64>],
+    pub(crate) labels: &'a [f32],
+    /// Weights of the rows; empty if all rows have the same weight.
+    pub(crate) weights: &'a [f32],
+}
+
+/// Trains one booster per output; returns the columns that vary and the boosters.
+pub(crate) fn train_boosters(
     growth: &Growth,
     objective: Objective,
     seed: u64,
-    columns: &[Vec<f64>],
-    labels: &[f32],
-    weights: &[f32],
+    examples: &Examples<'_>,
 ) -> (Vec<usize>, Vec<GradientBooster>) {
+    let &Examples { columns, labels, weights } = examples;
     let varies = |column: &Vec<f64>| column.iter().any(|&x| x != column[0]);
     let varying: Vec<usize> = (0..columns.len()).filter(|&index| varies(&columns[index])).collect();
     let flat: Vec<f64> = varying.iter().flat_map(|&index| &columns[index]).copied().collect();

@@ -6,7 +6,7 @@ use fet_core::objective::Objective;
 use fet_core::parameters::{ParameterError, Parameters, host};
 use fet_core::registry::Violation;
 
-use crate::gbdt::{Growth, grown};
+use crate::gbdt::{Examples, Growth, train_boosters};
 
 /// Largest number of nodes of all trees; each node has four parameters.
 const MOST_NODES: usize = 8_000_000;
@@ -51,7 +51,7 @@ impl Trees {
     }
 
     /// True if the parameter belongs to the trees.
-    pub(super) fn has(name: &str) -> bool {
+    pub(super) fn owns_parameter(name: &str) -> bool {
         name == BASE || name == NODES
     }
 
@@ -79,8 +79,8 @@ impl Trees {
             // All rows are equal.
             return;
         }
-        let (varying, boosters) =
-            grown(&self.growth, self.objective, self.seed, &columns, &batch.labels, &batch.weights);
+        let examples = Examples { columns: &columns, labels: &batch.labels, weights: &batch.weights };
+        let (varying, boosters) = train_boosters(&self.growth, self.objective, self.seed, &examples);
         let size = nodes(&self.growth);
         let mut base = vec![1.0f32];
         let mut all = vec![0.0f32; boosters.len() * self.growth.trees * size * NODE];
@@ -127,7 +127,7 @@ impl Trees {
         for (output, trees) in all.chunks(self.growth.trees * of_tree).enumerate() {
             for tree in trees.chunks(of_tree) {
                 for (row, scores) in rows.iter().zip(&mut scores) {
-                    scores[output] += f64::from(said(tree, row));
+                    scores[output] += f64::from(tree_output(tree, row));
                 }
             }
         }
@@ -136,7 +136,7 @@ impl Trees {
 }
 
 /// Output of a tree for a row; 0 if the parameters do not form a tree.
-fn said(tree: &[f32], row: &[f32]) -> f32 {
+fn tree_output(tree: &[f32], row: &[f32]) -> f32 {
     let mut node = 0usize;
     for _ in 0..tree.len() / NODE {
         let Some(&[column, value, left, right]) =
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn trees_that_are_none_end() {
         let circle = [0.0, 0.5, 0.0, 0.0];
-        assert!(said(&circle, &[0.0]).is_finite());
-        assert!(said(&[7.0, 0.5, 9.0, f32::NAN], &[0.0]).is_finite());
+        assert!(tree_output(&circle, &[0.0]).is_finite());
+        assert!(tree_output(&[7.0, 0.5, 9.0, f32::NAN], &[0.0]).is_finite());
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Ledger<'a> {
 
 /// The primary's view of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum ReleaseView {
     /// The protocol's output: the sum over the parties, or each part with the full noise.
     AsAgreed,
     /// Each party's share of a sum separately, with its own share of the noise.
@@ -47,13 +47,13 @@ impl Ledger<'_> {
     }
 
     /// Returns the noise in units of the sensitivity of a release with `active` parties.
-    pub(super) fn multiplier(&self, noise: f64, active: usize, seen: Seen) -> f64 {
+    pub(super) fn multiplier(&self, noise: f64, active: usize, seen: ReleaseView) -> f64 {
         let (noise, row) = match seen {
-            Seen::AsAgreed => (noise, self.settings.sensitivity(active)),
-            Seen::Shares => {
+            ReleaseView::AsAgreed => (noise, self.settings.sensitivity(active)),
+            ReleaseView::Shares => {
                 (noise * self.settings.share(active, true), self.settings.sensitivity_of_shares(active))
             }
-            Seen::Colluding(colluding) => {
+            ReleaseView::Colluding(colluding) => {
                 let honest = (active - colluding.min(active.saturating_sub(1))) as f64;
                 let left = noise * self.settings.share(active, true) * honest.sqrt();
                 (left, self.settings.sensitivity(active))
@@ -79,7 +79,7 @@ impl Ledger<'_> {
     /// Returns the releases as events of the accountant. With frozen secondaries, all releases of a pass are
     /// one event: a record affects only its own rows. That event costs as much as if the fewest active
     /// parties of any release had taken part in the whole pass.
-    pub(super) fn events(&self, noise: f64, made: &[Tally], seen: Seen) -> Vec<Event> {
+    pub(super) fn events(&self, noise: f64, made: &[Tally], seen: ReleaseView) -> Vec<Event> {
         let rate = if self.settings.amplification { self.settings.sample_rate } else { 1.0 };
         let event = |(active, steps)| Event { noise: self.multiplier(noise, active, seen), rate, steps };
         if self.settings.learning == Learning::Frozen {
@@ -90,7 +90,7 @@ impl Ledger<'_> {
 
     /// Returns the privacy loss of imperfect integer sampling over the whole run.
     pub(super) fn slack(&self, made: &[Tally]) -> Slack {
-        Slack::of(self.values(made))
+        Slack::for_draws(self.values(made))
     }
 
     /// Returns the maximum number of integers that all parties draw as noise.
@@ -107,7 +107,7 @@ impl Ledger<'_> {
 
     /// Returns the releases as a loss that adds up over runs.
     pub(super) fn loss(&self, noise: f64, made: &[Tally]) -> Loss {
-        let events = self.events(noise, made, Seen::AsAgreed);
+        let events = self.events(noise, made, ReleaseView::AsAgreed);
         if events.is_empty() {
             return Loss::NONE;
         }
@@ -116,12 +116,12 @@ impl Ledger<'_> {
     }
 
     /// Returns ε of these releases at the settings' δ, and ε by Rényi divergences.
-    pub(super) fn cost(&self, noise: f64, made: &[Tally], seen: Seen) -> (f64, f64) {
+    pub(super) fn cost(&self, noise: f64, made: &[Tally], seen: ReleaseView) -> (f64, f64) {
         self.cost_at(noise, made, seen, self.settings.delta)
     }
 
     /// Returns ε of these releases at δ = `delta`, and ε by Rényi divergences.
-    pub(super) fn cost_at(&self, noise: f64, made: &[Tally], seen: Seen, delta: f64) -> (f64, f64) {
+    pub(super) fn cost_at(&self, noise: f64, made: &[Tally], seen: ReleaseView, delta: f64) -> (f64, f64) {
         let slack = self.slack(made);
         let at = |delta| self.ideal_cost_at(noise, made, seen, delta);
         let first = at(delta);
@@ -144,19 +144,25 @@ impl Ledger<'_> {
 
     /// Returns ε at δ = `delta` under the assumption that integers are sampled perfectly, and ε by Rényi
     /// divergences.
-    pub(super) fn ideal_cost_at(&self, noise: f64, made: &[Tally], seen: Seen, delta: f64) -> (f64, f64) {
+    pub(super) fn ideal_cost_at(
+        &self,
+        noise: f64,
+        made: &[Tally],
+        seen: ReleaseView,
+        delta: f64,
+    ) -> (f64, f64) {
         let events = self.events(noise, made, seen);
         if events.is_empty() {
             return (0.0, 0.0);
         }
-        Account::of(&events, delta).map_or((f64::INFINITY, f64::INFINITY), |a| (a.epsilon(), a.rdp))
+        Account::from_events(&events, delta).map_or((f64::INFINITY, f64::INFINITY), |a| (a.epsilon(), a.rdp))
     }
 
     /// Returns ε if the primary saw every party's share of each sum separately. It is at least `epsilon`,
     /// since the shares determine the sum. It is infinite if ε is unbounded, and `None` without secure
     /// aggregation.
     pub(super) fn if_sum_fails(&self, noise: f64, made: &[Tally], epsilon: f64) -> Option<f64> {
-        self.schedule.summed.then(|| self.cost(noise, made, Seen::Shares).0.max(epsilon))
+        self.schedule.summed.then(|| self.cost(noise, made, ReleaseView::Shares).0.max(epsilon))
     }
 
     /// Returns ε for 0, 1, … parties that collude with the primary, up to the number in the settings but at
@@ -167,7 +173,7 @@ impl Ledger<'_> {
         let counts = if self.schedule.summed { 0..=provided.max(1) } else { return Vec::new() };
         let cost = |colluding: usize| match colluding {
             _ if colluding == provided => epsilon,
-            _ => self.cost(noise, made, Seen::Colluding(colluding)).0,
+            _ => self.cost(noise, made, ReleaseView::Colluding(colluding)).0,
         };
         counts.map(cost).collect()
     }

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::clip::blank_unbounded;
-use super::ledger::{EPSILON_MARGIN, Ledger, Seen, scale};
+use super::ledger::{EPSILON_MARGIN, Ledger, ReleaseView, scale};
 use super::{NoiseSettings, clip_blocks};
 use fet_core::privacy::{
     Form, Guarantee, Learning, Loss, PrivacyMechanism, Release, Releases, Selection, Share, Spent, Tally,
@@ -106,13 +106,13 @@ impl PrivacyMechanism for Noise {
         false
     }
 
-    fn bound(&self, representation: Tensor<3>, active: usize) -> Tensor<3> {
+    fn clip(&self, representation: Tensor<3>, active: usize) -> Tensor<3> {
         clip_blocks(representation, self.settings.clip / active as f64)
     }
 
-    fn share(&self, mut values: Vec<f32>, release: &mut Release<'_>) -> Share {
+    fn add_noise(&self, mut values: Vec<f32>, release: &mut Release<'_>) -> Share {
         let Release { active, summed, block, noise } = release;
-        // `bound` has done this on the device; the released values must not rely on it.
+        // `clip` has done this on the device; the released values must not rely on it.
         blank_unbounded(&mut values, *block);
         let deviation = self.deviation(*active, *summed);
         let bound = self.settings.clip / *active as f64;
@@ -188,8 +188,9 @@ impl PrivacyMechanism for Noise {
             };
             // The noise is a millionth larger than needed, so that ε computed from it cannot exceed the
             // target by rounding.
-            let noise =
-                noise_for(target - extra, delta, |noise| ledger.events(noise, &planned, Seen::AsAgreed));
+            let noise = noise_for(target - extra, delta, |noise| {
+                ledger.events(noise, &planned, ReleaseView::AsAgreed)
+            });
             let noise = noise.map_err(|error| {
                 Violation::new("target_epsilon", format!("cannot be met ({error})"), target)
             })?;
@@ -207,12 +208,12 @@ impl PrivacyMechanism for Noise {
         let ledger = self.ledger(schedule);
         let noise = self.settings.noise;
         let fewest = tallies.iter().filter_map(Tally::fewest).min().unwrap_or(schedule.train_active);
-        let (epsilon, by_rdp) = ledger.cost(noise, tallies, Seen::AsAgreed);
+        let (epsilon, by_rdp) = ledger.cost(noise, tallies, ReleaseView::AsAgreed);
         let if_sum_fails = ledger.if_sum_fails(noise, tallies, epsilon);
         let epsilon_by_colluding = ledger.by_colluding(noise, tallies, epsilon);
         let assumptions = ledger.assumptions(if_sum_fails, &epsilon_by_colluding);
-        let events = ledger.events(noise, tallies, Seen::AsAgreed);
-        let until = |epoch: usize| ledger.cost(noise, &tallies[..epoch], Seen::AsAgreed).0;
+        let events = ledger.events(noise, tallies, ReleaseView::AsAgreed);
+        let until = |epoch: usize| ledger.cost(noise, &tallies[..epoch], ReleaseView::AsAgreed).0;
         let epsilon_by_epoch = (1..=tallies.len())
             .map(|epoch| if epoch == tallies.len() { epsilon } else { until(epoch) })
             .collect();
@@ -221,7 +222,7 @@ impl PrivacyMechanism for Noise {
             mechanism: self.kind().to_string(),
             clip: self.settings.clip,
             noise,
-            noise_multiplier: ledger.multiplier(noise, fewest, Seen::AsAgreed),
+            noise_multiplier: ledger.multiplier(noise, fewest, ReleaseView::AsAgreed),
             neighbouring: self.settings.neighbouring,
             learning: self.settings.learning,
             occurrences: ledger.occurrences(),
@@ -247,15 +248,15 @@ impl PrivacyMechanism for Noise {
     }
 
     fn epsilon(&self, schedule: &Releases, tallies: &[Tally]) -> f64 {
-        self.ledger(schedule).cost(self.settings.noise, tallies, Seen::AsAgreed).0
+        self.ledger(schedule).cost(self.settings.noise, tallies, ReleaseView::AsAgreed).0
     }
 
     fn epsilon_at(&self, schedule: &Releases, tallies: &[Tally], delta: f64) -> f64 {
-        self.ledger(schedule).cost_at(self.settings.noise, tallies, Seen::AsAgreed, delta).0
+        self.ledger(schedule).cost_at(self.settings.noise, tallies, ReleaseView::AsAgreed, delta).0
     }
 
     fn ideal_epsilon_at(&self, schedule: &Releases, tallies: &[Tally], delta: f64) -> f64 {
-        self.ledger(schedule).ideal_cost_at(self.settings.noise, tallies, Seen::AsAgreed, delta).0
+        self.ledger(schedule).ideal_cost_at(self.settings.noise, tallies, ReleaseView::AsAgreed, delta).0
     }
 
     fn is_idealised(&self) -> bool {

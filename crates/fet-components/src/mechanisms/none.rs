@@ -29,11 +29,11 @@ impl PrivacyMechanism for NoProtection {
         true
     }
 
-    fn bound(&self, representation: Tensor<3>, _active: usize) -> Tensor<3> {
+    fn clip(&self, representation: Tensor<3>, _active: usize) -> Tensor<3> {
         representation
     }
 
-    fn share(&self, values: Vec<f32>, _release: &mut Release<'_>) -> Share {
+    fn add_noise(&self, values: Vec<f32>, _release: &mut Release<'_>) -> Share {
         Share::Floats(values)
     }
 

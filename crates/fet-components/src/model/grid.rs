@@ -10,6 +10,7 @@ use burn::tensor::{Int, Tensor, TensorData};
 use fet_core::parameters::host;
 
 use super::Init;
+use super::key_encoding::Grid;
 
 /// Shift of the first grid's corners, in cells: no corner has a common key value such as 0.
 const SHIFT: f32 = 0.37;
@@ -34,14 +35,8 @@ pub struct GridEncoding {
 
 impl GridEncoding {
     /// Makes grids over `key_columns` columns; each level halves the cell size. Vectors ~ N(0, 0.1²).
-    pub fn new(
-        init: &mut Init<'_>,
-        key_columns: usize,
-        levels: usize,
-        places: usize,
-        width: usize,
-        coarsest: f64,
-    ) -> Self {
+    pub fn new(init: &mut Init<'_>, key_columns: usize, grid: &Grid) -> Self {
+        let Grid { width, levels, coarsest, places } = *grid;
         let places = places.next_power_of_two();
         let rows = pairs(key_columns).len() * levels * places;
         Self { table: init.normal([rows, width], 0.1), levels, places, width, coarsest }
@@ -75,11 +70,11 @@ impl GridEncoding {
             for (plane, &(first, second)) in pairs.iter().enumerate() {
                 for level in 0..self.levels {
                     let cell = (self.coarsest / f64::from(1u32 << level.min(30))) as f32;
-                    let of = |column: usize| {
+                    let position = |column: usize| {
                         let place = (key[column] / cell + SHIFT).clamp(-FARTHEST, FARTHEST);
                         (place.floor(), place - place.floor())
                     };
-                    let ((x, right), (y, above)) = (of(first), of(second));
+                    let ((x, right), (y, above)) = (position(first), position(second));
                     let table = (plane * self.levels + level) * self.places;
                     for (dx, dy) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
                         let share = |d: i32, part: f32| if d == 1 { part } else { 1.0 - part };
@@ -119,7 +114,8 @@ mod tests {
     fn encoding(columns: usize) -> (GridEncoding, Device) {
         let device = Device::flex().autodiff();
         let mut init = Init::new(stream(1, 0, Purpose::Weights, 0), &device);
-        (GridEncoding::new(&mut init, columns, 5, 256, 3, 1.0), device.clone())
+        let grid = Grid { width: 3, levels: 5, coarsest: 1.0, places: 256 };
+        (GridEncoding::new(&mut init, columns, &grid), device.clone())
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(crate) struct HostRecords {
 
 impl HostRecords {
     /// Copies keys [n, m] and features [n, d] to the host.
-    pub(crate) fn of(keys: &Tensor<2>, features: &Tensor<2>) -> Self {
+    pub(crate) fn from_tensors(keys: &Tensor<2>, features: &Tensor<2>) -> Self {
         Self {
             keys: host(keys.clone().without_autodiff()),
             key_columns: keys.dims()[1],

@@ -63,9 +63,7 @@ impl Default for Grid {
 
 impl Grid {
     fn layer(&self, init: &mut Init<'_>, key_columns: usize) -> Option<GridEncoding> {
-        let Self { width, levels, coarsest, places } = *self;
-        (width > 0 && key_columns > 0)
-            .then(|| GridEncoding::new(init, key_columns, levels, places, width, coarsest))
+        (self.width > 0 && key_columns > 0).then(|| GridEncoding::new(init, key_columns, self))
     }
 
     fn outputs(&self, key_columns: usize) -> usize {

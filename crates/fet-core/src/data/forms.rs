@@ -34,7 +34,7 @@ impl Comparison {
     /// - as written if at least a fifth of the cells look like identifiers (letters with digits, digits,
     ///   e-mail addresses);
     /// - otherwise in their normal form.
-    pub fn of<'a>(cells: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn detect<'a>(cells: impl IntoIterator<Item = &'a str>) -> Self {
         let (mut present, mut shortest, mut whole, mut identifiers) = (0usize, 0usize, 0usize, 0usize);
         for cell in cells {
             let cell = cell.trim();
@@ -58,7 +58,7 @@ impl Comparison {
     }
 
     /// Returns a description of the comparison, for messages.
-    pub fn told(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::Verbatim => "as written (case, accents, punctuation and leading zeros count)",
             Self::Numbers => "as numbers (77 equals 77.0; 077, 1.10 and 1e2 are not numbers)",
@@ -114,12 +114,12 @@ pub struct Form {
 
 impl Form {
     /// Returns the forms that these cells decide.
-    pub fn of<'a>(cells: impl Iterator<Item = &'a str> + Clone) -> Self {
+    pub fn detect<'a>(cells: impl Iterator<Item = &'a str> + Clone) -> Self {
         fn settled<T>(decided: Decided<T>) -> Option<T> {
             if let Decided::As(form) = decided { Some(form) } else { None }
         }
         Self {
-            comparison: Comparison::of(cells.clone()),
+            comparison: Comparison::detect(cells.clone()),
             dates: settled(DateOrder::decide(cells.clone())),
             decimal: settled(Decimal::decide(cells)),
         }
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_column_decides_how_its_cells_are_compared() {
         let check = |cells: &[&str], expected: Comparison| {
-            assert_eq!(Comparison::of(cells.iter().copied()), expected, "{cells:?}");
+            assert_eq!(Comparison::detect(cells.iter().copied()), expected, "{cells:?}");
         };
         check(&["77", "78.5", "-3", ""], Comparison::Numbers);
         check(&["0.5", "0", "-0.25"], Comparison::Numbers);
@@ -169,7 +169,7 @@ mod tests {
             &["0.12345678901234567890", "0.5"],
             &["0.12345678901234567891", "0.5"],
         ] {
-            assert_eq!(Comparison::of(cells.iter().copied()), Comparison::Verbatim, "{cells:?}");
+            assert_eq!(Comparison::detect(cells.iter().copied()), Comparison::Verbatim, "{cells:?}");
         }
         for (cell, expected) in [
             ("77.00", Some(77.0)),

@@ -90,7 +90,7 @@ impl Keys {
     /// Returns the named rows, in the order given.
     ///
     /// # Panics
-    /// If the keys are sealed: sealed keys have no single rows.
+    /// If the keys are sealed, because sealed keys cannot be divided into rows.
     #[must_use]
     pub fn select_rows(&self, rows: &[usize]) -> Self {
         match self {
@@ -198,7 +198,7 @@ impl TextTable {
     /// Returns the forms of the columns: the given forms, or the forms that the cells decide.
     pub fn forms(&self) -> Vec<Form> {
         if self.forms.is_empty() {
-            return (0..self.columns).map(|column| Form::of(self.column(column))).collect();
+            return (0..self.columns).map(|column| Form::detect(self.column(column))).collect();
         }
         self.forms.clone()
     }
@@ -208,8 +208,8 @@ impl TextTable {
         &self.forms
     }
 
-    /// Returns the same table with the forms of a larger one: new records have the forms of the records with
-    /// which the model was trained. Ignores forms for another number of columns.
+    /// Returns the same table with the forms of a larger one: new records have the forms of the training
+    /// records. Ignores forms for another number of columns.
     #[must_use]
     pub fn with_forms(self, forms: Vec<Form>) -> Self {
         let forms = if forms.len() == self.columns { forms } else { Vec::new() };

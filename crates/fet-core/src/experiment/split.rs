@@ -27,7 +27,7 @@ pub struct SplitSettings {
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub test: f64,
     /// Number of folds of a cross-validation, each tested once; 0 for none.
-    #[schemars(extend("x-rule" = "0, or 2 and more"))]
+    #[schemars(extend("x-rule" = "0, or at least 2"))]
     pub folds: usize,
     /// Fold that this run tests, from 0.
     #[schemars(extend("x-rule" = "below `folds`"))]
@@ -130,7 +130,7 @@ impl SplitSettings {
             }
         }
         if self.folds == 1 || (self.folds > 0 && given) {
-            let rule = "must be 0, or 2 and more for a split that is not given record by record";
+            let rule = "must be 0, or at least 2 for a split that is not given record by record";
             return refuse("folds", rule, self.folds.to_string());
         }
         if self.fold >= self.folds.max(1) {

@@ -11,6 +11,7 @@ use crate::privacy::PrivacyMechanism;
 use crate::registry::Violation;
 
 /// Length of a run and batch sizes.
+// Each field is a setting that users write, so nesting the fields would change their files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainSettings {
@@ -115,7 +116,7 @@ impl std::fmt::Display for Weighting {
 impl Weighting {
     /// Returns the weights of the classes, given the classes of the training rows; `None` if all rows have
     /// the same weight.
-    pub fn of(&self, labels: &[usize], classes: usize) -> Result<Option<ClassWeights>, Violation> {
+    pub fn class_weights(&self, labels: &[usize], classes: usize) -> Result<Option<ClassWeights>, Violation> {
         let refuse = |rule: String| Violation::new("train.class_weights", rule, self);
         match self {
             Self::Rule(WeightingRule::None) => Ok(None),

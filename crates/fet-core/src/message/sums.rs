@@ -35,7 +35,7 @@ pub struct PublicKeys {
 /// Encrypted key shares, all of one length: from one party to each of `parties`, or from each of `parties` to
 /// one party.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Backups {
+pub struct KeyShares {
     /// Numbers of the other parties, from 0.
     #[serde(with = "array")]
     pub parties: Vec<u32>,
@@ -44,9 +44,9 @@ pub struct Backups {
     pub sealed: Vec<u8>,
 }
 
-impl fmt::Debug for Backups {
+impl fmt::Debug for KeyShares {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Backups[{}]", self.parties.len())
+        write!(f, "KeyShares[{}]", self.parties.len())
     }
 }
 
@@ -55,7 +55,7 @@ impl fmt::Debug for Backups {
 pub struct Agreed {
     /// Encrypted shares of the secret that generates the party's own masks, one for each of the other
     /// parties.
-    pub backups: Backups,
+    pub key_shares: KeyShares,
     /// Ed25519 signature, 64 bytes, over the hash of all keys that the party received.
     #[serde(with = "array")]
     pub signature: Vec<u8>,
@@ -66,7 +66,7 @@ pub struct Agreed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confirmed {
     /// The share that each of the other parties encrypted for the receiver.
-    pub backups: Backups,
+    pub key_shares: KeyShares,
     /// Signatures of all parties that agreed, including the receiver, in their order; 64 bytes each.
     #[serde(with = "array")]
     pub signatures: Vec<u8>,
@@ -74,7 +74,7 @@ pub struct Confirmed {
 
 /// An attempt at secure aggregation that the parties unmask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Open {
+pub struct Unmask {
     /// The round of the aggregation.
     pub round: Round,
     /// Number of the attempt.

@@ -7,7 +7,7 @@ use super::{FlatGradient, Parameters};
 
 impl Parameters {
     /// Reads the parameters of a module.
-    pub(crate) fn of<M: Module>(module: &M) -> Self {
+    pub(crate) fn from_module<M: Module>(module: &M) -> Self {
         let mut reader = Reader { path: Vec::new(), parameters: Self::default() };
         module.visit(&mut reader);
         reader.parameters

@@ -44,7 +44,7 @@ where
         };
         if let Some(other) = all.iter().filter(|p| p.kind == kind).nth(1) {
             let rule = format!(
-                "must be the name of one plug-in; this program links two ({} and {})",
+                "must be the name of one plug-in; this program contains two ({} and {})",
                 plugin.source(),
                 other.source()
             );
@@ -55,7 +55,7 @@ where
     }
 
     /// Returns the plug-in with that name and its default settings.
-    pub fn of(kind: &str) -> Result<Self, SettingsError> {
+    pub fn with_defaults(kind: &str) -> Result<Self, SettingsError> {
         let mut table = toml::Table::new();
         table.insert("kind".into(), kind.into());
         Self::from_table(table)
@@ -282,22 +282,22 @@ mod tests {
 
     #[test]
     fn two_plugins_of_one_name_are_refused() {
-        let error = Slot::<dyn Thing>::of("two").expect_err("two of them").to_string();
+        let error = Slot::<dyn Thing>::with_defaults("two").expect_err("two of them").to_string();
         assert!(error.contains("First") || error.contains("Second") && error.contains("Third"), "{error}");
         assert!(error.contains("links two"), "{error}");
     }
 
     #[test]
     fn settings_are_held_against_their_schema() {
-        let of = |text: &str| Slot::<dyn Thing>::from_table(text.parse().expect("TOML"));
-        assert_eq!(of("kind = 'one'\ncount = 3").expect("right").build(&()).map(drop), Ok(()));
+        let parse = |text: &str| Slot::<dyn Thing>::from_table(text.parse().expect("TOML"));
+        assert_eq!(parse("kind = 'one'\ncount = 3").expect("right").build(&()).map(drop), Ok(()));
         for (text, expected) in [
             ("kind = 'one'\ncount = 4", "`count` must be at least 1 and at most 3; it is 4"),
             ("kind = 'one'\ncounts = 1", "`counts` is not a setting; did you mean \"count\"?"),
             ("count = 1", "`thing.kind` is missing; it must be one of \"one\", \"two\", \"two\""),
             ("kind = 7", "`kind` must be a text in quotes; it is 7"),
         ] {
-            assert_eq!(of(text).expect_err(text).to_string(), expected);
+            assert_eq!(parse(text).expect_err(text).to_string(), expected);
         }
     }
 }

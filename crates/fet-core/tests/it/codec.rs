@@ -4,9 +4,10 @@
 use cap::Cap;
 use fet_core::data::{Keys, Matrix, Sealed, Standardise, TextTable};
 use fet_core::message::{
-    Age, Agreed, Answer, Backups, Backward, Block, CodecError, Confirmed, Epoch, Forward, Joined,
-    LARGEST_FRAME, LinkKeys, Linked, LoadParameters, Masked, Open, Parts, PublicKeys, Reply, Request, Reveal,
-    Round, Saved, ShareParameters, SignedKey, Standing, Terms, Words, decode, encode, encode_behind, frames,
+    Age, Agreed, Answer, Backward, Block, CodecError, Confirmed, Epoch, Forward, Joined, KeyShares,
+    LARGEST_FRAME, LifetimeState, LinkKeys, Linked, LoadParameters, Masked, Parts, PublicKeys, Reply,
+    Request, Reveal, Round, Saved, ShareParameters, SignedKey, Terms, Unmask, Words, decode, encode,
+    encode_behind, frames,
 };
 use fet_core::parameters::Parameters;
 use fet_core::party::Refusal;
@@ -49,11 +50,11 @@ fn requests() -> Vec<Request> {
         Request::Answer(Sealed::new(0, 1, Vec::new())),
         Request::MakeKey,
         Request::AgreeOnKeys(PublicKeys { parties: vec![0, 2], keys: vec![signed(5), signed(6)] }),
-        Request::KeepBackups(Confirmed {
-            backups: Backups { parties: vec![2], sealed: vec![4; 48] },
+        Request::KeepKeyShares(Confirmed {
+            key_shares: KeyShares { parties: vec![2], sealed: vec![4; 48] },
             signatures: vec![5; 128],
         }),
-        Request::Open(Open { round, attempt: 2 }),
+        Request::Unmask(Unmask { round, attempt: 2 }),
         Request::Reveal(Reveal { round, attempt: 2, party: 1 }),
         Request::Forward(Forward { round, rows: vec![3, 1, 4], active: vec![0, 1], attempt: Some(2) }),
         Request::Forward(Forward {
@@ -80,8 +81,8 @@ fn requests() -> Vec<Request> {
     ]
 }
 
-fn standing() -> Standing {
-    Standing { age: Age { found: 3, now: 4 }, earlier: 2, epsilon: Some(3.5), delta: 1e-5 }
+fn standing() -> LifetimeState {
+    LifetimeState { age: Age { found: 3, now: 4 }, earlier: 2, epsilon: Some(3.5), delta: 1e-5 }
 }
 
 fn signed(byte: u8) -> SignedKey {
@@ -99,10 +100,10 @@ fn answers() -> Vec<Answer> {
         Ok(Reply::Challenge(Sealed::new(4, 1, vec![0; 40]))),
         Ok(Reply::Key(signed(8))),
         Ok(Reply::Agreed(Agreed {
-            backups: Backups { parties: vec![1, 2], sealed: vec![3; 96] },
+            key_shares: KeyShares { parties: vec![1, 2], sealed: vec![3; 96] },
             signature: vec![6; 64],
         })),
-        Ok(Reply::Opening([7; 32])),
+        Ok(Reply::Unmasking([7; 32])),
         Ok(Reply::Share([1; 32])),
         Ok(Reply::Representation(block)),
         Ok(Reply::Masked(Masked {
@@ -226,7 +227,8 @@ fn frames_that_travel_together_are_told_apart() {
 }
 
 /// Decodes a million altered frames, half of them with a matching checksum. None makes the decoder panic or
-/// allocate more than a multiple of the frame, and it accepts none of the frames with a wrong checksum. Seed 17.
+/// allocate more than a multiple of the frame, and it accepts none of the frames with a wrong checksum. Seed
+/// 17.
 #[test]
 fn altered_frames_are_refused_and_cost_no_memory() {
     let requests: Vec<Vec<u8>> = requests().iter().map(|request| encode(request).expect("a frame")).collect();

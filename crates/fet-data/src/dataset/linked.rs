@@ -190,7 +190,7 @@ impl Dataset for Linked {
         read: &Reading<'_>,
     ) -> Result<PartyTable, DataError> {
         let table = read(&self.of_new_records(kinds)).map_err(crate::read::table::unusable)?;
-        self.party(FileTable::of(name, table), &self.settings.primary)
+        self.party(FileTable::from_table(name, table), &self.settings.primary)
     }
 }
 

@@ -78,7 +78,7 @@ pub enum TrueKey {
 
 impl Default for SplitSettings {
     fn default() -> Self {
-        let source = Slot::of("digits").expect("this crate registers it");
+        let source = Slot::with_defaults("digits").expect("this crate registers it");
         Self {
             parties: 4,
             key_dims: 4,

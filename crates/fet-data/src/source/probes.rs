@@ -51,7 +51,7 @@ fn inner(_: &mut SchemaGenerator) -> Schema {
 impl Default for ProbesSettings {
     fn default() -> Self {
         Self {
-            inner: Slot::of("digits").expect("this crate registers it"),
+            inner: Slot::with_defaults("digits").expect("this crate registers it"),
             classes: [4, 9],
             rows: 0,
             columns: 5_000,
@@ -100,14 +100,14 @@ struct Probes {
 
 /// Construction of an informative column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Made {
+enum InformativeColumn {
     /// A column of the other table.
     Kept(usize),
     /// The product of two columns.
     Product(usize, usize),
 }
 
-impl Made {
+impl InformativeColumn {
     fn value(self, row: &[f32]) -> f32 {
         match self {
             Self::Kept(column) => row[column],
@@ -153,7 +153,7 @@ impl Source for Probes {
             )
         })?;
         let features = table.features.select_rows(&chosen);
-        let made = self.made(&features, &mut rng)?;
+        let made = self.construct(&features, &mut rng)?;
         let real = made.len();
         let mut places: Vec<usize> = (0..columns).collect();
         places.shuffle(&mut rng);
@@ -181,22 +181,23 @@ impl Source for Probes {
 
 impl Probes {
     /// Returns the informative columns: kept columns first, then products.
-    fn made(
+    fn construct(
         &self,
         features: &Matrix<f32>,
         rng: &mut fet_core::rng::ChaCha8Rng,
-    ) -> Result<Vec<Made>, DataError> {
+    ) -> Result<Vec<InformativeColumn>, DataError> {
         let ProbesSettings { columns, kept, probes, .. } = self.settings;
-        let varies = |made: Made| {
-            let first = made.value(features.row(0));
-            (1..features.rows()).any(|row| made.value(features.row(row)) != first)
+        let varies = |column: InformativeColumn| {
+            let first = column.value(features.row(0));
+            (1..features.rows()).any(|row| column.value(features.row(row)) != first)
         };
         let mut usable: Vec<usize> =
-            (0..features.columns()).filter(|&column| varies(Made::Kept(column))).collect();
+            (0..features.columns()).filter(|&column| varies(InformativeColumn::Kept(column))).collect();
         usable.shuffle(rng);
         usable.truncate((kept * usable.len() as f64).ceil() as usize);
         let real = columns - (probes * columns as f64).floor() as usize;
-        let mut made: Vec<Made> = usable.iter().copied().map(Made::Kept).take(real).collect();
+        let mut made: Vec<InformativeColumn> =
+            usable.iter().copied().map(InformativeColumn::Kept).take(real).collect();
         let pairs = usable.len() * usable.len().saturating_sub(1) / 2;
         let short = |found: usize| {
             let problem = format!(
@@ -214,7 +215,7 @@ impl Probes {
                 return Err(short(made.len()));
             }
             let (one, other) = (rng.random_range(0..usable.len()), rng.random_range(0..usable.len()));
-            let product = Made::Product(usable[one.min(other)], usable[one.max(other)]);
+            let product = InformativeColumn::Product(usable[one.min(other)], usable[one.max(other)]);
             if one != other && drawn.insert(product) && varies(product) {
                 made.push(product);
             }
@@ -307,6 +308,9 @@ mod tests {
         check(|settings| settings.classes = [4, 10], "0 rows of class 10");
         check(|settings| settings.columns = 4_000_000, "columns");
         check(|settings| settings.kept = 0.01, "enough columns");
-        check(|settings| settings.inner = Slot::of("probes").expect("registered"), "another kind of table");
+        check(
+            |settings| settings.inner = Slot::with_defaults("probes").expect("registered"),
+            "another kind of table",
+        );
     }
 }

@@ -19,7 +19,7 @@ use fet_core::registry::Slot;
 use fet_eval::Fractions;
 use fet_federation::prepare::PrimaryData;
 use fet_federation::schedule;
-use fet_federation::simulation::{Simulation, Watched};
+use fet_federation::simulation::{ObservedParty, Simulation};
 use fet_federation::trainer::{StepReport, Trainer};
 
 use super::file::{GoldenError, GoldenFile};
@@ -48,7 +48,7 @@ pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<V
     let secondaries = secondaries.collect::<Result<Vec<_>, _>>()?;
     let secondaries =
         Simulation::new(&experiment, &machine).secondaries(secondaries).map_err(|error| refused(&error))?;
-    let watched: Vec<Watched> = secondaries.into_iter().map(Watched::new).collect();
+    let watched: Vec<ObservedParty> = secondaries.into_iter().map(ObservedParty::new).collect();
     let parties = watched.iter().map(|party| -> Box<dyn Party> { Box::new(party.clone()) }).collect();
     let data = PrimaryData {
         task: slots.objective.task,
@@ -65,9 +65,9 @@ pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<V
     let own = parameters(&golden, 0, trainer.primary().learner().parameters())?;
     trainer.primary_mut().learner_mut().load(&own).map_err(|error| refused(&error))?;
     for (index, party) in watched.iter().enumerate() {
-        let own = party.look().parameters().cloned().unwrap_or_default();
+        let own = party.lock().parameters().cloned().unwrap_or_default();
         let own = parameters(&golden, index + 1, &own)?;
-        party.look().load(&own).map_err(|error| refused(&error))?;
+        party.lock().load(&own).map_err(|error| refused(&error))?;
     }
     let mut found = Vec::new();
     while !trainer.is_done() {
@@ -85,7 +85,7 @@ pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<V
     let loss = finite(differences.fold(0.0, super::largest));
     let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let device = backend.name.clone();
-    let looks: Vec<_> = watched.iter().map(Watched::look).collect();
+    let looks: Vec<_> = watched.iter().map(ObservedParty::lock).collect();
     let learner = trainer.primary().learner();
     let mut gradients = vec![(learner.parameters(), learner.gradient().values.as_slice())];
     let mut after = vec![(learner.parameters(), learner.parameters().values())];
@@ -130,16 +130,16 @@ fn experiment(
             kernels: if fused { Kernels::Fused } else { Kernels::Tensor },
             ..TrainSettings::default()
         },
-        data: Slot::of("split").map_err(|error| refused(&error))?,
+        data: Slot::with_defaults("split").map_err(|error| refused(&error))?,
         method: slots.method.clone(),
         linker: Slot::from_table(linker).map_err(|error| refused(&error))?,
         encoder: slots.encoder.clone(),
         aggregator: slots.aggregator.clone(),
-        privacy: Slot::of("none").map_err(|error| refused(&error))?,
+        privacy: Slot::with_defaults("none").map_err(|error| refused(&error))?,
         policy: Policy::default(),
         split: SplitSettings::default(),
         scores: ScoreSettings::default(),
-        labels: Slot::of("none").map_err(|error| refused(&error))?,
+        labels: Slot::with_defaults("none").map_err(|error| refused(&error))?,
         attack: None,
         from: String::new(),
         origin: String::new(),

@@ -76,14 +76,14 @@ impl RefinedKeys {
     /// Returns the keys of records with these features.
     pub(super) fn predict(&self, features: &Matrix<f32>) -> Keys {
         let columns = self.weights.len();
-        let told = |row: usize| {
+        let refined = |row: usize| {
             self.weights.iter().zip(&self.ranges).map(move |(weights, &[low, high])| {
                 let (constant, weights) = weights.split_last().expect("a constant");
                 let terms = weights.iter().zip(features.row(row)).map(|(w, &x)| w * f64::from(x));
                 (constant + terms.sum::<f64>()).clamp(low, high)
             })
         };
-        Matrix::new(columns, (0..features.rows()).flat_map(told).collect()).into()
+        Matrix::new(columns, (0..features.rows()).flat_map(refined).collect()).into()
     }
 }
 

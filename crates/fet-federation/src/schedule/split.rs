@@ -16,7 +16,7 @@ pub use fet_eval::Split;
 const STRATA: usize = 10;
 
 /// Data that a split may use.
-pub struct Known<'a> {
+pub struct SplitData<'a> {
     /// Kind of prediction.
     pub task: Task,
     /// One label for each record.
@@ -55,7 +55,7 @@ pub fn split(parts: &Parts, rows: usize, seed: u64) -> Result<Split, DataError> 
 }
 
 /// Returns the description of the settings' split that all parties receive.
-pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<Parts, DataError> {
+pub fn parts(settings: &SplitSettings, known: &SplitData<'_>, seed: u64) -> Result<Parts, DataError> {
     let SplitSettings { kind, validation, test, folds: count, fold, tuning, .. } = *settings;
     if kind == SplitKind::Random && count == 0 && !tuning {
         return Ok(Parts::Random { validation, test });
@@ -99,7 +99,7 @@ pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<P
         Split::new(rows, &strategy, fractions, &mut rng).map_err(|error| unusable(&error))?
     };
     if !tuning {
-        return given(&split, rows);
+        return parts_of(&split, rows);
     }
     // Stratified splits alternate the rows of each stratum. In the order of other kinds, the last rows are as
     // new to the first rows as the test rows are.
@@ -107,12 +107,12 @@ pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<P
     if alternate {
         split.validation.sort_by_key(|&row| numbers[row]);
     }
-    given(&split.for_tuning(alternate).map_err(|error| unusable(&error))?, rows)
+    parts_of(&split.for_tuning(alternate).map_err(|error| unusable(&error))?, rows)
 }
 
 /// Returns each record's split. In a cross-validation by time, the records after the test rows would belong
 /// to no split: such a cross-validation is not available.
-fn given(split: &Split, rows: usize) -> Result<Parts, DataError> {
+fn parts_of(split: &Split, rows: usize) -> Result<Parts, DataError> {
     let mut parts = vec![None; rows];
     for (part, rows) in [
         (Parts::TRAIN, &split.train),
@@ -130,11 +130,11 @@ fn given(split: &Split, rows: usize) -> Result<Parts, DataError> {
     })
 }
 
-fn named<'a>(known: &Known<'a>) -> Result<&'a Column, DataError> {
+fn named<'a>(known: &SplitData<'a>) -> Result<&'a Column, DataError> {
     known.column.ok_or_else(|| DataError::new("split", "must name a column that the table has"))
 }
 
-fn strata(known: &Known<'_>) -> Result<Vec<usize>, DataError> {
+fn strata(known: &SplitData<'_>) -> Result<Vec<usize>, DataError> {
     let bins = |numbers: &[f64]| quantile_strata(numbers, STRATA).map_err(|error| unusable(&error));
     match known.column {
         None if known.task == Task::Regression => bins(known.labels),
@@ -197,17 +197,17 @@ fn unusable(error: &SplitError) -> DataError {
 mod tests {
     use super::*;
 
-    fn of(settings: &str, column: Option<Values>) -> Result<Split, DataError> {
+    fn split_by(settings: &str, column: Option<Values>) -> Result<Split, DataError> {
         let settings: SplitSettings = toml::from_str(settings).expect("settings");
         let column = column.map(|values| Column { name: "c".into(), values });
         let labels: Vec<f64> = (0..1_000).map(|row| (row % 4 == 0) as u8 as f64).collect();
-        let known = Known { task: Task::Binary, labels: &labels, column: column.as_ref() };
+        let known = SplitData { task: Task::Binary, labels: &labels, column: column.as_ref() };
         split(&parts(&settings, &known, 7)?, 1_000, 7)
     }
 
     #[test]
     fn the_usual_split_is_a_partition_and_follows_the_seed() {
-        let usual = of("", None).expect("enough rows");
+        let usual = split_by("", None).expect("enough rows");
         assert_eq!((usual.train.len(), usual.validation.len(), usual.test.len()), (700, 100, 200));
         let mut all = [usual.train.clone(), usual.validation.clone(), usual.test.clone()].concat();
         all.sort_unstable();
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_split_goes_by_what_its_settings_name() {
-        let stratified = of("kind = 'stratified'", None).expect("classes");
+        let stratified = split_by("kind = 'stratified'", None).expect("classes");
         let positive = |rows: &[usize]| rows.iter().filter(|row| *row % 4 == 0).count();
         assert_eq!(
             [&stratified.train, &stratified.validation, &stratified.test].map(|r| positive(r)),
@@ -226,7 +226,7 @@ mod tests {
         );
 
         let late = (0..1_000).map(|row| f64::from(500 - row)).collect();
-        let time = of("kind = 'time'\ncolumn = 'c'", Some(Values::Number(late))).expect("numbers");
+        let time = split_by("kind = 'time'\ncolumn = 'c'", Some(Values::Number(late))).expect("numbers");
         assert_eq!(
             (time.test.first(), time.test.last()),
             (Some(&0), Some(&199)),
@@ -235,21 +235,21 @@ mod tests {
         assert_eq!((time.validation[0], time.validation[99]), (200, 299));
 
         let groups = (0..1_000).map(|row| f64::from(row / 20)).collect();
-        let group = of("kind = 'group'\ncolumn = 'c'", Some(Values::Number(groups))).expect("groups");
+        let group = split_by("kind = 'group'\ncolumn = 'c'", Some(Values::Number(groups))).expect("groups");
         let of_rows =
             |rows: &[usize]| rows.iter().map(|row| row / 20).collect::<std::collections::BTreeSet<_>>();
         assert!(of_rows(&group.train).is_disjoint(&of_rows(&group.test)));
         assert!(of_rows(&group.train).is_disjoint(&of_rows(&group.validation)));
 
         let tested: Vec<usize> = (0..4)
-            .flat_map(|fold| of(&format!("folds = 4\nfold = {fold}"), None).expect("folds").test)
+            .flat_map(|fold| split_by(&format!("folds = 4\nfold = {fold}"), None).expect("folds").test)
             .collect();
         assert_eq!(tested.len(), 1_000, "every record is tested once");
 
         let names: Vec<String> = ["test", "train", "validation"].map(String::from).to_vec();
         let codes = (0..1_000).map(|row| [1, 1, 2, 0][row % 4]).collect();
-        let given =
-            of("kind = 'column'\ncolumn = 'c'", Some(Values::Category { codes, names })).expect("parts");
+        let given = split_by("kind = 'column'\ncolumn = 'c'", Some(Values::Category { codes, names }))
+            .expect("parts");
         assert_eq!((given.test[0], given.validation[0], given.train.len()), (3, 2, 500));
     }
 
@@ -258,8 +258,8 @@ mod tests {
         let folds = "folds = 4\nfold = 1";
         for settings in ["", "kind = 'stratified'", folds] {
             let (whole, tuning) = (
-                of(settings, None).expect("rows"),
-                of(&format!("tuning = true\n{settings}"), None).expect("rows"),
+                split_by(settings, None).expect("rows"),
+                split_by(&format!("tuning = true\n{settings}"), None).expect("rows"),
             );
             let sorted = |rows: &[&Vec<usize>]| {
                 let mut all: Vec<usize> = rows.iter().copied().flatten().copied().collect();
@@ -275,7 +275,7 @@ mod tests {
             );
             assert!(tuning.validation.len().abs_diff(tuning.test.len()) <= 1, "{settings}");
         }
-        let halves = of("kind = 'stratified'\ntuning = true", None).expect("rows");
+        let halves = split_by("kind = 'stratified'\ntuning = true", None).expect("rows");
         let positive = |rows: &[usize]| rows.iter().filter(|row| *row % 4 == 0).count();
         assert!(positive(&halves.test).abs_diff(positive(&halves.validation)) <= 1);
     }
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn a_column_that_tells_no_part_is_refused() {
         let refused = |settings: &str, column, part: &str| {
-            let error = of(settings, column).expect_err("refused").to_string();
+            let error = split_by(settings, column).expect_err("refused").to_string();
             assert!(error.contains(part), "{part} in {error}");
         };
         let holes = Values::Number(vec![f64::NAN; 1_000]);

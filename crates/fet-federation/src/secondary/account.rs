@@ -39,7 +39,7 @@ pub(super) struct Account {
     ledger: Option<Ledger>,
     /// The session's part in the party's lifetime account; `None` without such an account.
     pub(super) lifetime: Option<Spending>,
-    told: bool,
+    warned: bool,
 }
 
 /// A limit on the ε of a run.
@@ -102,7 +102,7 @@ impl Account {
             planned,
             ledger: None,
             lifetime: None,
-            told: false,
+            warned: false,
         }
     }
 
@@ -124,14 +124,14 @@ impl Account {
             return Ok(());
         }
         if self.counting.sampled {
-            let why = "must be those planned, with no fewer parties: `privacy.amplification` is proved only for these";
+            let why = "must be those planned, with at least as many parties: `privacy.amplification` is proved only for these";
             return Err(self.unplanned(why, &made, active));
         }
         if let Some(delta) = self.limited_by_plan.take() {
             self.limits.push(self.limit_of_plan(privacy, delta));
         }
         if self.limits.iter().any(|limit| limit.epsilon.is_infinite()) {
-            let why = "must be those planned, with no fewer parties: the ε of the planned run is \
+            let why = "must be those planned, with at least as many parties: the ε of the planned run is \
                 unbounded and cannot limit other releases";
             return Err(self.unplanned(why, &made, active));
         }
@@ -288,8 +288,8 @@ pub(super) fn count_release(
     let earlier = ledger.knows_any();
     account.check(privacy, made.clone(), active)?;
     account.reserve(privacy, made, active)?;
-    if earlier && !account.told {
-        account.told = true;
+    if earlier && !account.warned {
+        account.warned = true;
         (session.tell)(format!(
             "{} differs from the release of an earlier session of this run: both are counted",
             message.round

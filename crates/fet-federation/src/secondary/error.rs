@@ -6,7 +6,7 @@ use fet_core::parameters::ParameterError;
 use fet_core::registry::Violation;
 use fet_privacy::secure_sum::{BudgetError, SumError};
 
-use crate::lifetime::Older;
+use crate::lifetime::OutdatedAccount;
 use crate::privacy::ProtectionError;
 use crate::state_file::StateError;
 
@@ -84,7 +84,7 @@ pub enum SecondaryError {
     #[error(transparent)]
     Link(#[from] LinkError),
     /// The party's own keys cannot be linked; only its operator learns the reason.
-    #[error("the linker cannot use one of its own keys; its operator has the details")]
+    #[error("the linker cannot use one of its keys; its operator has the details")]
     UnusableKeys,
     /// The party's records cannot be prepared; only its operator learns the reason.
     #[error("its own records cannot be prepared for a model; its operator has the details")]
@@ -191,7 +191,7 @@ pub enum SecondaryError {
         /// The party's number, from 1.
         party: usize,
         /// Age of the account now and before.
-        source: Older,
+        source: OutdatedAccount,
     },
     /// A state cannot be restored after a release.
     #[error("a saved state can only be restored before the first release of a session")]

@@ -256,7 +256,7 @@ struct CachedValues {
     lists: HashMap<u32, (Place, u32)>,
     /// The same lists, ordered by the batch of their next use.
     next: BTreeSet<(u32, u32)>,
-    shelf: Shelf,
+    shelf: ValueStorage,
 }
 
 impl CachedValues {
@@ -301,7 +301,7 @@ impl CachedValues {
 
 /// Storage for the values of lists, in a few large buffers.
 #[derive(Debug, Default)]
-struct Shelf {
+struct ValueStorage {
     boards: Vec<Buffer>,
     block: usize,
     /// Number of places.
@@ -312,7 +312,7 @@ struct Shelf {
 /// A place: the board, and the offset of the values in it.
 type Place = (usize, usize);
 
-impl Shelf {
+impl ValueStorage {
     /// Returns a place for `block` values. A new board has no more places than `room` leaves.
     fn place(&mut self, block: usize, room: usize) -> Place {
         self.block = block;

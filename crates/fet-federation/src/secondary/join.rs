@@ -17,12 +17,12 @@ use super::received::{self, Received};
 use super::state::{SavedState, TableIdentity};
 use super::validator::{ReleaseRules, RequestValidator};
 use super::{
-    AgreedTerms, Credentials, Finished, Linking, LocalModel, MethodTerms, OwnRecords, PartyConfig,
+    AgreedTerms, Credentials, FinishedModel, Linking, LocalModel, MethodTerms, OwnRecords, PartyConfig,
     ReleaseState, RunLinks, SecondaryError, Session,
 };
 use crate::federation::PartyIndex;
 use crate::prepare::{Preparing, RECORDS, by_statistics, key_columns, warnings};
-use crate::privacy::{RunShape, protection, secret_sum, solvable_sums};
+use crate::privacy::{RunShape, protection, secure_sum_form, solvable_sums};
 use crate::report::RESULTS_VERSION;
 use crate::schedule::{self, Schedule};
 use crate::state_file::load_all;
@@ -74,7 +74,7 @@ pub(super) fn agree(own: &PartyConfig, terms: &Terms) -> Result<Agreement, Secon
     if fet_io::sha256(terms.settings.as_bytes()) != terms.settings_hash {
         return Err(differs(
             "settings_hash",
-            "another hash than that of its settings",
+            "a hash that differs from that of its settings",
             "that of the settings",
         ));
     }
@@ -106,7 +106,7 @@ pub(super) fn agree(own: &PartyConfig, terms: &Terms) -> Result<Agreement, Secon
         parties: terms.parties,
     };
     let (privacy, releases) = protection(settings, &run)?;
-    let sum = secret_sum(aggregator.as_ref());
+    let sum = secure_sum_form(aggregator.as_ref());
     let proposed =
         ProposedRun { settings, rows: terms.rows, privacy: privacy.as_ref(), sum, releases: &releases };
     check_policy(&own.policy, &proposed)?;
@@ -132,7 +132,7 @@ pub(super) fn agree(own: &PartyConfig, terms: &Terms) -> Result<Agreement, Secon
     for warning in warnings(&preparing.departures(table, &all), RECORDS, |row| row) {
         (own.tell)(format!("{}: {warning}", table.name));
     }
-    let neighbours = plan.neighbours.of(terms.number, linker.about().neighbours);
+    let neighbours = plan.neighbours.represented(terms.number, linker.about().neighbours);
     let encoder = method.secondary(
         &settings.encoder,
         &SecondaryContext {
@@ -198,7 +198,7 @@ pub(super) fn session(
     } = config;
     let rows = table.rows();
     let identity_of_table = TableIdentity::new(&table, &seed, &file);
-    let trained = model.as_ref().or(start.as_ref()).map(Finished::table);
+    let trained = model.as_ref().or(start.as_ref()).map(FinishedModel::table);
     trained.and_then(|trained| identity_of_table.note(trained)).into_iter().for_each(|note| tell(note));
     let prepared = preparing.apply(table).map_err(|error| {
         tell(error.to_string());

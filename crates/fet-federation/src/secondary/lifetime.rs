@@ -6,13 +6,13 @@
 
 use std::path::Path;
 
-use fet_core::message::Standing;
+use fet_core::message::LifetimeState;
 use fet_core::policy::Policy;
 use fet_core::privacy::{Loss, PrivacyMechanism, Releases, Tally};
 use fet_privacy::accountant::Total;
 
 use super::account::{planned, within};
-use super::{LifetimePlace, PartyConfig, SecondaryError, Tell, ledger};
+use super::{LifetimePlace, PartyConfig, SecondaryError, WarnOperator, ledger};
 use crate::lifetime::{About, Lifetime, RunLoss, add};
 use crate::report::RESULTS_VERSION;
 
@@ -28,7 +28,7 @@ pub(super) struct Spending {
     others: Total,
     limit: f64,
     rehearsal: bool,
-    standing: Standing,
+    standing: LifetimeState,
     /// Releases in the session's last reservation.
     reserved: Option<Vec<Tally>>,
     settled: bool,
@@ -45,7 +45,7 @@ pub(super) struct Joining<'a> {
     pub(super) rehearsal: bool,
     pub(super) policy: &'a Policy,
     /// Receives warnings for the operator.
-    pub(super) tell: &'a Tell,
+    pub(super) tell: &'a WarnOperator,
 }
 
 impl<'a> Joining<'a> {
@@ -129,7 +129,7 @@ impl Spending {
         let age = account.join(&name, about)?;
         let earlier = account.runs().iter().filter(|run| run.name != name && !run.is_none()).count() as u64;
         let epsilon = Some(epsilon).filter(|epsilon| epsilon.is_finite());
-        let standing = Standing { age, earlier, epsilon, delta };
+        let standing = LifetimeState { age, earlier, epsilon, delta };
         let run = account.run(&name).cloned().expect("it was joined");
         Ok(Self { account, run, others, limit, rehearsal, standing, reserved: None, settled: false })
     }
@@ -140,13 +140,13 @@ impl Spending {
     }
 
     /// Returns the state of the account that the party reports when it joins.
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> LifetimeState {
         self.standing
     }
 
     /// Returns the state of the account in words, for the operator.
     pub(super) fn words(&self) -> String {
-        let Standing { earlier, epsilon, delta, .. } = self.standing;
+        let LifetimeState { earlier, epsilon, delta, .. } = self.standing;
         let limit = match self.limit {
             0.0 => "no limit".to_string(),
             limit => format!("limit {limit}"),

@@ -1,5 +1,5 @@
-//! Links of a party's records with the keys that the primary sends: once with the keys of the run, and with the
-//! keys of new records for predictions.
+//! Links of a party's records with the keys that the primary sends: once with the keys of the run, and with
+//! the keys of new records for predictions.
 
 use fet_core::data::{Keys, Matrix, Sealed};
 use fet_core::linker::{LinkError, LinkTask, Links};
@@ -10,7 +10,7 @@ use fet_tables::prepare::FittedRange;
 use rand::Rng;
 
 use super::join::MOST_ROWS;
-use super::{Challenged, RowOrigin, RunLinks, SecondaryError, Session, representation};
+use super::{PendingChallenge, RowOrigin, RunLinks, SecondaryError, Session, representation};
 use crate::federation::PartyIndex;
 
 /// Returns the seed of a secondary's linker; both sides of the linker know it.
@@ -58,10 +58,10 @@ pub(super) fn begin_links(
         .challenge(&queries, &session.records.prepared.raw_keys)
         .map_err(|error| linking_error(session, error))?;
     if let Some(challenge) = challenge {
-        session.linking.challenge = Some(Challenged { queries, data_holder, origin });
+        session.linking.challenge = Some(PendingChallenge { queries, data_holder, origin });
         return Ok(Reply::Challenge(challenge));
     }
-    search(session, Challenged { queries, data_holder, origin }, None)
+    search(session, PendingChallenge { queries, data_holder, origin }, None)
 }
 
 /// Links the keys of the pending challenge with the primary's answer.
@@ -76,10 +76,10 @@ pub(super) fn link_answered(session: &mut Session, answer: &Sealed) -> Result<Re
 /// Searches the records for the keys and keeps the links.
 fn search(
     session: &mut Session,
-    mut challenged: Challenged,
+    mut challenged: PendingChallenge,
     answer: Option<&Sealed>,
 ) -> Result<Reply, SecondaryError> {
-    let Challenged { queries, data_holder, origin } = &mut challenged;
+    let PendingChallenge { queries, data_holder, origin } = &mut challenged;
     let new_rows = *origin == RowOrigin::New;
     let estimate = session.records.prepared.scaled.preparing.linking.filter(|_| new_rows);
     let links = data_holder.link(&LinkTask {

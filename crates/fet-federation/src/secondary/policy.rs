@@ -25,7 +25,7 @@ pub(super) fn needs_whole_sums(
     sum.is_some() && privacy.is_identity() && policy.asks_for_sums() && !policy.differing_sums
 }
 
-/// A run that a party is asked to join.
+/// A run that the primary asks a party to join.
 #[derive(Clone, Copy)]
 pub(super) struct ProposedRun<'a> {
     pub(super) settings: &'a CommonSettings,

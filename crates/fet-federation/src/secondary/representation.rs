@@ -6,7 +6,7 @@
 
 use burn::tensor::{Int, Tensor, TensorData};
 use fet_core::data::Matrix;
-use fet_core::encoder::{Listed, NeighbourBatch};
+use fet_core::encoder::{NeighbourBatch, NeighbourLists};
 use fet_core::message::{
     Backward, Block, Forward, LoadParameters, Masked, Reply, Round, ShareParameters, Words,
 };
@@ -21,9 +21,11 @@ use super::received::{self, update};
 use super::selection::{Places, Sampler, select};
 use super::sums::Attempt;
 use super::validator::ReleaseRequest;
-use super::{Bounded, Chosen, Pending, RowOrigin, SecondaryError, Session, account, linking, sums};
+use super::{
+    Bounded, Pending, RowOrigin, SecondaryError, Session, SingleReleaseRecords, account, linking, sums,
+};
 use crate::rows::{filled, gather};
-use crate::secret_sum::{self, PARAMETER_RANGE, PARAMETERS, REPRESENTATION};
+use crate::secure_aggregation::{self, PARAMETER_RANGE, PARAMETERS, REPRESENTATION};
 
 /// Representations and their shape, [B, K, H].
 type Encoded = (Vec<f32>, [usize; 3]);
@@ -89,11 +91,11 @@ pub(super) fn represent_rows(session: &mut Session, message: &Forward) -> Result
     } else if training {
         // The gradient passes through the clipping; noise and rounding do not change it.
         let leaf = encoded.autodiff().require_grad();
-        let bounded = session.privacy.bound(leaf.clone(), active);
+        let bounded = session.privacy.clip(leaf.clone(), active);
         graph = Some(Bounded { encoded: leaf, bounded: bounded.clone() });
         bounded.without_autodiff()
     } else {
-        session.privacy.bound(encoded, active)
+        session.privacy.clip(encoded, active)
     };
     let reply = release(session, host(bounded), shape, message)?;
     if training {
@@ -160,7 +162,7 @@ pub(super) fn shown(session: &Session, rows: &[usize]) -> Result<Vec<Vec<usize>>
     let links = session.linking.links(RowOrigin::Run)?;
     let shown = |row: usize| -> Vec<usize> {
         match &session.release.chosen {
-            Some(Chosen { places, .. }) => {
+            Some(SingleReleaseRecords { places, .. }) => {
                 places[row].iter().flatten().map(|&(record, _)| record as usize).collect()
             }
             None => links.row(row)[..links.available()].iter().map(|&record| record as usize).collect(),
@@ -291,7 +293,7 @@ fn neighbour_batch(
             neighbours: places.len(),
             available: places.partition_point(|&place| place < links.available()),
             similarities: similarities.map(|all| those(&all, listed, &places)),
-            listed: Some(Listed { slots: tensor(&slots), places }),
+            listed: Some(NeighbourLists { slots: tensor(&slots), places }),
         });
     }
     Ok(NeighbourBatch {
@@ -376,7 +378,7 @@ fn sampled_places(session: &mut Session, message: &Forward) -> Result<Places, Se
             let (round, rows) = (Round::Once { batch: 0 }, (0..session.terms.rows as u32).collect());
             let whole = Forward { round, rows, ..message.clone() };
             let sample = sample(session, &whole);
-            Chosen { places: choose(session, &whole, &sample)?, sample }
+            SingleReleaseRecords { places: choose(session, &whole, &sample)?, sample }
         }
     };
     let places = message.rows.iter().map(|&row| chosen.places[row as usize].clone()).collect();
@@ -477,7 +479,7 @@ pub(super) fn release(
     message: &Forward,
 ) -> Result<Reply, SecondaryError> {
     let block = |values| Block::new(shape, values).expect("a tensor fills its shape");
-    let over = secret_sum::over_rows(&message.rows, shape);
+    let over = secure_aggregation::over_rows(&message.rows, shape);
     let attempt =
         message.attempt.map(|number| Attempt { round: message.round, active: &message.active, number, over });
     if session.privacy.is_identity() {
@@ -507,7 +509,7 @@ pub(super) fn release(
         block: shape[1] * shape[2],
         noise: &mut noise,
     };
-    let share = session.privacy.share(bounded, &mut release);
+    let share = session.privacy.add_noise(bounded, &mut release);
     if let Some(attempt) = &attempt {
         return hide(session, share, shape, attempt).map(Reply::Masked);
     }
@@ -559,7 +561,7 @@ fn hide(
     let sum = session.method.sum.ok_or(SumError::NotAgreed)?;
     let active = attempt.active.len();
     let form = session.privacy.form(active, shape[1] * shape[2]);
-    let units = secret_sum::units(sum, form, active)?;
+    let units = secure_aggregation::units(sum, form, active)?;
     let mut words: Vec<u32> = match share {
         Share::Integers { values, .. } => values.into_iter().map(|value| value as u32).collect(),
         Share::Floats(values) => {
@@ -596,9 +598,9 @@ fn shared_reply(
     parameters: Parameters,
 ) -> Result<Reply, SecondaryError> {
     let Some(number) = message.attempt else { return Ok(Reply::Parameters(parameters)) };
-    let over = secret_sum::over_parameters(parameters.values().len());
+    let over = secure_aggregation::over_parameters(parameters.values().len());
     let attempt = Attempt { round: message.round, active: &message.active, number, over };
-    let units = secret_sum::parameters(attempt.active.len())?;
+    let units = secure_aggregation::parameters(attempt.active.len())?;
     check_range(parameters.values(), PARAMETER_RANGE, "parameter")?;
     let mut words: Vec<u64> =
         parameters.values().iter().map(|&value| u64::from_signed(units.round(value))).collect();

@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn places(queries: &Keys, records: &Keys, neighbours: usize, selection: Selection) -> Places {
-        let slot = Slot::<dyn Linker>::of("nearest").expect("sound defaults");
+        let slot = Slot::<dyn Linker>::with_defaults("nearest").expect("sound defaults");
         let linker = slot.build(&()).expect("sound defaults");
         let mut sampling = stream(3, 0, Purpose::Sampling, 0);
         let linker = linker.as_ref();
@@ -144,10 +144,10 @@ mod tests {
             let selection = Selection { rate: 1.0, occurrences };
             let before = places(&queries, &records, 4, selection);
             let mut most = 0;
-            for gone in 0..60u32 {
-                let rest: Vec<usize> = (0..60).filter(|&record| record != gone as usize).collect();
+            for removed in 0..60u32 {
+                let rest: Vec<usize> = (0..60).filter(|&record| record != removed as usize).collect();
                 let after = places(&queries, &records.select_rows(&rest), 4, selection);
-                let changed = changed(&before, &after, |record| record + u32::from(record >= gone));
+                let changed = changed(&before, &after, |record| record + u32::from(record >= removed));
                 assert!(changed <= occurrences, "{occurrences}: {changed}");
                 most = most.max(changed);
             }

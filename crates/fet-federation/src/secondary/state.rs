@@ -18,7 +18,7 @@ use fet_core::rng::OwnSeed;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::{SecondaryError, Session, Tell, account, sums};
+use super::{SecondaryError, Session, WarnOperator, account, sums};
 use crate::lifetime;
 use crate::prepare::Preparing;
 use crate::state_file::{Learned, StateError, StateFile};
@@ -334,7 +334,7 @@ struct Model {
 
 /// A finished model that a party serves.
 #[derive(Debug, Clone)]
-pub struct Finished {
+pub struct FinishedModel {
     model: Model,
     /// Parameters by name.
     pub(super) parameters: Parameters,
@@ -346,7 +346,7 @@ impl Model {
     }
 }
 
-impl Finished {
+impl FinishedModel {
     /// Reads a model file.
     pub fn read(bytes: &[u8]) -> Result<Self, StateError> {
         let (model, file) = StateFile::read::<Model>(bytes)?;
@@ -431,7 +431,7 @@ impl TableIdentity {
     }
 
     /// Refuses to continue a run that began with another table; the operator learns the name of the file.
-    pub(super) fn check(&self, known: &[u8; 32], tell: &Tell) -> Result<(), StateError> {
+    pub(super) fn check(&self, known: &[u8; 32], tell: &WarnOperator) -> Result<(), StateError> {
         if *known == self.digest {
             return Ok(());
         }

@@ -1,10 +1,10 @@
-//! A secondary's part in secure aggregation: the key agreement of [`fet_privacy::secure_sum::Participant`], and
-//! the masks of its messages.
+//! A secondary's part in secure aggregation: the key agreement of [`fet_privacy::secure_sum::Participant`],
+//! and the masks of its messages.
 //!
 //! The party masks its message, unmasks one attempt, and helps to unmask the attempt for a party that dropped
 //! out.
 
-use fet_core::message::{Age, Agreed, Backups, Confirmed, Open, PublicKeys, Reveal, Round, SignedKey};
+use fet_core::message::{Age, Agreed, Confirmed, KeyShares, PublicKeys, Reveal, Round, SignedKey, Unmask};
 use fet_privacy::secure_sum::{
     self, Commitment, Participant, PublicKey, SEALED_SHARE, SumError, SumId, Terms, Word,
 };
@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::{SecondaryError, Session, representation};
 use crate::federation::PartyIndex;
-use crate::lifetime::Known;
+use crate::lifetime::KnownAges;
 use crate::state_file::StateError;
 
 /// File of the ages of other parties' lifetime accounts, in the party's own folder.
@@ -88,7 +88,7 @@ pub(super) fn agree_on_keys(session: &mut Session, message: &PublicKeys) -> Resu
     see_ages(session, message)?;
     let parties = sealed.iter().map(|(party, _)| *party as u32).collect();
     let sealed = sealed.into_iter().flat_map(|(_, sealed)| sealed).collect();
-    Ok(Agreed { backups: Backups { parties, sealed }, signature: signature.to_vec() })
+    Ok(Agreed { key_shares: KeyShares { parties, sealed }, signature: signature.to_vec() })
 }
 
 /// Remembers the signed ages of the other parties' lifetime accounts; refuses an account that was older
@@ -97,7 +97,7 @@ fn see_ages(session: &Session, message: &PublicKeys) -> Result<(), SecondaryErro
     let Some(lifetime) = &session.release.account.lifetime else { return Ok(()) };
     let path = lifetime.folder().join(OTHERS);
     let failed = |problem: String| StateError::Io { path: path.display().to_string(), problem };
-    let (mut known, mut seen) = (Known::read(&path).map_err(failed)?, Ok(()));
+    let (mut known, mut seen) = (KnownAges::read(&path).map_err(failed)?, Ok(()));
     let own = session.terms.party.in_message();
     let others = message.parties.iter().zip(&message.keys).filter(|(party, _)| **party != own);
     for (&party, key) in others {
@@ -111,9 +111,9 @@ fn see_ages(session: &Session, message: &PublicKeys) -> Result<(), SecondaryErro
 }
 
 /// Records that all parties received the same keys, and stores the key shares of the others' secrets.
-pub(super) fn keep_backups(session: &mut Session, message: &Confirmed) -> Result<(), SecondaryError> {
+pub(super) fn keep_key_shares(session: &mut Session, message: &Confirmed) -> Result<(), SecondaryError> {
     let sums = session.release.participant.as_mut().ok_or(SumError::NotAgreed)?;
-    let Backups { parties, sealed } = &message.backups;
+    let KeyShares { parties, sealed } = &message.key_shares;
     let refuse = |field, each, found: usize, count: usize| {
         let rule = format!("must be {each} bytes for each party");
         Err(SecondaryError::Message { field, rule, value: format!("{found} bytes of {count}") })
@@ -155,12 +155,12 @@ pub(super) fn mask<W: Word>(
 }
 
 /// Unmasks the party's last message of a sum; the other attempts at that sum stay masked forever.
-pub(super) fn unmask(session: &mut Session, message: Open) -> Result<[u8; 32], SecondaryError> {
+pub(super) fn unmask(session: &mut Session, message: Unmask) -> Result<[u8; 32], SecondaryError> {
     let not_sent = SumError::NotSent { attempt: message.attempt };
-    let opening =
-        session.release.participant.as_mut().ok_or(not_sent)?.open(message.round.key(), message.attempt)?;
-    session.validator.opened(message.round);
-    Ok(opening.0)
+    let unmasking =
+        session.release.participant.as_mut().ok_or(not_sent)?.unmask(message.round.key(), message.attempt)?;
+    session.validator.unmasked(message.round);
+    Ok(unmasking.0)
 }
 
 /// Returns the key share's contribution to unmasking the attempt that this party has unmasked, for a
@@ -170,6 +170,6 @@ pub(super) fn reveal(session: &mut Session, message: Reveal) -> Result<[u8; 32],
     let (party, attempt) = (message.party as usize, message.attempt);
     let sums = session.release.participant.as_ref().ok_or(SumError::NotSent { attempt })?;
     let evaluation = sums.reveal(message.round.key(), attempt, party)?;
-    session.validator.lost(party);
+    session.validator.drop_out(party);
     Ok(evaluation)
 }

@@ -57,7 +57,7 @@ pub(super) struct RequestValidator {
     schedule: Schedule,
     rules: ReleaseRules,
     /// Scheduled parties that a round left out, from 0; no later round may include them.
-    gone: BTreeSet<usize>,
+    dropped_out: BTreeSet<usize>,
     /// Position of the last release.
     at: Option<Position>,
     /// Last attempt at the secure aggregation of the last round, and its parties, until an attempt is
@@ -81,7 +81,7 @@ impl RequestValidator {
         Self {
             schedule,
             rules,
-            gone: BTreeSet::new(),
+            dropped_out: BTreeSet::new(),
             at: None,
             attempt: None,
             probe: None,
@@ -233,7 +233,7 @@ impl RequestValidator {
         let scheduled = self.schedule.active(round);
         for &party in active {
             let party = party as usize;
-            if self.gone.contains(&party) {
+            if self.dropped_out.contains(&party) {
                 let rule = format!("must not name party {party}: an earlier round left it out");
                 return Err(wrong("active", rule, format!("{active:?}")));
             }
@@ -266,7 +266,7 @@ impl RequestValidator {
             ReleaseRequest::Share(message) => (message.round, &message.active, message.attempt),
         };
         let out = self.schedule.active(round).into_iter();
-        self.gone.extend(out.filter(|&party| active.binary_search(&(party as u32)).is_err()));
+        self.dropped_out.extend(out.filter(|&party| active.binary_search(&(party as u32)).is_err()));
         match round {
             Round::Probe { batch } => self.probe = Some(batch),
             _ => self.at = self.position(round),
@@ -283,13 +283,13 @@ impl RequestValidator {
     }
 
     /// Records that an attempt at the sum of a round was unmasked: no other attempt may follow.
-    pub(super) fn opened(&mut self, round: Round) {
+    pub(super) fn unmasked(&mut self, round: Round) {
         self.attempt.take_if(|(last, ..)| *last == round);
     }
 
     /// Records that a party dropped out while a sum was unmasked.
-    pub(super) fn lost(&mut self, party: usize) {
-        self.gone.insert(party);
+    pub(super) fn drop_out(&mut self, party: usize) {
+        self.dropped_out.insert(party);
     }
 
     /// Allows averaged parameters once, after this party has sent its own.

@@ -17,7 +17,7 @@ use super::single_release::SingleRelease;
 use super::{BestModel, Machine, Progress, RunError, SavedModel, Tables, Trainer};
 use crate::federation::Federation;
 use crate::prepare::{ALL_ROWS, HELD_OUT, PreparedPrimary, PrimaryData, Uniform, missing_classes, warnings};
-use crate::privacy::{secret_sum, solvable_sums};
+use crate::privacy::{secure_sum_form, solvable_sums};
 use crate::schedule::{self, Schedule};
 use crate::table_digest;
 
@@ -25,7 +25,7 @@ use crate::table_digest;
 #[derive(Debug)]
 pub struct Beginning {
     /// Parties that dropped out of an interrupted run, from 0: the primary does not contact them.
-    pub gone: Vec<usize>,
+    pub dropped_out: Vec<usize>,
     /// Seed that only the primary knows, as a deployment needs. The experiment's seed is in the terms: a
     /// party that knows it could draw the noise on labels again.
     pub own: OwnSeed,
@@ -41,7 +41,7 @@ pub(super) fn trainer(
     machine: &Machine,
     beginning: Beginning,
 ) -> Result<Trainer, RunError> {
-    let Beginning { gone, own, model: earlier } = beginning;
+    let Beginning { dropped_out, own, model: earlier } = beginning;
     let settings = &experiment.train;
     let plan = experiment.method.build(&())?.plan();
     let split = schedule::split(&data.parts, data.table.rows(), experiment.seed)?;
@@ -100,7 +100,7 @@ pub(super) fn trainer(
         collected.extend(components.linker.notes(&records.raw_keys));
     }
 
-    let secure = plan.secondaries && secret_sum(components.aggregator.as_ref()).is_some();
+    let secure = plan.secondaries && secure_sum_form(components.aggregator.as_ref()).is_some();
     let mut core = PrimaryCore::join(CoreSetup {
         experiment,
         components,
@@ -108,7 +108,7 @@ pub(super) fn trainer(
         schedule,
         objective,
         class_names,
-        federation: Federation::new(parties, gone, machine.party_threads),
+        federation: Federation::new(parties, dropped_out, machine.party_threads),
         device: machine.device.clone().autodiff(),
         parts,
         standardise,
@@ -144,7 +144,6 @@ pub(super) fn trainer(
             stopped: false,
         },
         best: BestModel::default(),
-        probes: 0,
         core,
     })
 }

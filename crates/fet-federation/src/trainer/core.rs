@@ -1,19 +1,19 @@
-//! The primary's side that training and predictions share: the components, the secondaries that joined, and the
-//! primary's model.
+//! The primary's side that training and predictions share: the components, the secondaries that joined, and
+//! the primary's model.
 //!
-//! A batch passes through this file once. [`PrimaryCore::memory`] requests the secondaries' representations and
-//! aggregates them, and [`PrimaryCore::decode`] computes the primary's outputs from the aggregate.
+//! A batch passes through this file once. [`PrimaryCore::memory`] requests the secondaries' representations
+//! and aggregates them, and [`PrimaryCore::decode`] computes the primary's outputs from the aggregate.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use fet_core::aggregator::{Aggregation, Aggregator, Role, SecureSum};
-use fet_core::attack::View;
+use fet_core::attack::PrimaryObserver;
 use fet_core::data::{Keys, Matrix, Standardise};
 use fet_core::experiment::Experiment;
 use fet_core::linker::Linker;
 use fet_core::message::{
-    Block, Forward, LinkKeys, Linked, PROTOCOL_VERSION, Parts, Reply, Request, Round, Standing, Terms,
+    Block, Forward, LifetimeState, LinkKeys, Linked, PROTOCOL_VERSION, Parts, Reply, Request, Round, Terms,
 };
 use fet_core::method::{Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext};
 use fet_core::objective::Objective;
@@ -34,7 +34,7 @@ use crate::report::RESULTS_VERSION;
 use crate::rows::{fill, filled, gather};
 use crate::schedule::{Schedule, Split};
 use crate::secondary::linking_seed;
-use crate::secret_sum;
+use crate::secure_aggregation;
 
 /// The primary's side that training and predictions share. All active secondaries have joined.
 pub(crate) struct PrimaryCore {
@@ -56,7 +56,7 @@ pub(crate) struct PrimaryCore {
     pub(super) warnings: Warnings,
     pub(super) phases: Phases,
     /// Observer of all messages that arrive, for measuring attacks.
-    pub(super) observer: Option<Arc<Mutex<dyn View>>>,
+    pub(super) observer: Option<Arc<Mutex<dyn PrimaryObserver>>>,
 }
 
 /// Components that the settings name, calibrated to the releases of the run.
@@ -83,7 +83,7 @@ pub(super) struct RecordShape {
 /// Facts about a secondary that the primary learns from its messages.
 pub(super) struct PartyProfile {
     /// State of the lifetime account when the party joined; `None` without an account.
-    pub(super) standing: Option<Standing>,
+    pub(super) standing: Option<LifetimeState>,
     /// Keyed digest of the party's table; `None` for a party that dropped out before it joined.
     pub(super) table: Option<[u8; 32]>,
     /// Number of parameters of the party's model.
@@ -136,8 +136,8 @@ pub(super) struct BatchRequest<'a> {
 }
 
 impl Components {
-    /// Builds the components of a run of `parties` secondaries. Refuses a privacy mechanism that cannot protect
-    /// the run.
+    /// Builds the components of a run of `parties` secondaries. Refuses a privacy mechanism that cannot
+    /// protect the run.
     pub(super) fn build(experiment: &Experiment, split: &Split, parties: usize) -> Result<Self, RunError> {
         let method = experiment.method.build(&())?;
         let plan = method.plan();
@@ -152,8 +152,9 @@ impl Components {
         };
         let (privacy, releases) = protection(&experiment.common(), &shape)?;
         let planned = Releases { randomness: experiment.train.randomness, ..releases };
-        let neighbours =
-            (1..=parties).map(|party| plan.neighbours.of(party, linker.about().neighbours)).collect();
+        let neighbours = (1..=parties)
+            .map(|party| plan.neighbours.represented(party, linker.about().neighbours))
+            .collect();
         Ok(Self { method, plan, linker, aggregator: aggregator.into(), privacy, planned, neighbours })
     }
 
@@ -402,22 +403,6 @@ impl PrimaryCore {
         active.iter().filter_map(seen).collect()
     }
 
-    /// Returns the messages about rows of a probe, before aggregation: the sum if it hides the parts, otherwise
-    /// every part. The probe counts as a release.
-    pub(super) fn received(&mut self, round: Round, rows: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
-        let active = self.federation.active();
-        let aggregator = Arc::clone(&self.components.aggregator);
-        match aggregator.role() {
-            Role::Combine(_) => self.parts(round, rows, &active),
-            Role::Sum(role) => {
-                let parties = self.federation.len();
-                let mut aggregation =
-                    Aggregation { parties, active, shapes: Vec::new(), similarities: Vec::new() };
-                Ok(vec![self.sum_of_parts(role.form(), round, rows, &mut aggregation)?])
-            }
-        }
-    }
-
     /// Requests the parts of the active parties.
     fn parts(&mut self, round: Round, rows: &[usize], active: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
         let message = Forward { round, rows: short(rows), active: short(active), attempt: None };
@@ -468,11 +453,11 @@ impl PrimaryCore {
         let collected = collected?;
         let active = collected.attempt.active;
         self.note_release(round, &aggregation.active, &active);
-        sums::note_unmasking(self, round, collected.lost, &collected.wrong);
+        sums::note_unmasking(self, round, collected.dropped_out, &collected.wrong);
         sums::warn_of_smaller_sums(self, before);
         let left = active.len();
         let form = self.components.privacy.form(left, shape[1] * shape[2]);
-        let units = secret_sum::units(sum, form, left)?;
+        let units = secure_aggregation::units(sum, form, left)?;
         aggregation.shapes = vec![shape; left];
         aggregation.active = active;
         let device = self.device.clone().without_autodiff();
@@ -524,8 +509,8 @@ impl PrimaryCore {
         output.narrow(0, 0, rows.len())
     }
 
-    /// Links prepared new records with every active party; `scales` standardise each party's similarities. The
-    /// records replace earlier new records at the parties.
+    /// Links prepared new records with every active party; `scales` standardise each party's similarities.
+    /// The records replace earlier new records at the parties.
     pub(super) fn link_new(
         &mut self,
         records: PreparedParty,
@@ -564,15 +549,17 @@ impl PrimaryCore {
     /// Shows the observer what arrived for these rows: every party's part, or their sum. The parts are
     /// computed only if there is an observer.
     fn show_parts(&self, round: Round, rows: &[usize], active: &[usize], parts: impl FnOnce() -> Vec<Block>) {
-        self.show(|view| view.received(round, rows, active, &parts()));
+        self.show(|observer| observer.received(round, rows, active, &parts()));
     }
 
     /// Shows the observer the model's outputs for rows of an evaluation.
     pub(super) fn show_outputs(&self, round: Round, rows: &[usize], outputs: &Tensor<2>) {
-        self.show(|view| view.predicted(round, rows, &Matrix::new(outputs.dims()[1], host(outputs.clone()))));
+        self.show(|observer| {
+            observer.predicted(round, rows, &Matrix::new(outputs.dims()[1], host(outputs.clone())))
+        });
     }
 
-    fn show(&self, event: impl FnOnce(&mut dyn View)) {
+    fn show(&self, event: impl FnOnce(&mut dyn PrimaryObserver)) {
         if let Some(observer) = &self.observer {
             event(&mut *observer.lock().unwrap_or_else(PoisonError::into_inner));
         }
@@ -607,8 +594,8 @@ fn checked(sent: SentRequest, block: Block, expected: [Option<usize>; 3]) -> Res
 }
 
 /// Returns a warning about the loss of a party's other runs, which the report of one run does not show.
-fn lifetime_warning(party: &str, standing: Standing) -> Option<String> {
-    let Standing { earlier, epsilon, delta, .. } = standing;
+fn lifetime_warning(party: &str, standing: LifetimeState) -> Option<String> {
+    let LifetimeState { earlier, epsilon, delta, .. } = standing;
     let epsilon = epsilon.map_or_else(|| "unbounded".to_string(), |epsilon| format!("{epsilon:.4}"));
     (earlier > 0).then(|| {
         format!(

@@ -1,6 +1,6 @@
 //! Reasons why a run fails.
 
-use fet_privacy::secure_sum::{BackupError, BudgetError, CollectError};
+use fet_privacy::secure_sum::{BudgetError, CollectError, KeyShareError};
 
 use crate::federation::{PartyError, Problem};
 use crate::privacy::ProtectionError;
@@ -49,7 +49,7 @@ pub enum RunError {
     Sum(#[from] CollectError),
     /// The mask of a party that dropped out cannot be reconstructed.
     #[error("a party dropped out while a secure sum was unmasked, and the sum is lost: {0}")]
-    Backup(#[from] BackupError),
+    KeyShare(#[from] KeyShareError),
     /// A value is outside the range of secure aggregation.
     #[error(transparent)]
     Budget(#[from] BudgetError),

@@ -1,5 +1,5 @@
-//! The primary's labels in training, and their protection: randomised before training, or through noise on the
-//! gradients that leave.
+//! The primary's labels in training, and their protection: randomised before training, or through noise on
+//! the gradients that leave.
 
 use burn::tensor::{Tensor, TensorData};
 use fet_core::data::Task;
@@ -70,7 +70,7 @@ impl TrainingLabels {
             }
             Task::Binary | Task::Multiclass => {
                 let labels: Vec<usize> = split.train.iter().map(|&row| values[row] as usize).collect();
-                weighting.of(&labels, exposure.classes)?
+                weighting.class_weights(&labels, exposure.classes)?
             }
         };
         Ok(Self { values, objective, weights, protection, exposure, seed })

@@ -97,7 +97,7 @@ impl SavedModel {
     }
 
     /// Returns the parties that dropped out of the run, from 0.
-    pub fn gone(&self) -> &[usize] {
+    pub fn dropped_out(&self) -> &[usize] {
         &self.header.gone
     }
 

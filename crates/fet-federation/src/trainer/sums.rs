@@ -1,23 +1,23 @@
 //! Sums over the secondaries that hide each party's part, and averages of parameters.
 //!
-//! The primary requests masked messages, has one attempt unmasked, and has the other parties help to unmask for
-//! a party that dropped out.
+//! The primary requests masked messages, has one attempt unmasked, and has the other parties help to unmask
+//! for a party that dropped out.
 
 use fet_core::aggregator::{Role, SecureSum};
 use fet_core::message::{
-    Agreed, Backups, Confirmed, Forward, LoadParameters, Masked, Open, PublicKeys, Reply, Request, Reveal,
-    Round, ShareParameters, Words,
+    Agreed, Confirmed, Forward, KeyShares, LoadParameters, Masked, PublicKeys, Reply, Request, Reveal, Round,
+    ShareParameters, Unmask, Words,
 };
 use fet_core::parameters::Parameters;
 use fet_privacy::secure_sum::{
-    Attempt, Commitment, Message, Opening, Parties, Recovered, SEALED_SHARE, SumId, collect, holders, quorum,
-    recover,
+    Attempt, Commitment, Message, Parties, Reconstructed, SEALED_SHARE, SumId, Unmasking, collect, holders,
+    quorum, reconstruct,
 };
 
 use super::RunError;
 use super::core::PrimaryCore;
 use crate::federation::{Federation, PartyError, PartyIndex, Problem, SentRequest};
-use crate::secret_sum;
+use crate::secure_aggregation;
 
 /// Returns indices of rows or parties in the form of messages.
 pub(super) fn short(numbers: &[usize]) -> Vec<u32> {
@@ -36,7 +36,7 @@ pub(super) struct RepresentationSum<'a> {
 impl RepresentationSum<'_> {
     fn bits(&self, attempt: &Attempt) -> Result<u32, RunError> {
         let form = self.core.components.privacy.form(attempt.active.len(), self.shape[1] * self.shape[2]);
-        Ok(secret_sum::units(self.sum, form, attempt.active.len())?.bits)
+        Ok(secure_aggregation::units(self.sum, form, attempt.active.len())?.bits)
     }
 }
 
@@ -63,28 +63,28 @@ impl Parties<u32> for RepresentationSum<'_> {
         Ok(words.collect::<Result<_, PartyError>>()?)
     }
 
-    fn opened(&mut self, attempt: &Attempt) -> Result<Vec<Option<Opening>>, RunError> {
+    fn unmaskings(&mut self, attempt: &Attempt) -> Result<Vec<Option<Unmasking>>, RunError> {
         unmask(&mut self.core.federation, self.round, attempt)
     }
 
-    fn recovered(
+    fn reconstruct(
         &mut self,
         attempt: &Attempt,
         party: usize,
         others: &[usize],
         commitment: &Commitment,
-    ) -> Result<Recovered, RunError> {
-        let over = secret_sum::over_rows(self.rows, self.shape);
+    ) -> Result<Reconstructed, RunError> {
+        let over = secure_aggregation::over_rows(self.rows, self.shape);
         let id = SumId {
             round: self.round.key(),
-            name: secret_sum::REPRESENTATION,
+            name: secure_aggregation::REPRESENTATION,
             attempt: attempt.number,
             active: &attempt.active,
             over,
             bits: self.bits(attempt)?,
             degree: self.sum.degree,
         };
-        reconstruct(self.core, (party, others), commitment, (self.round, &id))
+        reconstruct_unmasking(self.core, (party, others), commitment, (self.round, &id))
     }
 }
 
@@ -117,33 +117,33 @@ impl Parties<u64> for ParameterSum<'_> {
         Ok(words.collect::<Result<_, PartyError>>()?)
     }
 
-    fn opened(&mut self, attempt: &Attempt) -> Result<Vec<Option<Opening>>, RunError> {
+    fn unmaskings(&mut self, attempt: &Attempt) -> Result<Vec<Option<Unmasking>>, RunError> {
         unmask(&mut self.core.federation, self.round, attempt)
     }
 
-    fn recovered(
+    fn reconstruct(
         &mut self,
         attempt: &Attempt,
         party: usize,
         others: &[usize],
         commitment: &Commitment,
-    ) -> Result<Recovered, RunError> {
+    ) -> Result<Reconstructed, RunError> {
         let id = SumId {
             round: self.round.key(),
-            name: secret_sum::PARAMETERS,
+            name: secure_aggregation::PARAMETERS,
             attempt: attempt.number,
             active: &attempt.active,
-            over: secret_sum::over_parameters(self.length),
-            bits: secret_sum::parameters(attempt.active.len())?.bits,
+            over: secure_aggregation::over_parameters(self.length),
+            bits: secure_aggregation::parameters(attempt.active.len())?.bits,
             degree: self.degree,
         };
-        reconstruct(self.core, (party, others), commitment, (self.round, &id))
+        reconstruct_unmasking(self.core, (party, others), commitment, (self.round, &id))
     }
 }
 
 /// Has every two secondaries agree on a key, and has each secondary store key shares of the others' secrets.
-/// The primary relays public keys, which their parties signed, and encrypted key shares. Returns the parties that
-/// agreed, from 0.
+/// The primary relays public keys, which their parties signed, and encrypted key shares. Returns the parties
+/// that agreed, from 0.
 pub(super) fn agree_on_keys(federation: &mut Federation) -> Result<Vec<usize>, RunError> {
     let everyone = federation.active();
     let mut keys = Vec::with_capacity(everyone.len());
@@ -153,32 +153,32 @@ pub(super) fn agree_on_keys(federation: &mut Federation) -> Result<Vec<usize>, R
     }
     let request = Request::AgreeOnKeys(PublicKeys { parties: short(&everyone), keys });
     let replies = federation.exchange_all(&everyone, vec![request; everyone.len()])?;
-    let mut shares = vec![Backups { parties: Vec::new(), sealed: Vec::new() }; federation.len()];
+    let mut shares = vec![KeyShares { parties: Vec::new(), sealed: Vec::new() }; federation.len()];
     let mut signatures = Vec::with_capacity(64 * everyone.len());
     for (&from, (sent, reply)) in everyone.iter().zip(replies) {
-        let Reply::Agreed(Agreed { backups, signature }) = reply else {
+        let Reply::Agreed(Agreed { key_shares, signature }) = reply else {
             return Err(sent.unexpected(&reply).into());
         };
         let expected = short(&holders(&everyone, from));
         let count = expected.len();
-        if backups.parties != expected || backups.sealed.len() != SEALED_SHARE * count {
+        if key_shares.parties != expected || key_shares.sealed.len() != SEALED_SHARE * count {
             let rule = format!("must be {SEALED_SHARE} bytes for each of the {count} others, in their order");
-            let value = format!("{} bytes for {:?}", backups.sealed.len(), backups.parties);
+            let value = format!("{} bytes for {:?}", key_shares.sealed.len(), key_shares.parties);
             return Err(sent.wrong("sealed", rule, value).into());
         }
         if signature.len() != 64 {
             return Err(sent.wrong("signature", "must be 64 bytes", signature.len()).into());
         }
         signatures.extend(signature);
-        for (&holder, share) in expected.iter().zip(backups.sealed.chunks_exact(SEALED_SHARE)) {
+        for (&holder, share) in expected.iter().zip(key_shares.sealed.chunks_exact(SEALED_SHARE)) {
             let shares = &mut shares[holder as usize];
             shares.parties.push(from as u32);
             shares.sealed.extend(share);
         }
     }
     let confirmed = |&party: &usize| {
-        let (backups, signatures) = (shares[party].clone(), signatures.clone());
-        Request::KeepBackups(Confirmed { backups, signatures })
+        let (key_shares, signatures) = (shares[party].clone(), signatures.clone());
+        Request::KeepKeyShares(Confirmed { key_shares, signatures })
     };
     federation.command(&everyone, everyone.iter().map(confirmed).collect())?;
     Ok(everyone)
@@ -189,26 +189,26 @@ fn unmask(
     federation: &mut Federation,
     round: Round,
     attempt: &Attempt,
-) -> Result<Vec<Option<Opening>>, RunError> {
-    let request = Request::Open(Open { round, attempt: attempt.number });
+) -> Result<Vec<Option<Unmasking>>, RunError> {
+    let request = Request::Unmask(Unmask { round, attempt: attempt.number });
     let requests = vec![request; attempt.active.len()];
     let answered = federation.exchange(&attempt.active, requests)?;
-    let openings = answered.into_iter().map(|(sent, reply)| match reply {
-        Some(Reply::Opening(opening)) => Ok(Some(Opening(opening))),
+    let unmaskings = answered.into_iter().map(|(sent, reply)| match reply {
+        Some(Reply::Unmasking(unmasking)) => Ok(Some(Unmasking(unmasking))),
         Some(other) => Err(sent.unexpected(&other)),
         None => Ok(None),
     });
-    Ok(openings.collect::<Result<_, PartyError>>()?)
+    Ok(unmaskings.collect::<Result<_, PartyError>>()?)
 }
 
-/// Reconstructs the mask of a party that dropped out, from the key shares of `others`. A party that refuses or
-/// sends an invalid reply contributes nothing.
-fn reconstruct(
+/// Reconstructs the mask of a party that dropped out, from the key shares of `others`. A party that refuses
+/// or sends an invalid reply contributes nothing.
+fn reconstruct_unmasking(
     core: &mut PrimaryCore,
     (party, others): (usize, &[usize]),
     commitment: &Commitment,
     (round, id): (Round, &SumId<'_>),
-) -> Result<Recovered, RunError> {
+) -> Result<Reconstructed, RunError> {
     // Parties that took no part in the sum have unmasked no message, and reveal no key share.
     let ask = holders(others, party);
     let request = Request::Reveal(Reveal { round, attempt: id.attempt, party: party as u32 });
@@ -219,7 +219,7 @@ fn reconstruct(
     };
     let shares: Vec<_> = ask.iter().zip(answers).filter_map(share).collect();
     let needed = quorum(core.agreed.len(), core.components.privacy.colluding());
-    Ok(recover(party, needed, &shares, commitment, id)?)
+    Ok(reconstruct(party, needed, &shares, commitment, id)?)
 }
 
 /// Returns the minimum number of parties for secure aggregation in a round.
@@ -229,7 +229,8 @@ pub(super) fn fewest(core: &PrimaryCore, round: Round) -> usize {
     quorum(of, core.components.privacy.colluding())
 }
 
-/// Warns of the parties that dropped out after the first `before`, if sums without noise differ by their parts.
+/// Warns of the parties that dropped out after the first `before`, if sums without noise differ by their
+/// parts.
 pub(super) fn warn_of_smaller_sums(core: &mut PrimaryCore, before: usize) {
     if !core.components.privacy.is_identity() {
         return;
@@ -247,8 +248,8 @@ pub(super) fn warn_of_smaller_sums(core: &mut PrimaryCore, before: usize) {
 
 /// Records the parties that dropped out while a sum was unmasked, and warns of the parties that sent invalid
 /// values.
-pub(super) fn note_unmasking(core: &mut PrimaryCore, round: Round, lost: Vec<usize>, wrong: &[usize]) {
-    core.federation.drop_out(lost);
+pub(super) fn note_unmasking(core: &mut PrimaryCore, round: Round, dropped_out: Vec<usize>, wrong: &[usize]) {
+    core.federation.drop_out(dropped_out);
     for &party in wrong {
         let name = core.federation.name(party);
         core.warnings.add_lasting(format!(
@@ -267,7 +268,7 @@ pub(super) fn average_parameters(core: &mut PrimaryCore, prefix: &str, epoch: us
     let (sum, others) = match core.components.aggregator.role() {
         Role::Sum(role) => {
             let sum = role.form();
-            secret_sum_of_parameters(core, sum, round, own.values().len())?
+            secure_sum_of_parameters(core, sum, round, own.values().len())?
         }
         Role::Combine(_) => sum_of_parameters(&mut core.federation, round, &own)?,
     };
@@ -301,7 +302,7 @@ fn sum_of_parameters(
     Ok((sum, active.len()))
 }
 
-fn secret_sum_of_parameters(
+fn secure_sum_of_parameters(
     core: &mut PrimaryCore,
     sum: SecureSum,
     round: Round,
@@ -312,9 +313,9 @@ fn secret_sum_of_parameters(
     let mut parts = ParameterSum { core, round, length, degree };
     let collected = collect(&active, needed, u64::BITS, &mut parts)?;
     core.note_release(round, &active, &collected.attempt.active);
-    note_unmasking(core, round, collected.lost, &collected.wrong);
+    note_unmasking(core, round, collected.dropped_out, &collected.wrong);
     let active = collected.attempt.active.len();
-    let units = secret_sum::parameters(active)?;
+    let units = secure_aggregation::parameters(active)?;
     let values = collected.sum.iter().map(|word| units.value(*word as i64));
     Ok((values.collect(), active))
 }

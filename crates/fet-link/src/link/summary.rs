@@ -22,7 +22,7 @@ pub(super) fn keys(
     let mut out = String::new();
     let have = if compared.is_some() { "an empty key cell" } else { "empty keys" };
     for (name, comparison) in names.iter().zip(compared.unwrap_or_default()) {
-        let _ = writeln!(out, "key `{name}` is compared {}", comparison.told());
+        let _ = writeln!(out, "key `{name}` is compared {}", comparison.description());
     }
     for (name, keys) in [("primary", primary), ("secondary", secondary)] {
         let (empty, repeated) = oddities(keys, compared, missing);

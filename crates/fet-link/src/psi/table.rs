@@ -61,7 +61,7 @@ impl Own {
     pub(super) fn told(&self, names: &[String]) -> String {
         let mut text = String::new();
         for (name, comparison) in names.iter().zip(&self.compared) {
-            let _ = writeln!(text, "key `{name}` is compared {}", comparison.told());
+            let _ = writeln!(text, "key `{name}` is compared {}", comparison.description());
         }
         text += &self.notes;
         match self.keys.iter().filter(|key| key.is_none()).count() {
@@ -87,7 +87,7 @@ impl Named {
         let as_text = vec![text || compare.is_some(); self.keys.len()];
         let table = stored.cells(&self.keys, &as_text).map_err(input)?;
         let present = known(&table, &self.missing);
-        let suggested = |column| match Comparison::of(present.column(column)) {
+        let suggested = |column| match Comparison::detect(present.column(column)) {
             Comparison::Numbers if text => Comparison::Verbatim,
             comparison => comparison,
         };
@@ -131,7 +131,7 @@ impl Named {
                 }
                 Comparison::Normal
                     if accepted != Some(Compare::Normal)
-                        && Comparison::of(known.column(column)) == Comparison::Verbatim =>
+                        && Comparison::detect(known.column(column)) == Comparison::Verbatim =>
                 {
                     return Err(input(format!(
                         "{place}: the request ignores case, accents and punctuation, but the cells look like \

@@ -10,7 +10,7 @@ use fet_core::registry::Slot;
 use fet_linkers as _;
 
 fn cached(kind: &str, folder: &Path) -> Cached {
-    let slot = Slot::<dyn Linker>::of(kind).expect("a linker");
+    let slot = Slot::<dyn Linker>::with_defaults(kind).expect("a linker");
     Cached::new(slot.build(&()).expect("sound"), &slot.settings(), folder.to_path_buf())
 }
 

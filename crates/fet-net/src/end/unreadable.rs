@@ -5,9 +5,9 @@
 pub(crate) struct Unreadable {
     /// Packets in sessions that were replaced.
     before: u64,
-    /// Packets at this end in this session; `there` counts those at the other end.
-    pub(super) here: u32,
-    pub(super) there: u32,
+    /// Packets at this end in this session; `at_other_end` counts those at the other end.
+    pub(super) at_this_end: u32,
+    pub(super) at_other_end: u32,
     /// Total at the time of the last progress.
     at_progress: u64,
 }
@@ -15,7 +15,7 @@ pub(crate) struct Unreadable {
 impl Unreadable {
     /// Returns the total of all sessions.
     pub(crate) fn all(&self) -> u64 {
-        self.before + u64::from(self.here) + u64::from(self.there)
+        self.before + u64::from(self.at_this_end) + u64::from(self.at_other_end)
     }
 
     /// Returns the number of packets since the last progress.
@@ -24,7 +24,7 @@ impl Unreadable {
     }
 
     pub(super) fn session_ends(&mut self) {
-        (self.before, self.here, self.there) = (self.all(), 0, 0);
+        (self.before, self.at_this_end, self.at_other_end) = (self.all(), 0, 0);
     }
 
     pub(super) fn progress(&mut self) {

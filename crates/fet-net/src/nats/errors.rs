@@ -92,7 +92,7 @@ fn advice(ca: Option<&Path>) -> String {
 }
 
 impl NatsError {
-    pub(super) fn of(server: &Server, keys: &Keys, error: &ConnectError) -> Self {
+    pub(super) fn from_connect_error(server: &Server, keys: &Keys, error: &ConnectError) -> Self {
         let url = server.url.clone();
         if let Some(why) = tls_error(error) {
             return Self::Certificate { url, why, ca: server.ca.clone() };

@@ -10,10 +10,10 @@ use crate::transport::Connection;
 
 /// Last known state of a connection.
 #[derive(Debug, Default)]
-pub(super) struct Status(Mutex<Known>);
+pub(super) struct Status(Mutex<LastState>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct LastState {
     down: Option<Instant>,
     why: Option<String>,
     warning: Option<String>,
@@ -28,7 +28,7 @@ impl Status {
     pub(super) fn note(&self, event: &Event) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            Event::Connected => *known = Known::default(),
+            Event::Connected => *known = LastState::default(),
             Event::Disconnected | Event::Closed => {
                 known.down.get_or_insert_with(Instant::now);
             }

@@ -7,9 +7,9 @@ use std::time::Instant;
 use crate::end::End;
 use crate::identity::PublicIdentity;
 use crate::names::Route;
-use crate::session::{CARD, Card, Ends, FIRST, Hello, LARGEST_PLAIN, Opened, Session, TWICE, respond};
+use crate::session::{CARD, Card, Ends, FIRST, Hello, LARGEST_PLAIN, PacketOutcome, Session, TWICE, respond};
 use crate::settings::{Local, Peer, Settings};
-use crate::state::{Doing, State};
+use crate::state::{Activity, State};
 use crate::transport::Transport;
 use crate::wire::{LARGEST_MESSAGE, Message, Purpose};
 
@@ -33,7 +33,7 @@ pub(super) struct Post {
     candidates: VecDeque<Candidate>,
     /// First message of the current session.
     current: Vec<u8>,
-    /// Number of incarnations of the primary so far.
+    /// Number of instances of the primary so far.
     epoch: u64,
     events: VecDeque<Event>,
     /// Last answer.
@@ -115,7 +115,7 @@ impl Post {
         let ours = Hello { serves, ..self.local.hello(&self.end.settings) };
         let Some((session, hello, second)) = respond(ends, &ours, packet) else {
             self.forged += 1;
-            self.end.transport.send(Card::of(ends, true).encode());
+            self.end.transport.send(Card::for_ends(ends, true).encode());
             return;
         };
         match hello.serves {
@@ -154,7 +154,7 @@ impl Post {
     fn take_card(&mut self, packet: &[u8]) {
         let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.primary };
         let Some(theirs) = Card::decode(packet) else { return };
-        if let Some(difference) = Card::of(ends, false).difference(&theirs) {
+        if let Some(difference) = Card::for_ends(ends, false).difference(&theirs) {
             self.objection = Some(difference);
         }
     }
@@ -163,7 +163,7 @@ impl Post {
     fn take_candidates_packet(&mut self, packet: &[u8], now: Instant) {
         let opened = &mut self.opened;
         let mut opens = |candidate: &mut Candidate| match candidate.session.open(packet, opened) {
-            Opened::Plain(length) => Some(length),
+            PacketOutcome::Plain(length) => Some(length),
             _ => None,
         };
         let found = self.candidates.iter_mut().enumerate().find_map(|(at, found)| Some((at, opens(found)?)));
@@ -175,8 +175,9 @@ impl Post {
         if self.peer.as_ref().is_none_or(|peer| peer.instance_id != hello.instance_id) {
             self.epoch += 1;
             self.end.forget();
-            (self.end.floor, self.answer) = (0, Vec::new());
-            // Requests of an earlier instance_id are no longer wanted.
+            self.end.accept_all();
+            self.answer = Vec::new();
+            // Requests of an earlier instance are no longer wanted.
             self.events.retain(|event| !matches!(event, Event::Request { .. }));
             self.events.push_back(Event::Begins(hello.clone().into()));
         }
@@ -188,7 +189,7 @@ impl Post {
 
     /// Takes an answer, unless its request is no longer wanted, and sends as much of the answer as it may.
     pub(super) fn answer(&mut self, epoch: u64, number: u64, bytes: Vec<u8>, now: Instant) {
-        if epoch != self.epoch || number != self.end.floor {
+        if epoch != self.epoch || number != self.end.last_number() {
             return;
         }
         let limit = self.peer.as_ref().map_or(0, |peer| peer.largest.min(LARGEST_MESSAGE));
@@ -198,7 +199,7 @@ impl Post {
             Purpose::TooLarge => (bytes.len() as u64).to_le_bytes().to_vec(),
         };
         self.end.computing = false;
-        self.end.begin(Message::of(number, &self.answer, purpose));
+        self.end.begin(Message::for_bytes(number, &self.answer, purpose));
         self.pump(now);
     }
 
@@ -223,10 +224,10 @@ impl Post {
         State {
             connection: self.end.transport.connection(),
             doing: match (self.end.has_session(), self.end.computing, self.end.is_sending()) {
-                (false, ..) => Doing::Joining,
-                (true, true, _) => Doing::Computing,
-                (true, false, true) => Doing::Sending,
-                (true, false, false) => Doing::Idle,
+                (false, ..) => Activity::Joining,
+                (true, true, _) => Activity::Computing,
+                (true, false, true) => Activity::Sending,
+                (true, false, false) => Activity::Idle,
             },
             heard: self.end.heard().map(|heard| heard.elapsed()),
             latency: self.end.latency(),

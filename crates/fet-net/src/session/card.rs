@@ -24,7 +24,7 @@ pub(crate) struct Card {
 }
 
 impl Card {
-    pub(crate) fn of(ends: Ends<'_>, asks: bool) -> Self {
+    pub(crate) fn for_ends(ends: Ends<'_>, asks: bool) -> Self {
         let names = [&ends.route.run, &ends.route.primary, &ends.route.party].map(Name::clone);
         Self { asks, names, own: ends.keys.public(), expected: *ends.other }
     }
@@ -104,7 +104,7 @@ mod tests {
     fn card(keys: &Keys, other: &PublicIdentity) -> Card {
         let name = |text: &str| text.parse().unwrap();
         let route = Route { run: name("city"), primary: name("bank"), party: name("shop") };
-        Card::of(Ends { route: &route, keys, other }, true)
+        Card::for_ends(Ends { route: &route, keys, other }, true)
     }
 
     #[test]

@@ -33,8 +33,8 @@ pub(crate) struct Hello {
     pub(crate) version: u16,
     /// Largest message that the end accepts, in bytes.
     pub(crate) largest: u64,
-    /// For a party: the instance_id of the primary whose requests it currently answers, or 0 for none. For a
-    /// primary: 0 if it wants a session, otherwise the instance_id of the party that it has a session with,
+    /// For a party: the instance ID of the primary whose requests it currently answers, or 0 for none. For a
+    /// primary: 0 if it wants a session, otherwise the instance ID of the party that it has a session with,
     /// or [`TWICE`].
     pub(crate) serves: u64,
     pub(crate) about: String,

@@ -31,13 +31,13 @@ fn packets_are_opened_once_in_any_order() {
     let mut plain = vec![0; LARGEST_PLAIN];
     let packets: Vec<_> = (0..200_u8).map(|at| primary.seal(&[at; 5])).collect();
     for (at, packet) in packets.iter().enumerate().rev() {
-        assert_eq!(party.open(packet, &mut plain), Opened::Plain(5));
+        assert_eq!(party.open(packet, &mut plain), PacketOutcome::Plain(5));
         assert_eq!(plain[..5], [at as u8; 5]);
-        assert_eq!(party.open(packet, &mut plain), Opened::Repeated);
+        assert_eq!(party.open(packet, &mut plain), PacketOutcome::Repeated);
     }
     let largest = party.seal(&vec![7; LARGEST_PLAIN]);
     assert!(largest.len() <= crate::transport::LARGEST_PACKET);
-    assert_eq!(primary.open(&largest, &mut plain), Opened::Plain(LARGEST_PLAIN));
+    assert_eq!(primary.open(&largest, &mut plain), PacketOutcome::Plain(LARGEST_PLAIN));
 }
 
 #[test]
@@ -48,14 +48,14 @@ fn an_altered_packet_is_not_opened_and_changes_nothing() {
     for at in 0..packet.len() {
         let mut altered = packet.clone();
         altered[at] ^= 1;
-        let expected = if at < 9 { Opened::Elsewhere } else { Opened::Unreadable };
+        let expected = if at < 9 { PacketOutcome::Elsewhere } else { PacketOutcome::Unreadable };
         assert_eq!(party.open(&altered, &mut plain), expected, "byte {at}");
-        assert_ne!(party.open(&packet[..at], &mut plain), Opened::Plain(12));
+        assert_ne!(party.open(&packet[..at], &mut plain), PacketOutcome::Plain(12));
     }
-    assert_eq!(party.open(&packet, &mut plain), Opened::Plain(12));
-    assert_eq!(primary.open(&packet, &mut plain), Opened::Unreadable, "sent back to its sender");
+    assert_eq!(party.open(&packet, &mut plain), PacketOutcome::Plain(12));
+    assert_eq!(primary.open(&packet, &mut plain), PacketOutcome::Unreadable, "sent back to its sender");
     let (_, mut other) = pair(&Keys::generate(), &Keys::generate());
-    assert_eq!(other.open(&packet, &mut plain), Opened::Elsewhere);
+    assert_eq!(other.open(&packet, &mut plain), PacketOutcome::Elsewhere);
 }
 
 #[test]

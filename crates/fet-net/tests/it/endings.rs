@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support::{self, Both, Forger, Mirror, Pair, again, quick, running};
+use crate::support::{self, Forger, Mirror, Pair, TwoTransports, again, quick, running};
 use fet_net::memory::{Faults, pair};
-use fet_net::{CallError, Doing, Keys, Local, Service, Settings, Transport};
+use fet_net::{Activity, CallError, Keys, Local, Service, Settings, Transport};
 
 const JOIN: Duration = Duration::from_secs(10);
 
@@ -18,7 +18,7 @@ fn a_party_that_does_not_come_is_waited_for_no_longer_than_was_said() {
     let mut caller = pairing.caller(here, quick());
     let (began, mut told) = (Instant::now(), 0);
     let error = caller.wait_for(Duration::from_millis(1200), &mut |state| {
-        assert_eq!(state.doing, Doing::Joining);
+        assert_eq!(state.doing, Activity::Joining);
         told += 1;
     });
     assert!(matches!(error, Err(CallError::NotJoined { unreadable: 0, .. })), "{error:?}");
@@ -69,7 +69,7 @@ fn a_party_that_computes_is_not_lost_and_one_that_is_gone_is() {
         caller.wait_for(JOIN, &mut no_report).unwrap();
         let mut computing = 0;
         let answer = caller.call_with(b"abc", &mut |state| {
-            computing += usize::from(state.doing == Doing::Computing);
+            computing += usize::from(state.doing == Activity::Computing);
         });
         assert_eq!(answer.unwrap(), b"cba");
         assert!(computing >= 3, "{computing}");
@@ -146,7 +146,7 @@ fn finds_two_processes_with_one_key() {
     let twin = Pair { shop: again(&pairing.shop), ..pairing.clone() };
     let (first, second) = (pairing.service(there, quick()), twin.service(there_too, quick()));
     let looks = [Box::new(first.watch()) as Box<dyn Fn() -> fet_net::State>, Box::new(second.watch())];
-    let mut caller = pairing.caller(Both(here, here_too), quick());
+    let mut caller = pairing.caller(TwoTransports(here, here_too), quick());
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let stop = &stop;
@@ -278,8 +278,8 @@ fn a_primary_that_was_started_again_is_told_apart() {
             assert_eq!(caller.call(b"ab").unwrap(), b"ba");
         }
     });
-    let incarnations: Vec<_> = mirror.begun.iter().map(|peer| peer.instance_id).collect();
-    assert_eq!(incarnations, [pairing.bank.instance_id, !pairing.bank.instance_id]);
+    let instances: Vec<_> = mirror.begun.iter().map(|peer| peer.instance_id).collect();
+    assert_eq!(instances, [pairing.bank.instance_id, !pairing.bank.instance_id]);
 }
 
 #[test]

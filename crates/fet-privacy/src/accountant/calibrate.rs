@@ -11,7 +11,7 @@ pub fn noise_for(epsilon: f64, delta: f64, events: impl Fn(f64) -> Vec<Event>) -
     }
     let (low, high) = NOISE_RANGE;
     // A multiplier below the accepted range costs too much for any target.
-    let cost = |noise: f64| match Account::of(&events(noise), delta) {
+    let cost = |noise: f64| match Account::from_events(&events(noise), delta) {
         Err(AccountError::Value { field: "noise", value, .. }) if value <= low || value.is_nan() => {
             Ok(f64::INFINITY)
         }

@@ -53,7 +53,7 @@ fn in_direction(events: &[Event], delta: f64, direction: Direction) -> f64 {
     if log_cut < LEAST_LOG {
         return f64::INFINITY;
     }
-    let reach = reach(log_cut);
+    let reach = tail_deviations(log_cut);
     let kinds = events.iter().map(|event| Kind::new(event, direction, reach)).collect::<Option<Vec<_>>>();
     let log_delta = delta.ln() + (-2.0 * CUT).ln_1p();
     let Some(plan) = kinds.and_then(|kinds| Plan::new(kinds, log_delta)) else { return f64::INFINITY };
@@ -61,7 +61,7 @@ fn in_direction(events: &[Event], delta: f64, direction: Direction) -> f64 {
 }
 
 /// Returns the number of standard deviations that leaves the mass e^`log_mass` in each tail.
-fn reach(log_mass: f64) -> f64 {
+fn tail_deviations(log_mass: f64) -> f64 {
     // Φ(−t) <= exp(−t²/2)/2.
     (-2.0 * (log_mass + std::f64::consts::LN_2)).max(1.0).sqrt()
 }

@@ -65,7 +65,7 @@ impl Total {
         if self.unbounded || bound.is_nan() || !(left > 0.0 && left < 1.0) {
             return f64::INFINITY;
         }
-        let gaussian = |delta| match Account::of(&self.events, delta) {
+        let gaussian = |delta| match Account::from_events(&self.events, delta) {
             Ok(account) => account.epsilon(),
             Err(_) => f64::INFINITY,
         };
@@ -74,7 +74,7 @@ impl Total {
         }
         // The part of δ left for the ideal noise depends on ε. The resulting ε must not exceed the one that
         // this part was computed for.
-        let slack = Slack::of(self.values);
+        let slack = Slack::for_draws(self.values);
         let mut most = gaussian(left) + MARGIN;
         for _ in 0..50 {
             let found = gaussian(slack.delta_left(left, most)) + slack.epsilon();

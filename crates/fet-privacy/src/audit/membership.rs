@@ -95,7 +95,7 @@ pub struct Estimate {
 impl Estimate {
     /// Returns a frequency with its exact interval, α/2 on each side (Clopper and Pearson 1934). Without
     /// trials, the interval is [0, 1].
-    fn of(found: usize, trials: usize, alpha: f64) -> Self {
+    fn from_frequency(found: usize, trials: usize, alpha: f64) -> Self {
         if trials == 0 {
             return Self { value: 0.0, low: 0.0, high: 1.0 };
         }
@@ -122,7 +122,7 @@ pub struct Separation {
 impl Separation {
     /// Creates the separation from the scores of targets and their membership. A NaN score counts as the
     /// lowest of all and is never above a threshold.
-    pub fn of(scores: &[f64], members: &[bool]) -> Self {
+    pub fn from_scores(scores: &[f64], members: &[bool]) -> Self {
         let side = |wanted: bool| -> Vec<f64> {
             let chosen = scores.iter().zip(members).filter(|(_, member)| **member == wanted);
             chosen.map(|(&score, _)| if score.is_nan() { f64::NEG_INFINITY } else { score }).collect()
@@ -144,7 +144,7 @@ impl Separation {
             None => f64::NEG_INFINITY,
         };
         let found = self.members.len() - self.members.partition_point(|&score| score <= threshold);
-        Estimate::of(found, self.members.len(), alpha)
+        Estimate::from_frequency(found, self.members.len(), alpha)
     }
 
     /// Returns the probability that a member has a higher score than another target. Ties count half, and 1/2
@@ -164,8 +164,10 @@ impl Separation {
         };
         let value = self.members.iter().map(below).sum::<f64>() / pairs;
         let count = |won: fn(&(f64, f64)) -> bool| self.pairs.iter().filter(|pair| won(pair)).count();
-        let low = Estimate::of(count(|(member, other)| member > other), self.pairs.len(), alpha).low;
-        let high = Estimate::of(count(|(member, other)| member >= other), self.pairs.len(), alpha).high;
+        let low =
+            Estimate::from_frequency(count(|(member, other)| member > other), self.pairs.len(), alpha).low;
+        let high =
+            Estimate::from_frequency(count(|(member, other)| member >= other), self.pairs.len(), alpha).high;
         // All pairs contain more information than the disjoint pairs, whose interval may miss the estimate.
         Estimate { value, low: low.min(value), high: high.max(value) }
     }
@@ -208,7 +210,7 @@ mod tests {
         let alpha = 1e-6;
         for deviation in [Deviation::Own, Deviation::Pooled] {
             let scores = likelihood_ratios(&observed, &shadows, deviation);
-            let separation = Separation::of(&scores, &members);
+            let separation = Separation::from_scores(&scores, &members);
             // Φ⁻¹ of 0.99 and 0.999.
             for (rate, quantile) in [(0.01, 2.326_348), (0.001, 3.090_232)] {
                 let (found, expected) = (separation.true_positives(rate, alpha), cdf(3.0 - quantile));
@@ -221,7 +223,7 @@ mod tests {
             assert!((auc.value - expected).abs() < 0.005, "{auc:?}, not {expected}");
             assert!(auc.low <= expected && expected <= auc.high && auc.low > 0.9, "{auc:?}, not {expected}");
         }
-        let without = Separation::of(&observed, &members).auc(alpha);
+        let without = Separation::from_scores(&observed, &members).auc(alpha);
         assert!(without.value < 0.65, "the levels hide what shadows reveal: {without:?}");
     }
 
@@ -232,7 +234,7 @@ mod tests {
         let (observed, members, shadows) = targets(4_000, 3.0, 4);
         let found = |deviation| {
             let scores = likelihood_ratios(&observed, &shadows, deviation);
-            Separation::of(&scores, &members).true_positives(0.01, 0.05).value
+            Separation::from_scores(&scores, &members).true_positives(0.01, 0.05).value
         };
         let (own, pooled) = (found(Deviation::Own), found(Deviation::Pooled));
         assert!(pooled > own + 0.1, "{own} and {pooled}");
@@ -241,7 +243,8 @@ mod tests {
     #[test]
     fn scores_that_tell_nothing_find_as_many_as_false_alarms() {
         let (observed, members, shadows) = targets(20_000, 0.0, 64);
-        let separation = Separation::of(&likelihood_ratios(&observed, &shadows, Deviation::Own), &members);
+        let separation =
+            Separation::from_scores(&likelihood_ratios(&observed, &shadows, Deviation::Own), &members);
         // α = 1e-6.
         let (auc, found) = (separation.auc(1e-6), separation.true_positives(0.01, 1e-6));
         assert!(auc.low <= 0.5 && 0.5 <= auc.high && (auc.value - 0.5).abs() < 0.02, "{auc:?}");
@@ -252,14 +255,14 @@ mod tests {
     fn small_cases_are_counted_by_hand() {
         let scores = [4.0, 3.0, 2.0, 1.0, 3.0, f64::NAN];
         let members = [true, true, false, false, false, true];
-        let separation = Separation::of(&scores, &members);
+        let separation = Separation::from_scores(&scores, &members);
         // Members 4, 3, −∞; others 3, 2, 1. Wins: 3 + (2 + ½) + 0 of 9.
         assert!((separation.auc(0.05).value - 5.5 / 9.0).abs() < 1e-12);
         assert!((separation.true_positives(0.0, 0.05).value - 1.0 / 3.0).abs() < 1e-12);
         assert!((separation.true_positives(0.34, 0.05).value - 2.0 / 3.0).abs() < 1e-12);
         // NaN is never above a threshold.
         assert!((separation.true_positives(1.0, 0.05).value - 2.0 / 3.0).abs() < 1e-12);
-        let nobody = Separation::of(&[1.0], &[false]);
+        let nobody = Separation::from_scores(&[1.0], &[false]);
         assert_eq!((nobody.auc(0.05).value, nobody.true_positives(0.01, 0.05).value), (0.5, 0.0));
         let lacking = likelihood_ratios(&[1.0], &[Shadow::default()], Deviation::Own);
         assert_eq!(lacking, [0.0]);

@@ -26,7 +26,7 @@ pub struct Slack {
 impl Slack {
     /// Computes the slack of a run that draws `values` integers. A value above the table's reach takes two
     /// look-ups.
-    pub fn of(values: f64) -> Self {
+    pub fn for_draws(values: f64) -> Self {
         let (tau, looks) = (1e-24f64, 2.0 * values);
         let c = RELATIVE_ERROR / (1.0 - RELATIVE_ERROR) + 2.0 * TAIL_MASS;
         let ratio = looks * (2.0 * c * c + 2.0 * TAIL_MASS) + c * (2.0 * looks * -tau.ln()).sqrt();

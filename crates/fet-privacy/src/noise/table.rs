@@ -133,9 +133,9 @@ mod tests {
     /// Number with twice the digits: a value and its remainder, by the error-free sum and product (Dekker
     /// 1971).
     #[derive(Clone, Copy)]
-    struct Twice(f64, f64);
+    struct DoubleDouble(f64, f64);
 
-    impl Twice {
+    impl DoubleDouble {
         fn sum(a: f64, b: f64) -> Self {
             let s = a + b;
             let t = s - a;
@@ -184,15 +184,15 @@ mod tests {
             let farthest = (deviation * (2.0 * FARTHEST_EXPONENT).sqrt()).floor() as i32;
             let bits = (2 * farthest as usize + 1).next_power_of_two().trailing_zeros();
             let table = weights(deviation, farthest, bits);
-            let square = Twice(deviation, 0.0).times(Twice(deviation, 0.0));
+            let square = DoubleDouble(deviation, 0.0).times(DoubleDouble(deviation, 0.0));
             let term = |k: i32| {
                 let k = f64::from(k);
-                Twice(0.5 * k * k, 0.0).over(square).exp_of_negative()
+                DoubleDouble(0.5 * k * k, 0.0).over(square).exp_of_negative()
             };
             // Outcomes beyond the table count up to 13 deviations; outcomes farther out are negligible.
             let last = (13.0 * deviation) as i32;
-            let terms: Vec<Twice> = (0..=last).map(term).collect();
-            let zero = Twice(0.0, 0.0);
+            let terms: Vec<DoubleDouble> = (0..=last).map(term).collect();
+            let zero = DoubleDouble(0.0, 0.0);
             let side = terms[1..].iter().rev().fold(zero, |sum, &term| sum.plus(term));
             let total = side.plus(side).plus(terms[0]);
             let unit = 2f64.powi(-64 - bits as i32);
@@ -201,8 +201,8 @@ mod tests {
                 let expected = terms[k.unsigned_abs() as usize].over(total);
                 let count = if k.abs() <= farthest { table[(k + farthest) as usize] } else { 0 };
                 let (high, low) = ((count >> 50) as f64 * 2f64.powi(50), (count & ((1 << 50) - 1)) as f64);
-                let found = Twice::sum(high * unit, low * unit);
-                let error = found.plus(Twice(-expected.0, -expected.1)).0.abs();
+                let found = DoubleDouble::sum(high * unit, low * unit);
+                let error = found.plus(DoubleDouble(-expected.0, -expected.1)).0.abs();
                 if f64::from(k.abs()) <= BULK * deviation {
                     let relative = error / expected.0;
                     assert!(relative <= RELATIVE_ERROR, "{deviation} {k}: {relative:e}");

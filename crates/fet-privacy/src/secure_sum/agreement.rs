@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use super::backup::holders;
 use super::error::SumError;
+use super::key_share::holders;
 use super::member::{Member, PublicKey};
 use super::quorum::quorum;
 use crate::identity::{Identity, PublicIdentity, Signature};
@@ -66,7 +66,7 @@ impl Agreement {
         Self { terms, member, parties: Vec::new(), confirmed: false }
     }
 
-    /// Returns the number of holders that open a mask together.
+    /// Returns the number of holders that remove a mask together.
     pub(super) fn threshold(&self) -> usize {
         quorum(self.parties.len(), self.terms.colluding)
     }
@@ -105,7 +105,7 @@ impl Agreement {
         }
         self.member.agree(&all, context).map_err(|party| SumError::BadKey { party: party + 1 })?;
         self.parties = keys.iter().map(|(party, _)| *party).collect();
-        let sealed = self.member.backups(&self.parties, self.threshold());
+        let sealed = self.member.key_shares(&self.parties, self.threshold());
         let message = numbered(context, own, self.member.transcript());
         Ok(Agreed {
             sealed: holders(&self.parties, own).into_iter().zip(sealed).collect(),
@@ -140,7 +140,7 @@ impl Agreement {
         }
         let needed = self.threshold();
         for (from, sealed) in sealed {
-            self.member.keep_backup(*from, sealed, needed)?;
+            self.member.keep_key_share(*from, sealed, needed)?;
         }
         self.confirmed = true;
         Ok(())

@@ -1,15 +1,15 @@
 //! One sum from the receiver's side. The receiver requests masked messages, asks again without the parties
-//! that did not answer, and has the masks of one attempt opened.
+//! that did not answer, and has the masks of one attempt removed.
 //!
-//! A party opens one attempt at a sum and no other, so that at most one sum of all attempts becomes known. A
-//! receiver that claims that a party dropped out, or gets its message late, cannot learn two sums of one
-//! round that differ by that party's part. If a party drops out before the opening, the receiver repeats the
-//! round without it. A party that drops out during the opening, or opens its message wrongly, stays in the
-//! sum: the others open its mask from their key shares ([`super::recover`]).
+//! A party unmasks one attempt at a sum and no other, so that at most one sum of all attempts becomes known.
+//! A receiver that claims that a party dropped out, or gets its message late, cannot learn two sums of one
+//! round that differ by that party's part. If a party drops out before the unmasking, the receiver repeats
+//! the round without it. A party that drops out during the unmasking, or unmasks its message wrongly, stays
+//! in the sum: the others remove its mask with their key shares ([`super::reconstruct`]).
 
-use super::backup::Recovered;
+use super::key_share::Reconstructed;
 use super::member::unmask;
-use super::prf::{Commitment, Opening};
+use super::prf::{Commitment, Unmasking};
 use super::word::Word;
 
 /// One attempt at a sum.
@@ -28,9 +28,9 @@ pub struct Collected<W> {
     pub sum: Vec<W>,
     /// Attempt that gave the sum, and its parties.
     pub attempt: Attempt,
-    /// Parties that took part and then dropped out, or opened their message wrongly.
-    pub lost: Vec<usize>,
-    /// Parties that sent a wrong opening, or a wrong share of one.
+    /// Parties that took part and then dropped out, or unmasked their message wrongly.
+    pub dropped_out: Vec<usize>,
+    /// Parties that sent a wrong unmasking value, or a wrong share of one.
     pub wrong: Vec<usize>,
 }
 
@@ -39,7 +39,7 @@ pub struct Collected<W> {
 pub struct Message<W> {
     /// Words modulo 2^bits.
     pub words: Vec<W>,
-    /// Commitment to the opening.
+    /// Commitment to the unmasking value.
     pub commitment: Commitment,
 }
 
@@ -57,12 +57,12 @@ pub enum CollectError {
         /// Minimum number of parties.
         needed: usize,
     },
-    /// A party opened its message wrongly, and the others cannot open the message in its place.
+    /// A party unmasked its message wrongly, and the others cannot unmask the message in its place.
     #[error(
-        "party {party} sent an opening that does not match the commitment in its message, and the others could not open the \
+        "party {party} sent an unmasking value that does not match the commitment in its message, and the others could not unmask the \
          message in its place"
     )]
-    Opening {
+    Unmasking {
         /// Party, counted from 1.
         party: usize,
     },
@@ -84,17 +84,17 @@ pub trait Parties<W> {
     /// Requests the masked message of each active party.
     fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Message<W>>>, Self::Error>;
 
-    /// Requests the opening of each active party's private mask.
-    fn opened(&mut self, attempt: &Attempt) -> Result<Vec<Option<Opening>>, Self::Error>;
+    /// Requests the unmasking value of each active party's private mask.
+    fn unmaskings(&mut self, attempt: &Attempt) -> Result<Vec<Option<Unmasking>>, Self::Error>;
 
-    /// Has `others` open the mask of `party`, which dropped out.
-    fn recovered(
+    /// Has `others` remove the mask of `party`, which dropped out.
+    fn reconstruct(
         &mut self,
         attempt: &Attempt,
         party: usize,
         others: &[usize],
         commitment: &Commitment,
-    ) -> Result<Recovered, Self::Error>;
+    ) -> Result<Reconstructed, Self::Error>;
 }
 
 /// Sums the messages of the active parties. Leaves out parties that drop out before sending their message,
@@ -118,49 +118,53 @@ pub fn collect<W: Word, P: Parties<W>>(
                 .flatten()
                 .map(|Message { words, commitment }| (words, commitment))
                 .unzip();
-            return open(total(words, bits)?, commitments, attempt, bits, parties);
+            return unmask_attempt(total(words, bits)?, commitments, attempt, bits, parties);
         }
         let answered = messages.iter().map(Option::is_some);
-        let left = attempt.active.iter().zip(answered).filter_map(|(&party, here)| here.then_some(party));
+        let left =
+            attempt.active.iter().zip(answered).filter_map(|(&party, answered)| answered.then_some(party));
         attempt = Attempt { number: attempt.number + 1, active: left.collect() };
     }
 }
 
-fn open<W: Word, P: Parties<W>>(
+fn unmask_attempt<W: Word, P: Parties<W>>(
     mut sum: Vec<W>,
     commitments: Vec<Commitment>,
     attempt: Attempt,
     bits: u32,
     parties: &mut P,
 ) -> Result<Collected<W>, P::Error> {
-    let replies = parties.opened(&attempt)?;
-    let (mut openings, mut here, mut lost, mut wrong) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let replies = parties.unmaskings(&attempt)?;
+    let (mut unmaskings, mut active, mut dropped_out, mut wrong) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for ((&party, commitment), reply) in attempt.active.iter().zip(commitments).zip(replies) {
         match reply {
-            Some(opening) if opening.commitment() == commitment => {
-                openings.push(opening);
-                here.push(party);
+            Some(unmasking) if unmasking.commitment() == commitment => {
+                unmaskings.push(unmasking);
+                active.push(party);
             }
             other => {
-                lost.push((party, commitment));
+                dropped_out.push((party, commitment));
                 wrong.extend(other.map(|_| party));
             }
         }
     }
-    for (party, commitment) in &lost {
-        let recovered = parties.recovered(&attempt, *party, &here, commitment);
-        let recovered = match recovered {
-            Err(_) if wrong.contains(party) => return Err(CollectError::Opening { party: party + 1 }.into()),
-            recovered => recovered?,
+    for (party, commitment) in &dropped_out {
+        let reconstructed = parties.reconstruct(&attempt, *party, &active, commitment);
+        let reconstructed = match reconstructed {
+            Err(_) if wrong.contains(party) => {
+                return Err(CollectError::Unmasking { party: party + 1 }.into());
+            }
+            reconstructed => reconstructed?,
         };
-        openings.push(recovered.opening);
-        wrong.extend(recovered.wrong);
+        unmaskings.push(reconstructed.unmasking);
+        wrong.extend(reconstructed.wrong);
     }
-    unmask(&mut sum, &openings, bits);
+    unmask(&mut sum, &unmaskings, bits);
     wrong.sort_unstable();
     wrong.dedup();
-    let lost = lost.into_iter().map(|(party, _)| party).collect();
-    Ok(Collected { sum, attempt, lost, wrong })
+    let dropped_out = dropped_out.into_iter().map(|(party, _)| party).collect();
+    Ok(Collected { sum, attempt, dropped_out, wrong })
 }
 
 /// Returns the sum of all messages modulo 2^bits. It still contains the parties' private masks.

@@ -1,6 +1,6 @@
 //! Reasons for a participant's refusals. No error contains a value or a secret.
 
-use super::backup::BackupError;
+use super::key_share::KeyShareError;
 
 /// Reason why a participant does not answer. Parties are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,10 +41,10 @@ pub enum SumError {
     },
     /// A key share that cannot be used.
     #[error(transparent)]
-    Backup(#[from] BackupError),
+    KeyShare(#[from] KeyShareError),
     /// Too few parties for keys or for a sum.
     #[error(
-        "{found} parties are too few for {what}: at least {needed} are needed, so that only one sum of a round can be opened \
+        "{found} parties are too few for {what}: at least {needed} are needed, so that only one sum of a round can be unmasked \
          and the parties that may collude are outnumbered"
     )]
     TooFew {
@@ -69,15 +69,15 @@ pub enum SumError {
     /// sum of the round, would reveal more than one sum.
     #[error(
         "attempt {attempt} at this sum is not the next one that this party may send: each attempt needs fewer parties than the \
-         last, and an opened attempt is final"
+         last, and an unmasked attempt is final"
     )]
     Again {
         /// The attempt.
         attempt: u32,
     },
-    /// The attempt to open is not the last that the party sent, or the party has not opened it.
+    /// The attempt to unmask is not the last that the party sent, or the party has not unmasked it.
     #[error(
-        "attempt {attempt} is not the last at a sum that this party sent: a party opens only its last attempt at a sum"
+        "attempt {attempt} is not the last at a sum that this party sent: a party unmasks only its last attempt at a sum"
     )]
     NotSent {
         /// The attempt.
@@ -85,7 +85,7 @@ pub enum SumError {
     },
     /// The participant holds no key share of this party.
     #[error("this party holds no key share of party {party}")]
-    NoBackup {
+    NoKeyShare {
         /// The party.
         party: usize,
     },

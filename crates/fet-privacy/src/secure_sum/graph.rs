@@ -38,14 +38,14 @@ impl MaskGraph {
 mod tests {
     use super::*;
 
-    /// Returns true if the parties outside `gone` are connected.
-    fn connected(graph: MaskGraph, gone: u32) -> bool {
-        let left: Vec<usize> = (0..graph.parties).filter(|party| gone >> party & 1 == 0).collect();
+    /// Returns true if the parties outside `dropped_out` are connected.
+    fn connected(graph: MaskGraph, dropped_out: u32) -> bool {
+        let left: Vec<usize> = (0..graph.parties).filter(|party| dropped_out >> party & 1 == 0).collect();
         let mut seen = 1u32 << left[0];
         let mut queue = vec![left[0]];
         while let Some(party) = queue.pop() {
             for next in graph.neighbours(party) {
-                if gone >> next & 1 == 0 && seen >> next & 1 == 0 {
+                if dropped_out >> next & 1 == 0 && seen >> next & 1 == 0 {
                     seen |= 1 << next;
                     queue.push(next);
                 }
@@ -67,9 +67,9 @@ mod tests {
                 }
                 let tolerated = graph.tolerates();
                 assert!(tolerated + 1 >= degree.min(parties - 1), "{graph:?}");
-                for gone in 0u32..1 << parties {
-                    if gone.count_ones() as usize <= tolerated.min(parties - 1) {
-                        assert!(connected(graph, gone), "{graph:?} without {gone:b}");
+                for dropped_out in 0u32..1 << parties {
+                    if dropped_out.count_ones() as usize <= tolerated.min(parties - 1) {
+                        assert!(connected(graph, dropped_out), "{graph:?} without {dropped_out:b}");
                     }
                 }
             }

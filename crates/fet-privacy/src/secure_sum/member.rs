@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use super::graph::MaskGraph;
 use super::id::SumId;
-use super::prf::{Opening, evaluate, opening, scalar};
+use super::prf::{Unmasking, evaluate, scalar, unmasking};
 use super::word::Word;
 
 /// Public key of a party.
@@ -32,7 +32,7 @@ pub struct Member {
     /// Digest of everything that was agreed on.
     transcript: [u8; 32],
     /// Shares of the secrets behind other parties' masks.
-    pub(super) backups: BTreeMap<usize, Zeroizing<Scalar>>,
+    pub(super) key_shares: BTreeMap<usize, Zeroizing<Scalar>>,
 }
 
 /// Number of words that one thread masks at a time; a multiple of a ChaCha block.
@@ -56,7 +56,7 @@ impl Member {
         let secret = StaticSecret::from(*labelled(b"fet secure sum, key pair, 1", &secret));
         let public = PublicKey(x25519_dalek::PublicKey::from(&secret).to_bytes());
         let (keys, transcript) = (Vec::new(), [0; 32]);
-        Self { index, secret, own, public, keys, transcript, backups: BTreeMap::new() }
+        Self { index, secret, own, public, keys, transcript, key_shares: BTreeMap::new() }
     }
 
     /// Returns the public key to send to the other parties.
@@ -120,17 +120,17 @@ impl Member {
         };
         self.keys = all.iter().enumerate().map(derive).collect::<Result<_, _>>()?;
         self.transcript = transcript;
-        self.backups.clear();
+        self.key_shares.clear();
         Ok(())
     }
 
     /// Masks `words` in place with the masks that the party shares with its neighbours among the active
-    /// parties, which cancel in the sum, and with its private mask. The returned opening removes the private
-    /// mask ([`Member::opening`]).
+    /// parties, which cancel in the sum, and with its private mask. The returned unmasking value removes the
+    /// private mask ([`Member::unmasking`]).
     ///
     /// # Panics
     /// If the party does not take part, is alone, or has not agreed on keys with the others.
-    pub fn mask<W: Word>(&self, words: &mut [W], id: &SumId<'_>) -> Opening {
+    pub fn mask<W: Word>(&self, words: &mut [W], id: &SumId<'_>) -> Unmasking {
         let active = id.active;
         let place = active.iter().position(|&party| party == self.index).expect("the party takes part");
         assert!(active.len() >= 2, "a sum over one party would reveal its value");
@@ -144,23 +144,23 @@ impl Member {
         let neighbours = MaskGraph::new(active.len(), id.degree).neighbours(place);
         let mut masks: Vec<(bool, Zeroizing<[u8; 32]>)> =
             neighbours.into_iter().map(|other| (place < other, pair(other))).collect();
-        let opening = self.opening(id);
-        masks.push((true, Zeroizing::new(opening.0)));
+        let unmasking = self.unmasking(id);
+        masks.push((true, Zeroizing::new(unmasking.0)));
         apply(words, &masks, id.bits);
-        opening
+        unmasking
     }
 
-    /// Returns the opening that removes this party's private mask from its message of one sum. A receiver
-    /// that has the openings of all messages learns the sum. A party therefore opens one attempt at a sum,
-    /// and no other afterwards.
-    pub fn opening(&self, id: &SumId<'_>) -> Opening {
-        opening(&evaluate(&self.own, id), id)
+    /// Returns the unmasking value that removes this party's private mask from its message of one sum. A
+    /// receiver that has the unmasking values of all messages learns the sum. A party therefore unmasks one
+    /// attempt at a sum, and no other afterwards.
+    pub fn unmasking(&self, id: &SumId<'_>) -> Unmasking {
+        unmasking(&evaluate(&self.own, id), id)
     }
 }
 
 /// Removes the parties' private masks from the sum of their messages.
-pub fn unmask<W: Word>(sum: &mut [W], openings: &[Opening], bits: u32) {
-    let masks: Vec<_> = openings.iter().map(|opening| (false, Zeroizing::new(opening.0))).collect();
+pub fn unmask<W: Word>(sum: &mut [W], unmaskings: &[Unmasking], bits: u32) {
+    let masks: Vec<_> = unmaskings.iter().map(|unmasking| (false, Zeroizing::new(unmasking.0))).collect();
     apply(sum, &masks, bits);
 }
 

@@ -1,7 +1,7 @@
 //! Party of secure sums that answers as the proof requires, whatever the receiver requests.
 //!
 //! A participant masks a sum of a round once for each attempt. Each attempt is over fewer parties than the
-//! last, and over a [`quorum`] of the parties of the round. The participant opens one attempt at a sum, the
+//! last, and over a [`quorum`] of the parties of the round. The participant unmasks one attempt at a sum, the
 //! last that it sent. It computes the values of other parties' key shares for that attempt, and for no other.
 //! It is independent of rows, schedules and mechanisms: its caller must admit requests first.
 
@@ -12,7 +12,7 @@ use super::error::SumError;
 use super::graph::MaskGraph;
 use super::id::SumId;
 use super::member::Member;
-use super::prf::{Commitment, Evaluation, Opening};
+use super::prf::{Commitment, Evaluation, Unmasking};
 use super::quorum::quorum;
 use super::word::Word;
 use crate::identity::{Identity, Signature};
@@ -22,14 +22,14 @@ use crate::identity::{Identity, Signature};
 pub struct Participant {
     agreement: Agreement,
     /// Last message that the party sent.
-    sent: Option<Sent>,
+    sent: Option<SentMessage>,
     /// Sums, by round and tensor, for which the party has sent a message.
     seen: BTreeSet<(u64, u32)>,
 }
 
 /// Message that the party has sent.
 #[derive(Debug)]
-struct Sent {
+struct SentMessage {
     round: u64,
     name: u32,
     attempt: u32,
@@ -37,8 +37,8 @@ struct Sent {
     over: [u8; 32],
     bits: u32,
     degree: usize,
-    opening: Opening,
-    opened: bool,
+    unmasking: Unmasking,
+    unmasked: bool,
 }
 
 impl Participant {
@@ -129,43 +129,53 @@ impl Participant {
             Some(sent) if (sent.round, sent.name) == (id.round, id.name) => {
                 let fewer = active.len() < sent.active.len()
                     && active.iter().all(|party| sent.active.binary_search(party).is_ok());
-                !sent.opened && fewer && id.attempt.checked_sub(1) == Some(sent.attempt)
+                !sent.unmasked && fewer && id.attempt.checked_sub(1) == Some(sent.attempt)
             }
             _ => id.attempt == 0 && !self.seen.contains(&(id.round, id.name)),
         };
         if !next {
             return Err(SumError::Again { attempt: id.attempt });
         }
-        let opening = member.mask(words, id);
+        let unmasking = member.mask(words, id);
         self.seen.insert((id.round, id.name));
         let SumId { round, name, attempt, over, bits, degree, .. } = *id;
         let active = active.to_vec();
-        self.sent = Some(Sent { round, name, attempt, active, over, bits, degree, opening, opened: false });
-        Ok(opening.commitment())
+        self.sent = Some(SentMessage {
+            round,
+            name,
+            attempt,
+            active,
+            over,
+            bits,
+            degree,
+            unmasking,
+            unmasked: false,
+        });
+        Ok(unmasking.commitment())
     }
 
-    /// Opens the party's last message of a sum. All other attempts at that sum stay masked forever.
-    pub fn open(&mut self, round: u64, attempt: u32) -> Result<Opening, SumError> {
+    /// Unmasks the party's last message of a sum. All other attempts at that sum stay masked forever.
+    pub fn unmask(&mut self, round: u64, attempt: u32) -> Result<Unmasking, SumError> {
         let sent = self.sent.as_mut().filter(|sent| (sent.round, sent.attempt) == (round, attempt));
         let sent = sent.ok_or(SumError::NotSent { attempt })?;
-        sent.opened = true;
-        Ok(sent.opening)
+        sent.unmasked = true;
+        Ok(sent.unmasking)
     }
 
-    /// Returns the value of the participant's key share for the last attempt that it opened, in place of a
+    /// Returns the value of the participant's key share for the last attempt that it unmasked, in place of a
     /// `party` that took part and dropped out.
     pub fn reveal(&self, round: u64, attempt: u32, party: usize) -> Result<Evaluation, SumError> {
-        let fits = |sent: &&Sent| (sent.round, sent.attempt, sent.opened) == (round, attempt, true);
+        let fits = |sent: &&SentMessage| (sent.round, sent.attempt, sent.unmasked) == (round, attempt, true);
         let sent = self.sent.as_ref().filter(fits).ok_or(SumError::NotSent { attempt })?;
         let member = &self.agreement.member;
         if party == member.index() || !sent.active.contains(&party) {
             return Err(SumError::NotSent { attempt });
         }
-        member.evaluation(party, &sent.id()).ok_or(SumError::NoBackup { party: party + 1 })
+        member.evaluation(party, &sent.id()).ok_or(SumError::NoKeyShare { party: party + 1 })
     }
 }
 
-impl Sent {
+impl SentMessage {
     fn id(&self) -> SumId<'_> {
         let Self { round, name, attempt, ref active, over, bits, degree, .. } = *self;
         SumId { round, name, attempt, active, over, bits, degree }

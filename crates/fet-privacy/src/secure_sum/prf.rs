@@ -15,24 +15,24 @@ use super::id::SumId;
 /// Value that removes a party's private mask from one of its messages, and from no other. `Debug` does not
 /// show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Opening(pub [u8; 32]);
+pub struct Unmasking(pub [u8; 32]);
 
-/// Hash of an [`Opening`], sent with the message. It exposes a wrong opening from any sender.
+/// Hash of an [`Unmasking`], sent with the message. It exposes a wrong unmasking value from any sender.
 pub type Commitment = [u8; 32];
 
-/// Value that a holder computes for the [`Opening`] of a party that dropped out: s_j·H(id), 32 bytes.
+/// Value that a holder computes for the [`Unmasking`] of a party that dropped out: s_j·H(id), 32 bytes.
 pub type Evaluation = [u8; 32];
 
-impl Opening {
+impl Unmasking {
     /// Returns the commitment that the message carries.
     pub fn commitment(&self) -> Commitment {
         Sha256::new().chain_update(b"fet secure sum, commitment, 2").chain_update(self.0).finalize().into()
     }
 }
 
-impl fmt::Debug for Opening {
+impl fmt::Debug for Unmasking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Opening")
+        f.write_str("Unmasking")
     }
 }
 
@@ -48,13 +48,13 @@ pub(super) fn evaluate(scalar: &Scalar, id: &SumId<'_>) -> RistrettoPoint {
     RistrettoPoint::from_uniform_bytes(&hash.into()) * scalar
 }
 
-/// Returns the opening that belongs to a value at `id`.
-pub(super) fn opening(value: &RistrettoPoint, id: &SumId<'_>) -> Opening {
+/// Returns the unmasking value that belongs to a value at `id`.
+pub(super) fn unmasking(value: &RistrettoPoint, id: &SumId<'_>) -> Unmasking {
     let hash = Sha256::new()
         .chain_update(b"fet secure sum, own mask, 2")
         .chain_update(value.compress().as_bytes())
         .chain_update(id.digest());
-    Opening(hash.finalize().into())
+    Unmasking(hash.finalize().into())
 }
 
 /// Returns the point of an evaluation, if the bytes are a point.

@@ -1,12 +1,12 @@
-//! Number of parties that make a sum, and that open the mask of a party that dropped out. Any two such sets
+//! Number of parties that make a sum, and that remove the mask of a party that dropped out. Any two such sets
 //! share an honest party.
 
 /// Returns the number of `parties`, at most `colluding` of which collude with the receiver, that must answer
-/// an attempt at a sum: ⌊(n+t)/2⌋ + 1, and at least t + 2. The same number opens a mask in place of a party
+/// an attempt at a sum: ⌊(n+t)/2⌋ + 1, and at least t + 2. The same number removes a mask in place of a party
 /// that dropped out.
 ///
 /// Two sets of this size have more than t parties in common. At least one of these is honest, and an honest
-/// party opens one attempt at a sum.
+/// party unmasks one attempt at a sum.
 pub fn quorum(parties: usize, colluding: usize) -> usize {
     let half = parties.saturating_add(colluding) / 2;
     half.saturating_add(1).max(colluding.saturating_add(2))

@@ -15,7 +15,7 @@ const GOLDEN: [(f64, f64, u64, f64, f64, f64); 8] = [
 ];
 
 fn account(noise: f64, rate: f64, steps: u64, delta: f64) -> Result<Account, AccountError> {
-    Account::of(&[Event { noise, rate, steps }], delta)
+    Account::from_events(&[Event { noise, rate, steps }], delta)
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn edges_have_answers() {
 #[test]
 fn kinds_of_releases_add_up() {
     let (a, b) = (Event { noise: 1.0, rate: 0.1, steps: 50 }, Event { noise: 2.0, rate: 1.0, steps: 2 });
-    let cost = |events: &[Event]| Account::of(events, 1e-5).expect("in range").pld;
+    let cost = |events: &[Event]| Account::from_events(events, 1e-5).expect("in range").pld;
     let (first, second, both) = (cost(&[a]), cost(&[b]), cost(&[a, b]));
     assert!(both > first.max(second) && both < first + second + 1e-3, "{first} {second} {both}");
     let halves = [Event { steps: 25, ..a }, b, Event { steps: 25, ..a }];
@@ -122,7 +122,7 @@ fn noise_is_found_for_a_target() {
     ] {
         let event = |noise| vec![Event { noise, rate, steps }];
         let noise = noise_for(epsilon, delta, event).expect("reachable");
-        let cost = |noise: f64| Account::of(&event(noise), delta).expect("in range").epsilon();
+        let cost = |noise: f64| Account::from_events(&event(noise), delta).expect("in range").epsilon();
         assert!(cost(noise) <= epsilon, "{epsilon}: {noise}");
         assert!(cost(noise * (1.0 - 1e-5)) > epsilon, "{epsilon}: less than {noise} would do");
     }

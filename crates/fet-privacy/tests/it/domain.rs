@@ -21,7 +21,7 @@ struct Setting {
 impl Setting {
     fn account(self) -> Account {
         let Self { rate, noise, steps, delta } = self;
-        Account::of(&[Event { noise, rate, steps }], delta).expect("in range")
+        Account::from_events(&[Event { noise, rate, steps }], delta).expect("in range")
     }
 }
 

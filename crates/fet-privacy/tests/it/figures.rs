@@ -15,7 +15,7 @@ fn figures_are_those_of_other_programs_to_a_thousandth() {
             panic!("seven columns: {line}")
         };
         let event = Event { noise, rate, steps: steps as u64 };
-        let found = Account::of(&[event], delta).expect("in range").epsilon();
+        let found = Account::from_events(&[event], delta).expect("in range").epsilon();
         assert!(found <= upper + 1e-3 && found <= high + 1e-3, "{line}: {found}");
         // Both programs round up or to within 5e-4, so a figure below both is wrong.
         assert!(found >= low - AGREEMENT && found >= upper - AGREEMENT, "{line}: {found}");

@@ -93,7 +93,7 @@ fn deviations_out_of_range_are_refused() {
 #[test]
 fn imperfect_tables_cost_next_to_nothing() {
     // 10,000 steps of 50 parties with 2.5 million values each.
-    let slack = Slack::of(1.25e12);
+    let slack = Slack::for_draws(1.25e12);
     assert!(slack.epsilon() < 2e-6, "{slack:?}");
     let left = slack.delta_left(1e-5, 3.0);
     assert!(left < 1e-5 && left > 0.85e-5, "{left}");
@@ -107,7 +107,7 @@ fn the_slack_charges_what_is_misplaced_twice() {
     let (eta, lambda, tau) = (RELATIVE_ERROR, TAIL_MASS, 1e-24f64);
     let (looks, c) = (2.0 * values, eta / (1.0 - eta) + 2.0 * lambda);
     let a = looks * (2.0 * c * c + 2.0 * lambda) + c * (2.0 * looks * (1.0 / tau).ln()).sqrt();
-    let slack = Slack::of(values);
+    let slack = Slack::for_draws(values);
     assert!(slack.epsilon() >= 2.0 * a * (1.0 - 1e-12), "{slack:?}");
     let left = slack.delta_left(delta, epsilon);
     let whole = a.exp() * left + (1.0 + (epsilon + a).exp()) * (tau + looks * lambda);
@@ -135,7 +135,9 @@ fn statistics(multiplier: f64) -> (Vec<f64>, Vec<f64>) {
 #[test]
 fn an_audit_finds_no_more_than_is_claimed_and_refutes_a_false_claim() {
     let (delta, alpha) = (1e-5, 1e-6);
-    let claim = Account::of(&[Event { noise: 1.0, rate: 1.0, steps: 1 }], delta).expect("in range").epsilon();
+    let claim = Account::from_events(&[Event { noise: 1.0, rate: 1.0, steps: 1 }], delta)
+        .expect("in range")
+        .epsilon();
     let (with, without) = statistics(1.0);
     let found = epsilon_lower_bound(&with, &without, 3.0, delta, alpha);
     assert!(found <= claim, "{found} of {claim}");

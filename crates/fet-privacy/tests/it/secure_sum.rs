@@ -1,9 +1,9 @@
 //! Secure sums: the sum is right for any active parties and any dropouts, and a single message reveals
 //! nothing.
 
-mod vanishing;
+mod dropout;
 
-use fet_privacy::secure_sum::{Member, Opening, PublicKey, SumId, Word, holders, quorum, total, unmask};
+use fet_privacy::secure_sum::{Member, PublicKey, SumId, Unmasking, Word, holders, quorum, total, unmask};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -14,9 +14,9 @@ fn members(count: usize) -> Vec<Member> {
     members.iter_mut().for_each(|member| member.agree(&keys, b"a run").expect("honest keys"));
     let all: Vec<usize> = (0..count).collect();
     for from in 0..count {
-        let sealed = members[from].backups(&all, quorum(count, 0));
+        let sealed = members[from].key_shares(&all, quorum(count, 0));
         for (holder, sealed) in holders(&all, from).into_iter().zip(sealed) {
-            members[holder].keep_backup(from, &sealed, quorum(count, 0)).expect("sealed for this party");
+            members[holder].keep_key_share(from, &sealed, quorum(count, 0)).expect("sealed for this party");
         }
     }
     members
@@ -41,8 +41,8 @@ fn check<W: Word>(members: &[Member], values: &[Vec<i64>], bits: u32, active: &[
     let id = id(3, active, bits, degree);
     let messages = active.iter().map(|&i| masked::<W>(&members[i], &values[i], &id));
     let mut sum = total(messages.collect(), bits).expect("of one length");
-    let openings: Vec<Opening> = active.iter().map(|&i| members[i].opening(&id)).collect();
-    unmask(&mut sum, &openings, bits);
+    let unmaskings: Vec<Unmasking> = active.iter().map(|&i| members[i].unmasking(&id)).collect();
+    unmask(&mut sum, &unmaskings, bits);
     for (place, word) in sum.iter().enumerate() {
         let expected: i64 = active.iter().map(|&party| values[party][place]).sum();
         assert_eq!(word.to_signed(bits), expected, "{} parties, degree {degree}, {bits} bits", active.len());
@@ -141,8 +141,8 @@ fn masks_are_modulo_the_bits() {
     assert!(misfit(words.iter().map(|word| (word >> 4) as u8)) < LIMIT);
 }
 
-/// Fewer than all messages with all openings reveal nothing: partial sums are uniform, including those of two
-/// neighbours. The sum of all messages is also uniform if one opening is missing.
+/// Fewer than all messages with all unmasking values reveal nothing: partial sums are uniform, including
+/// those of two neighbours. The sum of all messages is also uniform if one unmasking value is missing.
 #[test]
 fn partial_sums_are_uniform() {
     let members = members(6);
@@ -150,22 +150,22 @@ fn partial_sums_are_uniform() {
     let id = id(1, &active, 32, 2);
     let zeros = vec![0i64; 50_000];
     let messages: Vec<Vec<u32>> = active.iter().map(|&i| masked(&members[i], &zeros, &id)).collect();
-    let openings: Vec<Opening> = active.iter().map(|&i| members[i].opening(&id)).collect();
-    let uniform = |messages: &[usize], openings: &[Opening]| {
+    let unmaskings: Vec<Unmasking> = active.iter().map(|&i| members[i].unmasking(&id)).collect();
+    let uniform = |messages: &[usize], unmaskings: &[Unmasking]| {
         let mut sum = total(messages.iter().map(|&party| masked(&members[party], &zeros, &id)).collect(), 32)
             .expect("of one length");
-        unmask::<u32>(&mut sum, openings, 32);
+        unmask::<u32>(&mut sum, unmaskings, 32);
         let misfit = misfit(sum.iter().map(|word| word.to_le_bytes()[0]));
-        assert!(misfit < LIMIT, "{messages:?} with {} openings: {misfit}", openings.len());
+        assert!(misfit < LIMIT, "{messages:?} with {} unmaskings: {misfit}", unmaskings.len());
     };
     for left_out in 0..6 {
         let rest: Vec<usize> = active.iter().copied().filter(|&party| party != left_out).collect();
-        let without: Vec<Opening> = rest.iter().map(|&party| openings[party]).collect();
+        let without: Vec<Unmasking> = rest.iter().map(|&party| unmaskings[party]).collect();
         uniform(&rest, &without);
         uniform(&active, &without);
     }
     let mut all = total(messages, 32).expect("of one length");
-    unmask(&mut all, &openings, 32);
+    unmask(&mut all, &unmaskings, 32);
     assert_eq!(all, vec![0; 50_000]);
 }
 
@@ -185,7 +185,7 @@ fn parties_that_were_told_different_things_share_no_masks() {
         members[1].agree(second.0, second.1).expect("sound keys");
         let messages = active.map(|party| masked::<u32>(&members[party], &[0; 20_000], &id));
         let mut sum = total(messages.to_vec(), 32).expect("of one length");
-        unmask(&mut sum, &active.map(|party| members[party].opening(&id)), 32);
+        unmask(&mut sum, &active.map(|party| members[party].unmasking(&id)), 32);
         misfit(sum.iter().map(|word| word.to_le_bytes()[0]))
     };
     assert!(sum((&honest, b"a run"), (&honest, b"a run")) > LIMIT, "the sum is zero");

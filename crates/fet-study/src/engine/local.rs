@@ -91,8 +91,7 @@ impl Runner<'_> {
         true
     }
 
-    /// Runs one cell, which was `put_off` that many times in a row. Returns false if the cell must be tried
-    /// again.
+    /// Runs one cell, after `put_off` postponements in a row. Returns false if the cell must be tried again.
     fn run(&self, cell: &Cell, put_off: u32) -> bool {
         let mut line = self.work.view.begin(cell);
         // Another process may have finished the cell since the study was read.

@@ -292,7 +292,7 @@ impl NumberSurvey {
 struct Points {
     /// True if every cell is a number with a decimal point.
     all: bool,
-    /// True if some cell has a point.
+    /// True if at least one cell has a point.
     any: bool,
     /// True if every point has one to three digits before it, no leading zero, and three digits after it, and
     /// all other numbers have at most three digits, so that points could separate thousands.
@@ -328,10 +328,10 @@ struct Commas {
     all: bool,
     /// True if three digits follow every comma.
     thousands: bool,
-    /// True if some cell has one comma, with one to three digits before it, no leading zero, and three digits
+    /// True if at least one cell has one comma, with one to three digits before it, no leading zero, and three digits
     /// after it.
     grouped: bool,
-    /// True if some cell is a whole number without a comma.
+    /// True if at least one cell is a whole number without a comma.
     bare: bool,
     /// True if every whole number without a comma has at most three digits.
     short: bool,

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fet_core::experiment::Experiment;
-use fet_core::message::Standing;
+use fet_core::message::LifetimeState;
 use fet_core::party::Party;
 use fet_core::rng::OwnSeed;
-use fet_federation::lifetime::Known;
+use fet_federation::lifetime::KnownAges;
 use fet_net::{CallError, Caller, Keys, Local, Peer};
 
 use super::remote::{self, Link, Remote};
@@ -102,11 +102,11 @@ impl Elsewhere {
     }
 
     /// Stores the ages of the parties' lifetime accounts; refuses an account that is younger than before.
-    pub(crate) fn see(&self, standings: &[Option<Standing>]) -> anyhow::Result<()> {
-        let mut known = Known::read(&self.ages).map_err(input)?;
+    pub(crate) fn see(&self, standings: &[Option<LifetimeState>]) -> anyhow::Result<()> {
+        let mut known = KnownAges::read(&self.ages).map_err(input)?;
         let mut seen = Ok(());
         let joined = self.roster.parties().iter().zip(standings);
-        for (party, Standing { age, .. }) in
+        for (party, LifetimeState { age, .. }) in
             joined.filter_map(|(party, standing)| Some((party, (*standing)?)))
         {
             let outcome = known.see(&party.identity.to_string(), age);

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use fet_net::{Connection, Doing, Settings, State};
+use fet_net::{Activity, Connection, Settings, State};
 
 /// Minimum time between two messages about unreadable packets.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -104,7 +104,7 @@ impl Observer {
     /// Reports a silent primary. The primary waits while the party computes or sends an answer, so it should
     /// be heard then.
     fn silence(&mut self, state: &State) -> Option<Event> {
-        let awaited = matches!(state.doing, Doing::Computing | Doing::Sending);
+        let awaited = matches!(state.doing, Activity::Computing | Activity::Sending);
         let silence = state.heard.filter(|heard| awaited && *heard >= Settings::default().silence);
         let before = std::mem::replace(&mut self.silent, silence.is_some());
         match (before, silence) {
@@ -119,7 +119,7 @@ impl Observer {
     }
 
     fn slowness(&mut self, state: &State, now: Instant) -> Option<Event> {
-        if state.doing != Doing::Computing {
+        if state.doing != Activity::Computing {
             (self.computing, self.slow) = (None, false);
             return None;
         }
@@ -161,7 +161,7 @@ mod tests {
     fn state() -> State {
         State {
             connection: Connection::Up { warning: None },
-            doing: Doing::Joining,
+            doing: Activity::Joining,
             heard: None,
             latency: None,
             sent: 0,
@@ -196,7 +196,7 @@ mod tests {
         let said = look(State { unreadable: 9, ..state() }, 601);
         assert!(said.starts_with("waiting: bank") && said.contains("city"), "{said}");
         let busy = |heard| State {
-            doing: Doing::Computing,
+            doing: Activity::Computing,
             heard: Some(Duration::from_secs(heard)),
             unreadable: 9,
             ..state()

@@ -18,10 +18,10 @@ use fet_io::input::input;
 pub(super) struct File {
     /// Name of the run: letters, digits, `-` and `_`.
     pub(super) run: String,
-    /// `tls://HOST:PORT`, or `nats://HOST:PORT`.
+    /// Address of the server: `tls://HOST:PORT`, or `nats://HOST:PORT`.
     pub(super) server: String,
-    /// Certificates (PEM) of the authority that signs the server's certificate [default: the system's
-    /// authorities].
+    /// Certificates (PEM) of the authority that signs the server's certificate; without it, the system's
+    /// authorities.
     pub(super) ca: Option<PathBuf>,
     /// Certificate (PEM) that this organisation presents to the server, if the server requires one
     /// (`hub.verify`). Each organisation has its own file under this name.
@@ -47,6 +47,7 @@ pub(super) struct File {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Member {
+    /// Name of the party.
     pub(super) name: String,
     /// Public key from `fet keys show`.
     pub(super) identity: String,
@@ -58,13 +59,17 @@ pub(super) struct Member {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Hub {
+    /// Address on which the server listens; `0.0.0.0` for all addresses of the machine.
     #[serde(default = "everywhere")]
     pub(super) host: String,
+    /// Port on which the server listens.
     #[serde(default = "usual_port")]
     pub(super) port: u16,
+    /// The server's certificate (PEM).
     pub(super) certificate: Option<PathBuf>,
+    /// Private key (PEM) of the server's certificate.
     pub(super) key: Option<PathBuf>,
-    /// Authority of the certificates that parties must present; `None` if the server requires none. Parties
+    /// Authority of the certificates that parties must present; without it, the server requires none. Parties
     /// set theirs in `certificate` and `certificate_key`.
     pub(super) verify: Option<PathBuf>,
 }

@@ -9,7 +9,7 @@ use fet_core::data::{DatasetContext, Folders, PartyTable};
 use fet_core::experiment::Experiment;
 use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
-use fet_federation::secondary::{Finished, LifetimePlace, PartyConfig, Secondary, Store};
+use fet_federation::secondary::{FinishedModel, LifetimePlace, PartyConfig, Secondary, Store};
 use fet_federation::trainer::Machine;
 use fet_io::{hex, sha256_of_file};
 use fet_privacy::identity::PublicIdentity;
@@ -33,16 +33,18 @@ use fet_io::input::input;
 pub(crate) struct File {
     /// Name of the party in the roster.
     pub(super) party: String,
+    /// Roster of the run.
     pub(super) roster: PathBuf,
     /// Experiment that all parties have agreed on.
     experiment: PathBuf,
     /// Changes to the experiment's settings, in the form of `--set`; the primary must use the same changes.
     #[serde(default)]
     set: Vec<String>,
+    /// The party's key from `fet keys new`.
     pub(super) key: PathBuf,
     /// Folder for the party's state and models.
     pub(crate) state: PathBuf,
-    /// Tensor backend [default: the experiment's backend].
+    /// Compute device of this party; without it, the device of the experiment.
     device: Option<String>,
     /// The party's own table, in place of the table in the experiment: the settings of `data.secondaries`.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
@@ -224,7 +226,7 @@ impl PartySetup {
                 let unusable =
                     |error: &dyn std::fmt::Display| Unable::Broken(format!("{}: {error}", path.display()));
                 let bytes = fet_io::read(&path).map_err(|error| unusable(&error))?;
-                Some(Finished::read(&bytes).map_err(|error| unusable(&error))?)
+                Some(FinishedModel::read(&bytes).map_err(|error| unusable(&error))?)
             }
         };
         let reporter = self.reporter.clone();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use fet_net::{Connection, Doing, Settings};
+use fet_net::{Activity, Connection, Settings};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -83,8 +83,8 @@ impl LinkStatus {
     pub(crate) fn of(party: &str, state: &fet_net::State, waits: bool) -> Self {
         let connected = matches!(state.connection, Connection::Up { warning: None });
         let heard = match state.doing {
-            Doing::Idle => true,
-            Doing::Joining => waits,
+            Activity::Idle => true,
+            Activity::Joining => waits,
             _ => state.heard.is_none_or(|heard| heard < Settings::default().silence),
         };
         Self {
@@ -245,13 +245,13 @@ mod tests {
         };
         let warned = Connection::Up { warning: Some("no".into()) };
         for (state, waits, expected) in [
-            (state(Doing::Idle, 500), false, true),
-            (state(Doing::Joining, 500), true, true),
-            (state(Doing::Joining, 500), false, false),
-            (state(Doing::Computing, 1), false, true),
-            (state(Doing::Sending, 20), true, false),
-            (fet_net::State { connection: warned, ..state(Doing::Idle, 1) }, true, false),
-            (fet_net::State { objection: Some("other key".into()), ..state(Doing::Idle, 1) }, true, false),
+            (state(Activity::Idle, 500), false, true),
+            (state(Activity::Joining, 500), true, true),
+            (state(Activity::Joining, 500), false, false),
+            (state(Activity::Computing, 1), false, true),
+            (state(Activity::Sending, 20), true, false),
+            (fet_net::State { connection: warned, ..state(Activity::Idle, 1) }, true, false),
+            (fet_net::State { objection: Some("other key".into()), ..state(Activity::Idle, 1) }, true, false),
         ] {
             assert_eq!(LinkStatus::of("p", &state, waits).well, expected, "{state} {waits}");
         }

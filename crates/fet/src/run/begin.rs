@@ -24,7 +24,7 @@ use fet_io::input::{InputError, input};
 pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>) -> anyhow::Result<Trainer> {
     let machine = machine(backend);
     let tell = Arc::new(|warning: String| fet_io::note!("warning: {warning}"));
-    let gone = folder.map_or_else(|| Ok(Vec::new()), gone)?;
+    let dropped_out = folder.map_or_else(|| Ok(Vec::new()), dropped_out)?;
     let parties = folder.map(|folder| folder.join(PARTIES));
     let folders = data_folders(experiment);
     let start = if experiment.from.is_empty() {
@@ -36,7 +36,7 @@ pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>
         experiment,
         machine: &machine,
         folder: parties.as_deref(),
-        gone,
+        dropped_out,
         run: 0,
         primary: None,
         start,
@@ -93,7 +93,7 @@ pub(super) fn distributed(
     let parties = folder.join(PARTIES);
     let simulation = Simulation {
         folder: Some(&parties),
-        gone: gone(folder)?,
+        dropped_out: dropped_out(folder)?,
         primary: Some(elsewhere.own_seed()),
         ..Simulation::new(experiment, &machine)
     };
@@ -103,13 +103,13 @@ pub(super) fn distributed(
 }
 
 /// Returns the parties that have dropped out of the interrupted run in a folder.
-fn gone(folder: &Path) -> Result<Vec<usize>, InputError> {
+fn dropped_out(folder: &Path) -> Result<Vec<usize>, InputError> {
     let path = folder.join(CHECKPOINT);
     if !path.exists() {
         return Ok(Vec::new());
     }
     let bytes = fet_io::read(&path).map_err(|error| super::unusable(&path, error))?;
-    checkpoint::gone(&bytes).map_err(|error| super::unusable(&path, error))
+    checkpoint::dropped_out(&bytes).map_err(|error| super::unusable(&path, error))
 }
 
 /// Returns the error of a party, if it has ended the run.

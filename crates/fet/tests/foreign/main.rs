@@ -107,7 +107,7 @@ fn what_a_foreign_plug_in_cannot_do_is_refused_by_its_name() {
     };
     let similar = ["linker.kind", "must give similarities", "method \"fedsim\"", "it is \"foreign-asking\""];
     refused(&[FEDSIM.as_slice(), &["linker.kind=foreign-asking"]].concat(), &similar);
-    let apart = ["aggregator.kind", "parts apart", "\"concat\"", "it is \"average\""];
+    let apart = ["aggregator.kind", "parts separate", "\"concat\"", "it is \"average\""];
     refused(&[FEDSIM.as_slice(), &["aggregator.kind=average"]].concat(), &apart);
     let two = ["linker.kind", "two neighbours", "it is \"top1\""];
     refused(&["method.kind=foreign-plain", "linker.kind=top1"], &two);

@@ -205,11 +205,11 @@ impl PrivacyMechanism for Open {
         true
     }
 
-    fn bound(&self, representation: Tensor<3>, _active: usize) -> Tensor<3> {
+    fn clip(&self, representation: Tensor<3>, _active: usize) -> Tensor<3> {
         representation
     }
 
-    fn share(&self, values: Vec<f32>, _release: &mut Release<'_>) -> Share {
+    fn add_noise(&self, values: Vec<f32>, _release: &mut Release<'_>) -> Share {
         Share::Floats(values)
     }
 
@@ -370,8 +370,8 @@ impl Attack for Idle {
         AttackAbout { attacker: Attacker::Primary, target: Target::Features, party: 2 }
     }
 
-    fn attack(&self, arena: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
-        let metric = arena.train(Run::default())?.metric();
+    fn attack(&self, environment: &mut dyn AttackEnvironment) -> Result<Vec<Measure>, AttackError> {
+        let metric = environment.train(Run::default())?.metric();
         Ok(vec![Measure::new("nothing", metric, metric, f64::from(u8::MAX))])
     }
 }

@@ -10,7 +10,7 @@ use fet_core::party::{Failure, Party};
 use fet_federation::checkpoint;
 use fet_federation::prepare::divide;
 use fet_federation::secondary::Secondary;
-use fet_federation::simulation::{Simulation, Watched};
+use fet_federation::simulation::{ObservedParty, Simulation};
 use fet_federation::trainer::{RunError, Trainer};
 
 use crate::support::{Vanishing, experiment, flex, losses, square};
@@ -35,22 +35,23 @@ pub(crate) fn session(
     data: VerticalData,
     folder: &Path,
     gone: Vec<usize>,
-    mut wrap: impl FnMut(usize, Watched) -> Box<dyn Party>,
-) -> Result<(Trainer, Vec<Watched>), RunError> {
+    mut wrap: impl FnMut(usize, ObservedParty) -> Box<dyn Party>,
+) -> Result<(Trainer, Vec<ObservedParty>), RunError> {
     let (experiment, machine) = (experiment(sets), fet::run::machine(&flex()));
     let simulation = Simulation { folder: Some(folder), ..Simulation::new(&experiment, &machine) };
     let (primary, tables) = divide(data);
-    let watched: Vec<Watched> = simulation.secondaries(tables)?.into_iter().map(Watched::new).collect();
+    let watched: Vec<ObservedParty> =
+        simulation.secondaries(tables)?.into_iter().map(ObservedParty::new).collect();
     let parties = watched.iter().cloned().enumerate().map(|(index, party)| wrap(index, party)).collect();
     Ok((Trainer::new(&experiment, primary, parties, gone, &machine)?, watched))
 }
 
-pub(crate) fn plain(sets: &[&str], folder: &Path) -> (Trainer, Vec<Watched>) {
+pub(crate) fn plain(sets: &[&str], folder: &Path) -> (Trainer, Vec<ObservedParty>) {
     session(sets, many(100, 2), folder, Vec::new(), |_, party| Box::new(party)).expect("a trainer")
 }
 
 /// Drops a session, as if its process had been killed.
-pub(crate) fn kill(session: (Trainer, Vec<Watched>)) {
+pub(crate) fn kill(session: (Trainer, Vec<ObservedParty>)) {
     std::mem::forget(session);
 }
 
@@ -82,7 +83,8 @@ fn a_release_of_a_party_that_was_killed_counts_and_its_repetition_does_not() {
     let sets = [NOISE, "privacy.noise=200", "train.epochs=1"];
     let mut first = plain(&sets, folder.path());
     let asked: Vec<Request> = (0..3).map(|number| step(&first.0, number, &[0, 1])).collect();
-    let ask = |session: &mut (Trainer, Vec<Watched>), request: &Request| session.1[0].ask(request.clone());
+    let ask =
+        |session: &mut (Trainer, Vec<ObservedParty>), request: &Request| session.1[0].ask(request.clone());
     let replies: Vec<Reply> =
         asked.iter().map(|request| ask(&mut first, request).expect("planned")).collect();
     kill(first);
@@ -142,7 +144,7 @@ fn an_account_stops_a_run_in_the_middle_with_rule_and_value() {
     let run = |sets: &[&str], from: u64| {
         let folder = tempfile::tempdir().expect("a folder");
         let sets = [base.as_slice(), sets].concat();
-        let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+        let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
             let from = if index == 1 { from } else { u64::MAX };
             Box::new(Vanishing { party, from: Arc::new(from.into()) })
         };
@@ -220,17 +222,17 @@ fn a_frozen_release_counts_twice_unless_its_bytes_are_the_same() {
     let run = |lose: bool, sets: &[&str]| {
         let folder = tempfile::tempdir().expect("a folder");
         let sets = [base.as_slice(), sets].concat();
-        let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+        let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
             if lose && index == 1 { Box::new(Loses(party)) } else { Box::new(party) }
         };
         let mut first = session(&sets, many(200, 4), folder.path(), Vec::new(), wrap).expect("sound");
         losses(&mut first.0);
         let bytes = checkpoint::save(&mut first.0, &identity, 0.0).expect("saved");
         kill(first);
-        let gone = checkpoint::gone(&bytes).expect("sound");
+        let gone = checkpoint::dropped_out(&bytes).expect("sound");
         assert_eq!(gone.len(), usize::from(lose));
         // With its checkpoint the run asks no party again.
-        let silent = |_: usize, party: Watched| -> Box<dyn Party> { Box::new(Silent(party)) };
+        let silent = |_: usize, party: ObservedParty| -> Box<dyn Party> { Box::new(Silent(party)) };
         let (mut resumed, _parties) =
             session(&sets, many(200, 4), folder.path(), gone.clone(), silent).expect("sound");
         checkpoint::load(&mut resumed, &identity, &bytes).expect("its own");
@@ -325,7 +327,7 @@ fn a_sum_over_fewer_than_two_honest_parties_is_refused() {
     let sets = [SECURE, NOISE, "privacy.colluding=2"];
     let (trainer, mut parties) =
         session(&sets, many(100, 5), folder.path(), Vec::new(), |_, party| Box::new(party)).expect("sound");
-    let ask = |party: &mut Watched, active: &[u32]| {
+    let ask = |party: &mut ObservedParty, active: &[u32]| {
         let Request::Forward(message) = step(&trainer, 0, active) else { panic!("it is made so") };
         party.ask(Request::Forward(Forward { attempt: Some(0), ..message }))
     };

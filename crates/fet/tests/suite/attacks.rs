@@ -23,9 +23,9 @@ const PRIVATE: [&str; 4] = [
 
 pub(crate) fn record(experiment: &Experiment, data: VerticalData, attack: &str) -> AttackRecord {
     let (machine, stop) = (fet::run::machine(&flex()), AtomicBool::new(false));
-    let mut stage = Environment::new(experiment, data, &machine, &stop).expect("a stage");
+    let mut environment = Environment::new(experiment, data, &machine, &stop).expect("an environment");
     let table: toml::Table = attack.parse().expect("a table");
-    fet_attacks::attack(&mut stage, &Slot::<dyn Attack>::from_table(table).expect("an attack"))
+    fet_attacks::attack(&mut environment, &Slot::<dyn Attack>::from_table(table).expect("an attack"))
         .expect("a result")
 }
 

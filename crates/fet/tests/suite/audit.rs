@@ -165,7 +165,7 @@ fn a_count_of_half_the_rows_of_a_replaced_record_is_found_out() {
     let (claimed, accounted) = found.epsilon.zip(found.accounted).expect("a claim");
     let epsilon = |mu: f64| {
         let event = Event { noise: 1.0 / mu, rate: 1.0, steps: 1 };
-        Account::of(&[event], found.delta).expect("in range").epsilon()
+        Account::from_events(&[event], found.delta).expect("in range").epsilon()
     };
     assert!((epsilon(accounted) - claimed).abs() < 0.01 * claimed, "one release: {found:?}");
     let before = accounted / std::f64::consts::SQRT_2;

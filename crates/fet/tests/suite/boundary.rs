@@ -10,7 +10,7 @@ use fet_core::privacy::Tally;
 use fet_federation::checkpoint;
 use fet_federation::prepare::divide;
 use fet_federation::secondary::Secondary;
-use fet_federation::simulation::{Simulation, Watched};
+use fet_federation::simulation::{ObservedParty, Simulation};
 use fet_federation::trainer::Trainer;
 
 use crate::support::{Vanishing, experiment, flex, losses, model, square, watched};
@@ -89,7 +89,7 @@ fn a_report_follows_from_the_transcript_and_the_primarys_own_data() {
         let experiment = experiment(&[&["train.epochs=2"], sets].concat());
         let data = square(120, Task::Regression);
         let transcripts: [Transcript; 2] = Default::default();
-        let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+        let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
             Box::new(Recorded { party, transcript: Arc::clone(&transcripts[index]) })
         };
         let (mut first, parties) = watched(&experiment, data.clone(), &flex(), wrap).expect("a trainer");
@@ -133,7 +133,7 @@ fn messages_that_become_bytes_change_nothing() {
             let experiment = experiment(&[sets, &["train.epochs=2", &format!("train.wire={wire}")]].concat());
             let machine = fet::run::machine(&flex());
             let simulation = Simulation::new(&experiment, &machine);
-            let wrap = |_: usize, party: Watched| simulation.wired(party);
+            let wrap = |_: usize, party: ObservedParty| simulation.wired(party);
             let (mut trainer, parties) =
                 watched(&experiment, square(120, Task::Regression), &flex(), wrap).expect("a trainer");
             while !trainer.is_done() {
@@ -196,7 +196,7 @@ fn a_resumed_run_does_not_ask_again_whom_it_lost_and_costs_the_same() {
     losses(&mut broken);
     let bytes = checkpoint::save(&mut broken, &identity, 0.0).expect("saved");
     drop(broken);
-    let gone = checkpoint::gone(&bytes).expect("sound");
+    let gone = checkpoint::dropped_out(&bytes).expect("sound");
     assert_eq!(gone, [1]);
     // The party has returned and would answer.
     let (mut resumed, asked) = made("broken", gone, u64::MAX);
@@ -233,7 +233,7 @@ fn parties_lost_anywhere_are_left_out_from_then_on() {
     }
     let check = |sets: &[&str], when: fn(Round) -> bool| {
         let experiment = experiment(&[&[SECURE, "train.epochs=2"], sets].concat());
-        let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+        let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
             if index == 1 { Box::new(Loses(party, when, false)) } else { Box::new(party) }
         };
         let (mut trainer, _) = watched(&experiment, data.clone(), &flex(), wrap).expect("a trainer");

@@ -19,7 +19,8 @@ where
     T: SlotKind + ?Sized,
     Plugin<T>: inventory::Collect,
 {
-    let found: Vec<_> = plugins::<T>().iter().map(|p| Slot::of(p.kind).expect("sound defaults")).collect();
+    let found: Vec<_> =
+        plugins::<T>().iter().map(|p| Slot::with_defaults(p.kind).expect("sound defaults")).collect();
     assert!(!found.is_empty(), "the slot {} has plug-ins", T::SLOT);
     found
 }

@@ -117,7 +117,7 @@ fn components_train_alike() {
 #[test]
 fn every_method_trains_alike() {
     for plugin in plugins::<dyn Method>() {
-        let slot = Slot::<dyn Method>::of(plugin.kind).expect("sound defaults");
+        let slot = Slot::<dyn Method>::with_defaults(plugin.kind).expect("sound defaults");
         // A method that takes all rows at once lacks 20 steps, and does not compute on the device.
         if slot.build(&()).expect("sound defaults").plan().at_once.is_none() {
             check(Task::Regression, &[&format!("method.kind={}", plugin.kind)]);

@@ -54,7 +54,7 @@ fn a_cache_of_evaluations_changes_no_figure() {
         check(&flex(), &[&format!("encoder.kind={}", plugin.kind)]);
     }
     for plugin in plugins::<dyn Method>() {
-        let slot = Slot::<dyn Method>::of(plugin.kind).expect("sound defaults");
+        let slot = Slot::<dyn Method>::with_defaults(plugin.kind).expect("sound defaults");
         if slot.build(&()).expect("sound defaults").plan().secondaries {
             check(&flex(), &[&format!("method.kind={}", plugin.kind)]);
         }

@@ -388,7 +388,7 @@ const FINDINGS: &[Finding] = &[
         "scores by groups of the label",
         "$FET run linked.toml --out r --set=scores.groups=takings",
         2,
-        &["`scores.groups` must be another column than the label", "\"takings\""],
+        &["`scores.groups` must be a column other than the label", "\"takings\""],
     ),
     (
         "a quote within a cell in quotes was taken off",

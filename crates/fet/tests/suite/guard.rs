@@ -11,7 +11,7 @@ use fet_core::message::{
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party};
 use fet_federation::secondary::{PartyConfig, Secondary, Store};
-use fet_federation::simulation::Watched;
+use fet_federation::simulation::ObservedParty;
 use fet_federation::trainer::Trainer;
 use fet_privacy::identity::Identity;
 
@@ -20,7 +20,7 @@ use crate::support::{experiment, flex, losses, square, square_of, watched};
 const SECURE: &str = "aggregator.kind=secure-average";
 
 /// Returns a party that has joined and linked, and the trainer of its run.
-fn party(sets: &[&str]) -> (Trainer, Vec<Watched>) {
+fn party(sets: &[&str]) -> (Trainer, Vec<ObservedParty>) {
     crate::support::open(&experiment(sets), square(100, Task::Regression), &flex())
 }
 
@@ -69,7 +69,7 @@ fn a_table_of_sealed_keys_joins_no_run() {
     let keys = fet_core::data::Sealed::new(table.rows(), 2, vec![0; 2 * table.rows()]);
     let table = fet_core::data::PartyTable { keys: fet_core::data::Keys::Sealed(keys), ..table };
     let heard = Arc::new(Mutex::new(Vec::<String>::new()));
-    let tell: fet_federation::secondary::Tell = {
+    let tell: fet_federation::secondary::WarnOperator = {
         let heard = Arc::clone(&heard);
         Arc::new(move |warning| heard.lock().expect("no panic").push(warning))
     };
@@ -221,7 +221,7 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
         let rows = batches[number as usize % schedule.steps()].iter().map(|&row| row as u32).collect();
         Forward { round: Round::Train { step: number }, rows, active: vec![0, 1], attempt }
     };
-    let ask = |party: &mut Watched, message: &Forward| party.ask(Request::Forward(message.clone()));
+    let ask = |party: &mut ObservedParty, message: &Forward| party.ask(Request::Forward(message.clone()));
     let refused = |answer: Result<Reply, Failure>, parts: &[&str]| {
         let error = answer.expect_err("refused").to_string();
         parts.iter().for_each(|part| assert!(error.contains(part), "{part} in {error}"));
@@ -256,8 +256,9 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), square_of(100, 3), &flex());
     let party_one = &mut parties[0];
     let attempt = |number: u32, active: &[u32]| Forward { active: active.to_vec(), ..step(0, Some(number)) };
-    let open =
-        |attempt: u32| Request::Open(fet_core::message::Open { round: Round::Train { step: 0 }, attempt });
+    let open = |attempt: u32| {
+        Request::Unmask(fet_core::message::Unmask { round: Round::Train { step: 0 }, attempt })
+    };
     let reveal = |party: u32, attempt: u32| {
         Request::Reveal(fet_core::message::Reveal { round: Round::Train { step: 0 }, attempt, party })
     };
@@ -270,8 +271,8 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     assert_ne!(whole, less);
     refused(party_one.ask(open(0)), &["attempt 0", "not the last"]);
     refused(party_one.ask(reveal(2, 1)), &["attempt 1"]);
-    let opening = party_one.ask(open(1)).expect("the last attempt");
-    assert_eq!(party_one.ask(open(1)).expect("the same"), opening);
+    let unmasking = party_one.ask(open(1)).expect("the last attempt");
+    assert_eq!(party_one.ask(open(1)).expect("the same"), unmasking);
     refused(ask(party_one, &attempt(2, &[0, 2])), &["round", "answered once"]);
     for (party, number) in [(0, 1), (1, 1), (2, 0)] {
         refused(party_one.ask(reveal(party, number)), &["attempt"]);
@@ -301,7 +302,7 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     ask(party_one, &attempt(0, &[0, 1, 2, 3])).expect("the first attempt");
     refused(ask(party_one, &attempt(1, &[0, 1])), &["2 parties are too few", "at least 3 are needed"]);
     party_one.ask(open(0)).expect("it was sent");
-    let share = |party: &mut Watched, of| match party.ask(reveal(of, 0)) {
+    let share = |party: &mut ObservedParty, of| match party.ask(reveal(of, 0)) {
         Ok(Reply::Share(share)) => share,
         other => panic!("{other:?}"),
     };
@@ -314,14 +315,15 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
 /// A party that drops out between its message and its unmasking stays in that sum, which the others unmask,
 /// but in no later sum.
 #[test]
-fn a_party_lost_within_the_opening_of_a_sum_stays_in_it() {
+fn a_party_lost_within_the_unmasking_of_a_sum_stays_in_it() {
     struct Loses<P>(P);
     impl<P: Party> Party for Loses<P> {
         fn name(&self) -> &str {
             self.0.name()
         }
         fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-            let lost = matches!(&request, Request::Open(open) if open.round >= (Round::Train { step: 2 }));
+            let lost =
+                matches!(&request, Request::Unmask(message) if message.round >= (Round::Train { step: 2 }));
             if lost { Err(Failure::Gone) } else { self.0.ask(request) }
         }
     }
@@ -333,7 +335,7 @@ fn a_party_lost_within_the_opening_of_a_sum_stays_in_it() {
     }
     let experiment = experiment(&[SECURE, "train.epochs=1"]);
     let run = |lose: bool| {
-        let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+        let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
             if lose && index == 1 { Box::new(Loses(party)) } else { Box::new(party) }
         };
         let (mut trainer, _parties) = watched(&experiment, data.clone(), &flex(), wrap).expect("a trainer");
@@ -362,7 +364,7 @@ fn refuses_or_warns_of_sums_without_noise_that_differ_by_a_party() {
     const DROPOUT: &str = "method.party_dropout=0.3";
     let join = |sets: &[&str]| {
         let heard = Arc::new(Mutex::new(Vec::<String>::new()));
-        let tell: fet_federation::secondary::Tell = {
+        let tell: fet_federation::secondary::WarnOperator = {
             let heard = Arc::clone(&heard);
             Arc::new(move |warning| heard.lock().expect("no panic").push(warning))
         };
@@ -471,7 +473,7 @@ fn join(sets: &[&str]) -> (Result<Reply, Failure>, String) {
         [&["privacy.kind=discrete-gaussian", "privacy.noise=200", "privacy.neighbouring=record"], sets]
             .concat();
     let heard = Arc::new(Mutex::new(Vec::<String>::new()));
-    let tell: fet_federation::secondary::Tell = {
+    let tell: fet_federation::secondary::WarnOperator = {
         let heard = Arc::clone(&heard);
         Arc::new(move |warning| heard.lock().expect("no panic").push(warning))
     };

@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use fet_core::aggregator::SecureSum;
 use fet_core::message::{
-    Agreed, Confirmed, Forward, Masked, Open, PublicKeys, Reply, Request, Reveal, Round, SignedKey, Terms,
+    Agreed, Confirmed, Forward, Masked, PublicKeys, Reply, Request, Reveal, Round, SignedKey, Terms, Unmask,
 };
 use fet_core::party::{Failure, Party, Refusal};
 use fet_core::rng::{OwnSeed, Purpose, stream};
 use fet_federation::prepare::divide;
 use fet_federation::secondary::{PartyConfig, Secondary, Store};
-use fet_federation::secret_sum;
-use fet_federation::simulation::Watched;
+use fet_federation::secure_aggregation;
+use fet_federation::simulation::ObservedParty;
 use fet_privacy::identity::Identity;
-use fet_privacy::secure_sum::{Opening, SumId, quorum, recover, total, unmask};
+use fet_privacy::secure_sum::{SumId, Unmasking, quorum, reconstruct, total, unmask};
 use rand::seq::IteratorRandom;
 
 use crate::support::{experiment, flex, open, square_of, watched};
@@ -27,7 +27,7 @@ const FORM: SecureSum = SecureSum { bits: 32, range: 16.0, degree: 8 };
 const ROUND: Round = Round::Train { step: 0 };
 
 /// Returns the rows of the first step, and the parties after the request to join.
-fn parties(count: usize) -> (Vec<u32>, Vec<Watched>) {
+fn parties(count: usize) -> (Vec<u32>, Vec<ObservedParty>) {
     let form = [SECURE, "aggregator.bits=32", "aggregator.range=16", "aggregator.degree=8"];
     let (trainer, parties) = open(&experiment(&form), square_of(60, count), &flex());
     (trainer.schedule().batches(0)[0].iter().map(|&row| row as u32).collect(), parties)
@@ -39,7 +39,7 @@ fn parts(count: usize, rows: &[u32]) -> Vec<Vec<f32>> {
     let (_, mut parties) = open(&experiment(&[]), square_of(60, count), &flex());
     let active: Vec<u32> = (0..count as u32).collect();
     let message = Forward { round: ROUND, rows: rows.to_vec(), active, attempt: None };
-    let part = |party: &mut Watched| match party.ask(Request::Forward(message.clone())) {
+    let part = |party: &mut ObservedParty| match party.ask(Request::Forward(message.clone())) {
         Ok(Reply::Representation(block)) => block.into_values(),
         other => panic!("{other:?}"),
     };
@@ -51,12 +51,12 @@ struct Attempt {
     number: u32,
     active: Vec<usize>,
     messages: Vec<Option<Masked>>,
-    openings: Vec<Option<Opening>>,
+    unmaskings: Vec<Option<Unmasking>>,
     shares: Vec<Vec<(usize, [u8; 32])>>,
 }
 
 impl Attempt {
-    fn ask(number: u32, active: &[usize], rows: &[u32], parties: &mut [Watched]) -> Self {
+    fn ask(number: u32, active: &[usize], rows: &[u32], parties: &mut [ObservedParty]) -> Self {
         let short: Vec<u32> = active.iter().map(|&party| party as u32).collect();
         let request = Forward { round: ROUND, rows: rows.to_vec(), active: short, attempt: Some(number) };
         let mut message = |&party: &usize| match parties[party].ask(Request::Forward(request.clone())) {
@@ -65,18 +65,18 @@ impl Attempt {
             other => panic!("{other:?}"),
         };
         let messages = active.iter().map(&mut message).collect();
-        let (openings, shares) = (vec![None; active.len()], vec![Vec::new(); active.len()]);
-        Self { number, active: active.to_vec(), messages, openings, shares }
+        let (unmaskings, shares) = (vec![None; active.len()], vec![Vec::new(); active.len()]);
+        Self { number, active: active.to_vec(), messages, unmaskings, shares }
     }
 
     /// Lets these parties unmask the attempt and reconstruct the key shares of all others.
-    fn open(&mut self, by: &[usize], parties: &mut [Watched]) {
+    fn unmask(&mut self, by: &[usize], parties: &mut [ObservedParty]) {
         let attempt = self.number;
         for &party in by {
-            let answer = parties[party].ask(Request::Open(Open { round: ROUND, attempt }));
+            let answer = parties[party].ask(Request::Unmask(Unmask { round: ROUND, attempt }));
             let place = self.active.iter().position(|&other| other == party);
-            if let (Ok(Reply::Opening(opening)), Some(place)) = (answer, place) {
-                self.openings[place] = Some(Opening(opening));
+            if let (Ok(Reply::Unmasking(unmasking)), Some(place)) = (answer, place) {
+                self.unmaskings[place] = Some(Unmasking(unmasking));
             }
         }
         for (place, &of) in self.active.iter().enumerate() {
@@ -98,26 +98,27 @@ impl Attempt {
             name: 0,
             attempt: self.number,
             active: &self.active,
-            over: secret_sum::over_rows(rows, shape),
+            over: secure_aggregation::over_rows(rows, shape),
             bits,
             degree: FORM.degree,
         };
-        let mut openings = Vec::new();
+        let mut unmaskings = Vec::new();
         for (place, message) in self.messages.iter().enumerate() {
             let commitment = message.as_ref()?.commitment;
-            let direct = self.openings[place].filter(|opening| opening.commitment() == commitment);
+            let direct = self.unmaskings[place].filter(|unmasking| unmasking.commitment() == commitment);
             let shares = &self.shares[place];
-            let recovered = || recover(self.active[place], quorum(agreed, 0), shares, &commitment, &id).ok();
-            openings.push(direct.or_else(|| recovered().map(|recovered| recovered.opening))?);
+            let reconstructed =
+                || reconstruct(self.active[place], quorum(agreed, 0), shares, &commitment, &id).ok();
+            unmaskings.push(direct.or_else(|| reconstructed().map(|reconstructed| reconstructed.unmasking))?);
         }
         let words = self.messages.iter().flatten().map(|message| message.words.clone()).collect();
         let mut sum = total(words, bits).expect("of one length");
-        unmask(&mut sum, &openings, bits);
+        unmask(&mut sum, &unmaskings, bits);
         Some(sum)
     }
 
     fn expected(&self, parts: &[Vec<f32>]) -> Vec<u32> {
-        let units = secret_sum::units(FORM, None, self.active.len()).expect("room");
+        let units = secure_aggregation::units(FORM, None, self.active.len()).expect("room");
         let mut sum = vec![0u32; parts[0].len()];
         for &party in &self.active {
             sum.iter_mut().zip(&parts[party]).for_each(|(sum, &value)| {
@@ -156,11 +157,11 @@ fn a_primary_that_divides_the_parties_gets_one_exact_sum_or_none() {
                 everyone.iter().copied().filter(|party| !dropped.contains(party)).collect();
             let mut first = Attempt::ask(0, &everyone, &rows, &mut parties);
             let mut second = Attempt::ask(1, &left, &rows, &mut parties);
-            second.open(&left, &mut parties);
-            first.open(&dropped, &mut parties);
+            second.unmask(&left, &mut parties);
+            first.unmask(&dropped, &mut parties);
             // The remaining parties unmask their last message, of whichever attempt.
-            first.open(&left, &mut parties);
-            second.open(&dropped, &mut parties);
+            first.unmask(&left, &mut parties);
+            second.unmask(&dropped, &mut parties);
             let sums = [first, second].map(|attempt| {
                 let sum = attempt.sum(&rows, count);
                 let found = sum.is_some();
@@ -262,14 +263,14 @@ fn keys_of_an_earlier_session_or_other_sets_end_in_no_sum() {
         let last = agreed.get(2).unwrap_or(&agreed[1]).signature.clone();
         for place in 0..2 {
             let others = [1 - place, 2];
-            let mut backups = agreed[place].backups.clone();
-            backups.parties = others.map(|party| party as u32).to_vec();
+            let mut key_shares = agreed[place].key_shares.clone();
+            key_shares.parties = others.map(|party| party as u32).to_vec();
             let signatures = [&agreed[0].signature[..], &agreed[1].signature, &last].concat();
             let party = &mut now[place].0;
             refused(party.ask(forward.clone()), "before the parties agreed on keys and confirmed them");
-            let short = Confirmed { backups: backups.clone(), signatures: signatures[64..].to_vec() };
-            refused(party.ask(Request::KeepBackups(short)), "`signatures` must be 64 bytes");
-            let confirmed = Request::KeepBackups(Confirmed { backups, signatures });
+            let short = Confirmed { key_shares: key_shares.clone(), signatures: signatures[64..].to_vec() };
+            refused(party.ask(Request::KeepKeyShares(short)), "`signatures` must be 64 bytes");
+            let confirmed = Request::KeepKeyShares(Confirmed { key_shares, signatures });
             refused(party.ask(confirmed), "party 3 did not sign the keys");
             refused(party.ask(forward.clone()), "before the parties agreed on keys and confirmed them");
             refused(agree(party, &keys, &[0, 1, 2]), "already agreed on keys");
@@ -294,12 +295,12 @@ impl<P: Party> Party for Twisted<P> {
 }
 
 fn vanishes(request: &Request, reply: Reply) -> Result<Reply, Failure> {
-    if matches!(request, Request::Open(_) | Request::Reveal(_)) { Err(Failure::Gone) } else { Ok(reply) }
+    if matches!(request, Request::Unmask(_) | Request::Reveal(_)) { Err(Failure::Gone) } else { Ok(reply) }
 }
 
 fn lies(_: &Request, reply: Reply) -> Result<Reply, Failure> {
     Ok(match reply {
-        Reply::Opening(_) => Reply::Opening([5; 32]),
+        Reply::Unmasking(_) => Reply::Unmasking([5; 32]),
         reply => reply,
     })
 }
@@ -321,10 +322,10 @@ fn refuses(_: &Request, reply: Reply) -> Result<Reply, Failure> {
 /// The sum of that step is still correct if enough parties answer correctly; otherwise the error names the
 /// missing parties.
 #[test]
-fn as_long_as_enough_answer_soundly_an_opening_goes_on_and_names_who_does_not() {
+fn as_long_as_enough_answer_soundly_an_unmasking_continues_and_names_the_others() {
     type Twist = fn(&Request, Reply) -> Result<Reply, Failure>;
     let run = |count: usize, twists: &[(usize, Twist)]| {
-        let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+        let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
             match twists.iter().find(|(of, _)| *of == index) {
                 Some((_, twist)) => Box::new(Twisted(party, *twist)),
                 None => Box::new(party),
@@ -366,9 +367,9 @@ fn as_long_as_enough_answer_soundly_an_opening_goes_on_and_names_who_does_not() 
     }
     let few = run(5, &[(1, vanishes), (3, vanishes), (4, refuses)]).3.expect_err("two of three holders");
     assert!(
-        few.contains("2 valid shares of the opening of party 2") && few.contains("3 are needed"),
+        few.contains("2 valid shares of the unmasking value of party 2") && few.contains("3 are needed"),
         "{few}"
     );
     let lied = run(2, &[(1, lies)]).3.expect_err("no party can replace it");
-    assert!(lied.contains("party 2 sent an opening that does not match the commitment"), "{lied}");
+    assert!(lied.contains("party 2 sent an unmasking value that does not match the commitment"), "{lied}");
 }

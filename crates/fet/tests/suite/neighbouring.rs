@@ -11,7 +11,7 @@ use fet_core::message::{Forward, LinkKeys, Reply, Request, Round, Terms};
 use fet_core::party::{Failure, Party};
 use fet_core::privacy::Guarantee;
 use fet_federation::secondary::{PartyConfig, Secondary, Store};
-use fet_federation::simulation::Watched;
+use fet_federation::simulation::ObservedParty;
 use fet_federation::trainer::Trainer;
 use fet_privacy::identity::Identity;
 
@@ -121,7 +121,7 @@ fn first_step(sets: &[&str], table: PartyTable) -> Vec<Vec<f32>> {
     let folder = tempfile::tempdir().expect("a folder");
     let mut data = square(ROWS, Task::Regression);
     data.secondaries[0] = table;
-    let plain = |_: usize, party: Watched| -> Box<dyn Party> { Box::new(party) };
+    let plain = |_: usize, party: ObservedParty| -> Box<dyn Party> { Box::new(party) };
     let (trainer, mut parties) = session(sets, data, folder.path(), Vec::new(), plain).expect("a session");
     let Ok(Reply::Representation(block)) = parties[0].ask(step(&trainer, 0, &[0, 1])) else {
         panic!("a party in the clear sends its representation")
@@ -320,7 +320,7 @@ fn losing(sets: &[&str], from: [u64; 2]) -> (Trainer, Heard) {
         "method.party_dropout=0.2",
     ];
     let heard = Heard::default();
-    let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+    let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
         let party = Listening(party, Arc::clone(&heard));
         let from = if (1..=2).contains(&index) { from[index - 1] } else { u64::MAX };
         Box::new(Vanishing { party, from: Arc::new(AtomicU64::new(from)) })

@@ -30,7 +30,7 @@ fn error(trainer: &Trainer, outputs: &[f32], labels: &[f64]) -> f64 {
 fn trained(
     experiment: &Experiment,
     data: &VerticalData,
-) -> (Trainer, Vec<fet_federation::simulation::Watched>) {
+) -> (Trainer, Vec<fet_federation::simulation::ObservedParty>) {
     let (mut trainer, parties) = open(experiment, data.clone(), &flex());
     while !trainer.is_done() {
         losses(&mut trainer);

@@ -38,12 +38,15 @@ fn random<const D: usize>(shape: [usize; D], round: u64, device: &Device) -> Ten
 impl Case {
     fn new(kind: &str, task: Task, device: &Device, fused: bool) -> Self {
         let tracked = device.clone().autodiff();
-        let method =
-            Slot::<dyn Method>::of(kind).expect("sound defaults").build(&()).expect("sound defaults");
+        let method = Slot::<dyn Method>::with_defaults(kind)
+            .expect("sound defaults")
+            .build(&())
+            .expect("sound defaults");
         let plan = method.plan();
-        let aggregator = Slot::<dyn Aggregator>::of(plan.aggregator).expect("a plug-in").build(&());
+        let aggregator =
+            Slot::<dyn Aggregator>::with_defaults(plan.aggregator).expect("a plug-in").build(&());
         let width = aggregator.expect("sound defaults").width(PARTIES, plan.width);
-        let positions = plan.positions(plan.neighbours.of(1, NEIGHBOURS));
+        let positions = plan.positions(plan.neighbours.represented(1, NEIGHBOURS));
         let outputs = if task == Task::Multiclass { 3 } else { 1 };
         let context = PrimaryContext {
             device: &tracked,
@@ -127,7 +130,7 @@ fn agree(
 fn primaries_differentiate_what_they_compute() {
     for backend in devices() {
         for plugin in plugins::<dyn Method>() {
-            let method = Slot::<dyn Method>::of(plugin.kind).expect("sound defaults").build(&());
+            let method = Slot::<dyn Method>::with_defaults(plugin.kind).expect("sound defaults").build(&());
             if method.expect("sound defaults").plan().at_once.is_some() {
                 continue;
             }

@@ -36,7 +36,7 @@ const SECURE: &str = "aggregator.kind=secure-average";
 
 /// A few steps amplify the quantisation to 2^-24 only slightly.
 #[test]
-fn secret_sums_train_like_plain_ones() {
+fn secure_sums_train_like_plain_ones() {
     for sets in [&[][..], &["method.party_dropout=0.34"], &["train.recompute=true"]] {
         let plain = losses(&mut on_three(sets));
         let secret = losses(&mut on_three(&[sets, &[SECURE]].concat()));

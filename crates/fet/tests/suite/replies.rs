@@ -2,11 +2,11 @@
 
 use fet_core::data::Task;
 use fet_core::message::{
-    Agreed, Backups, Block, Joined, Linked, Masked, Reply, Request, Saved, SignedKey, Words,
+    Agreed, Block, Joined, KeyShares, Linked, Masked, Reply, Request, Saved, SignedKey, Words,
 };
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party, Refusal};
-use fet_federation::simulation::Watched;
+use fet_federation::simulation::ObservedParty;
 
 use crate::support::{experiment, flex, square, watched};
 
@@ -33,7 +33,7 @@ impl<P: Party> Party for Hostile<P> {
 fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
     let check = |sets: &[&str], twist: Twist, parts: &[&str]| {
         let experiment = experiment(sets);
-        let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+        let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
             if index == 1 { Box::new(Hostile(party, twist)) } else { Box::new(party) }
         };
         let error = match watched(&experiment, square(100, Task::Regression), &flex(), wrap) {
@@ -166,17 +166,18 @@ fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
     check(
         &[SECURE],
         |_, reply| match reply {
-            Reply::Agreed(Agreed { backups, signature }) => {
-                Ok(Reply::Agreed(Agreed { backups: Backups { sealed: vec![1], ..backups }, signature }))
-            }
+            Reply::Agreed(Agreed { key_shares, signature }) => Ok(Reply::Agreed(Agreed {
+                key_shares: KeyShares { sealed: vec![1], ..key_shares },
+                signature,
+            })),
             reply => Ok(reply),
         },
         &["AgreeOnKeys", "sealed", "1 bytes"],
     );
     check(
         &[SECURE],
-        |_, reply| if let Reply::Opening(_) = reply { Ok(Reply::Done) } else { Ok(reply) },
-        &["Open", "training step 1", "Done"],
+        |_, reply| if let Reply::Unmasking(_) = reply { Ok(Reply::Done) } else { Ok(reply) },
+        &["Unmask", "training step 1", "Done"],
     );
     check(&[], |_, _| Err(Refusal::new("no time").into()), &["Join", "no time"]);
     check(&[], |_, _| Err(Failure::Gone), &["Join", "no longer answers"]);

@@ -6,7 +6,7 @@ use fet_core::data::{Features, VerticalData};
 use fet_core::message::{Backward, Block, Epoch, Forward, Reply, Request, Round, Terms};
 use fet_core::party::{Failure, Party};
 use fet_federation::checkpoint;
-use fet_federation::simulation::Watched;
+use fet_federation::simulation::ObservedParty;
 use fet_federation::trainer::{RunError, Trainer};
 use fet_privacy::accountant::{Account, Event};
 
@@ -16,7 +16,7 @@ const OWN: &str = "train.randomness=own";
 
 /// Changes requests and replies of a party.
 struct Between<F> {
-    party: Watched,
+    party: ObservedParty,
     change: F,
 }
 
@@ -35,8 +35,8 @@ fn changed(
     sets: &[&str],
     folder: &Path,
     change: impl FnMut(&mut Request) + Clone + Send + 'static,
-) -> (Trainer, Vec<Watched>) {
-    let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+) -> (Trainer, Vec<ObservedParty>) {
+    let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
         if index == 0 { Box::new(Between { party, change: change.clone() }) } else { Box::new(party) }
     };
     session(sets, many(100, 2), folder, Vec::new(), wrap).expect("a trainer")
@@ -96,7 +96,7 @@ fn a_restarted_party_takes_no_other_keys_and_no_other_number_of_rows() {
         errors.push(error);
     }
     assert_eq!(errors[0], errors[1], "it does not say how near");
-    let wrap = |_: usize, party: Watched| -> Box<dyn Party> { Box::new(party) };
+    let wrap = |_: usize, party: ObservedParty| -> Box<dyn Party> { Box::new(party) };
     let mut more = session(&sets, many(120, 2), folder.path(), Vec::new(), wrap).expect("a trainer");
     let request = step(&more.0, 0, &[0, 1]);
     refused(more.1[0].ask(request), &["another number of records of the primary"]);
@@ -162,7 +162,7 @@ fn noise_follows_from_how_the_release_was_asked_that_a_gradient_is_for() {
 fn a_sum_that_is_asked_for_again_counts_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let sets = ["aggregator.kind=secure-average", NOISE, OWN, "train.epochs=1"];
-    let wrap = |_: usize, party: Watched| -> Box<dyn Party> { Box::new(party) };
+    let wrap = |_: usize, party: ObservedParty| -> Box<dyn Party> { Box::new(party) };
     let open = || session(&sets, many(100, 3), folder.path(), Vec::new(), wrap).expect("a trainer");
     let mut first = open();
     assert!(first.0.epoch(&mut |_| true).is_ok());
@@ -219,8 +219,8 @@ const SAMPLED: [&str; 9] = [
     "method.dropout=0",
 ];
 
-fn three(sets: &[&str], folder: &Path) -> (Trainer, Vec<Watched>) {
-    let wrap = |_: usize, party: Watched| -> Box<dyn Party> { Box::new(party) };
+fn three(sets: &[&str], folder: &Path) -> (Trainer, Vec<ObservedParty>) {
+    let wrap = |_: usize, party: ObservedParty| -> Box<dyn Party> { Box::new(party) };
     session(sets, many(100, 3), folder, Vec::new(), wrap).expect("a trainer")
 }
 
@@ -228,7 +228,7 @@ fn three(sets: &[&str], folder: &Path) -> (Trainer, Vec<Watched>) {
 ///
 /// The gradient depends on the records that the step drew, but not on the noise.
 fn first_step(
-    session: &mut (Trainer, Vec<Watched>),
+    session: &mut (Trainer, Vec<ObservedParty>),
     active: &[u32],
     attempt: Option<u32>,
 ) -> Result<(Reply, Vec<f32>), Failure> {
@@ -243,7 +243,7 @@ fn first_step(
     let gradient = Block::new(shape, vec![1.0; shape.iter().product()]).expect("it fills its shape");
     let round = Round::Train { step: 0 };
     party.ask(Request::Backward(Backward { round, gradient, learning_rate: 0.0 })).expect("taken");
-    let gradient = party.look().gradient().expect("it has joined").to_vec();
+    let gradient = party.lock().gradient().expect("it has joined").to_vec();
     Ok((reply, gradient))
 }
 
@@ -255,7 +255,7 @@ fn first_step(
 #[test]
 fn a_repeated_sum_draws_its_sample_again_and_is_charged() {
     let event = |noise, steps| Event { noise, rate: 0.01, steps };
-    let epsilon = |event| Account::of(&[event], 1e-5).expect("sound").epsilon();
+    let epsilon = |event| Account::from_events(&[event], 1e-5).expect("sound").epsilon();
     let (charged, one_sample) = (epsilon(event(1.0, 10)), epsilon(event(0.1f64.sqrt(), 1)));
     assert!((charged - 0.38).abs() < 0.01 && (one_sample - 9.47).abs() < 0.05, "{charged} and {one_sample}");
 
@@ -316,9 +316,9 @@ fn a_release_in_the_clear_repeats_its_sample_and_its_noise_or_neither() {
     assert_eq!(one, again);
     assert!(!is_same(&one, &other), "the sample of a probe follows from more than the round");
     let mut session = plain(&sets, folder.path());
-    let mut parameters = session.1[0].look().parameters().expect("it has joined").clone();
+    let mut parameters = session.1[0].lock().parameters().expect("it has joined").clone();
     parameters.split_mut().1.fill(0.01);
-    session.1[0].look().load(&parameters).expect("its own parameters");
+    session.1[0].lock().load(&parameters).expect("its own parameters");
     refused(
         first_step(&mut session, &[0, 1], None),
         &["the same sample of records", "training step 1", "another `seed`"],
@@ -333,7 +333,7 @@ fn portions_of_different_samples_are_no_pass_together() {
         SAMPLED.as_slice(),
         &["privacy.learning=frozen", "train.evaluation_batch_size=64", "train.epochs=1"],
     ];
-    let portion = |session: &mut (Trainer, Vec<Watched>), batch: u32, attempt| {
+    let portion = |session: &mut (Trainer, Vec<ObservedParty>), batch: u32, attempt| {
         let rows = session.0.schedule().portion(batch as usize).expect("two portions");
         let rows = rows.map(|row| row as u32).collect();
         let message = Forward { round: Round::Once { batch }, rows, active: vec![0, 1, 2], attempt };
@@ -365,7 +365,7 @@ fn saved(folder: &Path) -> Vec<u8> {
 }
 
 fn continued(data: VerticalData, folder: &Path, bytes: &[u8]) -> Result<(), String> {
-    let wrap = |_: usize, party: Watched| -> Box<dyn Party> { Box::new(party) };
+    let wrap = |_: usize, party: ObservedParty| -> Box<dyn Party> { Box::new(party) };
     let mut next = session(&["train.epochs=3"], data, folder, Vec::new(), wrap).expect("a trainer");
     let loaded = checkpoint::load(&mut next.0, &serde_json::Value::Null, bytes);
     loaded.map(drop).map_err(|error| error.to_string())
@@ -403,7 +403,7 @@ fn nudge(features: &mut Features) {
 /// Party that restores its state in spite of another table, and reports this when it joins.
 #[test]
 fn the_primary_refuses_a_party_that_tells_another_table() {
-    struct Otherwise(Watched);
+    struct Otherwise(ObservedParty);
     impl Party for Otherwise {
         fn name(&self) -> &str {
             self.0.name()
@@ -418,7 +418,7 @@ fn the_primary_refuses_a_party_that_tells_another_table() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let bytes = saved(folder.path());
-    let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+    let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
         if index == 1 { Box::new(Otherwise(party)) } else { Box::new(party) }
     };
     let next: Result<_, RunError> =

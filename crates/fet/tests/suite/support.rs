@@ -13,7 +13,7 @@ use fet_core::party::{Failure, Party};
 use fet_core::rng::{Purpose, stream};
 use fet_eval::records::{Cost, Report};
 use fet_federation::prepare::divide;
-use fet_federation::simulation::{Simulation, Watched};
+use fet_federation::simulation::{ObservedParty, Simulation};
 use fet_federation::trainer::{RunError, StepReport, Trainer};
 use fet_testing::left_out;
 use rand::RngExt;
@@ -140,12 +140,12 @@ pub(crate) fn watched(
     experiment: &Experiment,
     data: VerticalData,
     backend: &Backend,
-    mut wrap: impl FnMut(usize, Watched) -> Box<dyn Party>,
-) -> Result<(Trainer, Vec<Watched>), RunError> {
+    mut wrap: impl FnMut(usize, ObservedParty) -> Box<dyn Party>,
+) -> Result<(Trainer, Vec<ObservedParty>), RunError> {
     let machine = fet::run::machine(backend);
     let (primary, tables) = divide(data);
     let secondaries = Simulation::new(experiment, &machine).secondaries(tables)?;
-    let watched: Vec<Watched> = secondaries.into_iter().map(Watched::new).collect();
+    let watched: Vec<ObservedParty> = secondaries.into_iter().map(ObservedParty::new).collect();
     let parties = watched.iter().cloned().enumerate().map(|(index, party)| wrap(index, party)).collect();
     Ok((Trainer::new(experiment, primary, parties, Vec::new(), &machine)?, watched))
 }
@@ -155,12 +155,12 @@ pub(crate) fn open(
     experiment: &Experiment,
     data: VerticalData,
     backend: &Backend,
-) -> (Trainer, Vec<Watched>) {
+) -> (Trainer, Vec<ObservedParty>) {
     watched(experiment, data, backend, |_, party| Box::new(party)).expect("a trainer")
 }
 
 /// Returns the parameters of all parties, with the party as a prefix of each name: `primary`, `party1`, ...
-pub(crate) fn model(trainer: &Trainer, parties: &[Watched]) -> Parameters {
+pub(crate) fn model(trainer: &Trainer, parties: &[ObservedParty]) -> Parameters {
     let mut all = Parameters::default();
     let mut add = |name: &str, own: &Parameters| {
         for segment in own.segments() {
@@ -170,7 +170,7 @@ pub(crate) fn model(trainer: &Trainer, parties: &[Watched]) -> Parameters {
     };
     add("primary", trainer.primary().learner().parameters());
     for (index, party) in parties.iter().enumerate() {
-        add(&format!("party{}", index + 1), party.look().parameters().expect("it has joined"));
+        add(&format!("party{}", index + 1), party.lock().parameters().expect("it has joined"));
     }
     all
 }

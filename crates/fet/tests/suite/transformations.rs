@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use fet_components::model::{Attention, Init};
 use fet_core::data::Task;
-use fet_core::encoder::{Computation, Encoder, EncoderContext, Listed, NeighbourBatch};
+use fet_core::encoder::{Computation, Encoder, EncoderContext, NeighbourBatch, NeighbourLists};
 use fet_core::method::{Memory, Method, PrimaryBatch, PrimaryContext};
 use fet_core::model::{ModelShape, Pass};
 use fet_core::objective::Objective;
@@ -135,7 +135,7 @@ fn encoded(device: &Device, case: Case, computation: Computation) -> [Vec<f32>; 
         neighbours: case.shown,
         available: case.available,
         similarities: None,
-        listed: (case.shown < 7).then(|| Listed { slots: tensor(slots), places }),
+        listed: (case.shown < 7).then(|| NeighbourLists { slots: tensor(slots), places }),
     };
     let mut pass = Pass::training(stream(32, 1, Purpose::Dropout, 0));
     let representation = encoder.forward(&batch, &mut pass, true);

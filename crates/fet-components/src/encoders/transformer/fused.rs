@@ -35,15 +35,15 @@ pub(super) struct FusedTransformer {
 /// State kept between forward and backward.
 #[derive(Debug)]
 enum Pending {
-    Graph(Box<Passed>),
+    Graph(Box<EncoderPass>),
     /// Inputs for recomputing the forward pass. Dropout repeats, because its masks are drawn from the pass.
     Inputs(Box<(NeighbourBatch, Pass)>),
 }
 
 /// A forward pass: its inputs, and the values that the backward pass needs.
 #[derive(Debug)]
-struct Passed {
-    entrance: Entrance,
+struct EncoderPass {
+    entrance: EncoderInputs,
     embedding: EmbeddingTape,
     mask: Option<MaskTape>,
     tape: Option<Tape>,
@@ -51,7 +51,7 @@ struct Passed {
 
 /// Inputs of the model and of its blocks.
 #[derive(Debug)]
-struct Entrance {
+struct EncoderInputs {
     own: HostRecords,
     slots: Vec<u32>,
     /// The whole lists, [B·L], and the places that are shown; `None` if all places are shown.
@@ -63,7 +63,7 @@ struct Entrance {
     shape: Shape,
 }
 
-impl Entrance {
+impl EncoderInputs {
     fn mask(&self) -> MaskInput<'_> {
         let Records { keys, key_columns, .. } = self.own.view();
         let slots = self.listed.as_ref().map_or(&self.slots, |(slots, _)| slots);
@@ -78,7 +78,7 @@ impl Entrance {
         of_lists.chunks_exact(length).flat_map(|row| places.iter().map(|&place| row[place])).collect()
     }
 
-    /// Transpose of [`Entrance::shown`]: zeros in places that are not shown.
+    /// Transpose of [`EncoderInputs::shown`]: zeros in places that are not shown.
     fn of_lists(&self, shown: Vec<f32>) -> Vec<f32> {
         let Some((slots, places)) = &self.listed else { return shown };
         let length = places.len() * slots.len() / self.slots.len();
@@ -110,12 +110,12 @@ impl FusedTransformer {
         self.masked.then(|| kernels::perceptron(self.trainable.flat(), MASK))
     }
 
-    fn pass(&self, batch: &NeighbourBatch, pass: &mut Pass, tracked: bool) -> (Tensor<3>, Passed) {
+    fn pass(&self, batch: &NeighbourBatch, pass: &mut Pass, tracked: bool) -> (Tensor<3>, EncoderPass) {
         let parameters = self.trainable.flat();
         let weights = kernels::embedding(parameters);
         let width = weights.input_bias.len();
-        let mut entrance = Entrance {
-            own: HostRecords::of(&batch.keys, &batch.features),
+        let mut entrance = EncoderInputs {
+            own: HostRecords::from_tensors(&batch.keys, &batch.features),
             slots: indices(&batch.slots),
             listed: batch.listed.as_ref().map(|listed| (indices(&listed.slots), listed.places.clone())),
             records: Buffer::default(),
@@ -142,7 +142,7 @@ impl FusedTransformer {
         }
         let data = TensorData::new(forward.values, [batch.rows, batch.neighbours, width]);
         let device = batch.keys.device().without_autodiff();
-        (Tensor::from_data(data, &device), Passed { entrance, embedding, mask, tape: forward.tape })
+        (Tensor::from_data(data, &device), EncoderPass { entrance, embedding, mask, tape: forward.tape })
     }
 }
 
@@ -175,7 +175,7 @@ impl Encoder for FusedTransformer {
                 self.pass(&batch, &mut pass, true).1
             }
         };
-        let Passed { entrance, embedding, mask, tape } = passed;
+        let EncoderPass { entrance, embedding, mask, tape } = passed;
         let tape = tape.expect("a tracked pass leaves a tape");
         let parameters = self.trainable.flat();
         let blocks = blocks(parameters);

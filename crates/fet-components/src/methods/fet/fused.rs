@@ -33,7 +33,7 @@ pub(super) struct FusedDecoder {
 }
 
 /// A forward pass: its inputs, the output of the blocks, and the values that the backward pass needs.
-struct Passed {
+struct DecoderPass {
     own: HostRecords,
     shape: Shape,
     embedding: EmbeddingTape,
@@ -47,7 +47,7 @@ struct Passed {
     tape: Option<DecoderTape>,
 }
 
-impl Passed {
+impl DecoderPass {
     fn input(&self) -> DecoderInput<'_> {
         DecoderInput { x: &self.x, memory: &self.memory, mask: self.mask.as_deref() }
     }
@@ -77,12 +77,12 @@ impl FusedDecoder {
         available: usize,
         pass: &mut Pass,
         taped: bool,
-    ) -> Passed {
+    ) -> DecoderPass {
         let [rows, positions, width] = memory.dims();
         let parameters = self.trainable.flat();
-        let own = HostRecords::of(&batch.keys, &batch.features);
+        let own = HostRecords::from_tensors(&batch.keys, &batch.features);
         let (x, embedding) = fet_kernels::embed(&kernels::embedding(parameters), own.view());
-        let mut passed = Passed {
+        let mut passed = DecoderPass {
             shape: Shape { width, heads: self.heads, positions },
             own,
             embedding,

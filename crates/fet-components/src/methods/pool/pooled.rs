@@ -127,15 +127,15 @@ fn indices(slots: &Tensor<1, Int>) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use burn::tensor::Device;
-    use fet_core::trainable::Nothing;
+    use fet_core::trainable::NoParameters;
     use std::sync::{Arc, Mutex};
 
     use super::*;
 
     /// Represents a record by its features, and stores the gradient that it receives.
-    struct AsItIs(Nothing, Arc<Mutex<Vec<f32>>>);
+    struct FeaturesEncoder(NoParameters, Arc<Mutex<Vec<f32>>>);
 
-    impl Encoder for AsItIs {
+    impl Encoder for FeaturesEncoder {
         fn learner(&self) -> &dyn Learner {
             &self.0
         }
@@ -170,7 +170,10 @@ mod tests {
 
     fn pooled(sharpness: f64) -> (Pooled, Arc<Mutex<Vec<f32>>>) {
         let heard = Arc::default();
-        (Pooled::new(Box::new(AsItIs(Nothing::default(), Arc::clone(&heard))), sharpness), heard)
+        (
+            Pooled::new(Box::new(FeaturesEncoder(NoParameters::default(), Arc::clone(&heard))), sharpness),
+            heard,
+        )
     }
 
     fn near(found: &[f32], wanted: &[f32]) {

@@ -13,7 +13,7 @@ use super::super::Store;
 use super::super::account::{Account, open};
 use super::super::ledger::Entry;
 use super::*;
-use crate::lifetime::{FILE, Known};
+use crate::lifetime::{FILE, KnownAges};
 use fet_core::message::Age;
 use fet_core::privacy::NoisyReleases;
 
@@ -80,7 +80,7 @@ impl Session {
             results: RESULTS_VERSION,
             table: None,
         };
-        let tell: Tell = Arc::new(|_| ());
+        let tell: WarnOperator = Arc::new(|_| ());
         let joining = Joining {
             folder,
             name: ledger::short_name(&run.hash),
@@ -274,7 +274,7 @@ fn an_old_copy_of_the_account_is_refused_until_its_releases_are_added() {
     let path = folder.path().join(FILE);
     let seen = outside.path().join("seen.json");
     let see = |age: Age| {
-        let mut known = Known::read(&seen).expect("readable");
+        let mut known = KnownAges::read(&seen).expect("readable");
         let outcome = known.see("party", age);
         known.keep().expect("written");
         outcome

@@ -196,9 +196,9 @@ impl<T: Transport> Transport for Forger<T> {
 }
 
 /// End that reaches two others, as a server reaches all subscribers of a subject.
-pub(crate) struct Both<T>(pub(crate) T, pub(crate) T);
+pub(crate) struct TwoTransports<T>(pub(crate) T, pub(crate) T);
 
-impl<T: Transport> Transport for Both<T> {
+impl<T: Transport> Transport for TwoTransports<T> {
     fn send(&self, packet: Vec<u8>) {
         self.0.send(packet.clone());
         self.1.send(packet);

@@ -31,42 +31,120 @@ const ROUNDING: f64 = 3e-15;
 /// Number of blocks of grid points for computing moments.
 const BLOCKS: usize = 512;
 
+/// Returns the distribution of the composed loss of all releases.
 pub(super) fn compose(plan: &Plan) -> Composed {
-    let mut transforms = FftPlanner::new();
-    let mut whole: Option<Composed> = None;
-    for place in 0..plan.kinds.len() {
-        let kind = of_kind(plan, place, &mut transforms);
-        whole = Some(match whole {
-            None => kind,
-            Some(other) => {
-                let finest = kind.step.max(other.step);
-                let (kind, other) = (kind.at_step(finest, plan.tilt), other.at_step(finest, plan.tilt));
-                let (mut one, mut two) = (other, kind);
-                convolve(&mut one, &mut two, 1, plan.tilt, WINDOW, &mut transforms)
-            }
-        });
-    }
-    whole.expect("a plan has a kind of releases")
+    Composer { plan, transforms: FftPlanner::new() }.compose()
 }
 
-fn of_kind(plan: &Plan, place: usize, transforms: &mut FftPlanner<f64>) -> Composed {
-    let kind = &plan.kinds[place];
-    let mut one = single(plan, place, plan.step * 2f64.powi(-plan.first_fineness(place)));
-    let mut all = one.clone();
-    for shift in (0..kind.steps.ilog2()).rev() {
-        let count = kind.steps >> shift;
-        let margin = WINDOW + (plan.steps / count as f64).ln();
-        all = if count % 2 == 1 {
-            convolve(&mut all, &mut one, 2, plan.tilt, margin, transforms)
-        } else {
-            let mut same = all.clone();
-            convolve(&mut all, &mut same, 1, plan.tilt, margin, transforms)
-        };
-        let step = plan.step * 2f64.powi(-plan.fineness(count));
-        all = all.at_step(step, plan.tilt);
-        one = one.at_step(all.step, plan.tilt);
+/// Composition of the releases of one plan.
+struct Composer<'a> {
+    plan: &'a Plan,
+    /// Transforms that the composition has planned so far.
+    transforms: FftPlanner<f64>,
+}
+
+impl Composer<'_> {
+    fn compose(&mut self) -> Composed {
+        let tilt = self.plan.tilt;
+        let mut whole: Option<Composed> = None;
+        for place in 0..self.plan.kinds.len() {
+            let kind = self.compose_kind(place);
+            whole = Some(match whole {
+                None => kind,
+                Some(other) => {
+                    let finest = kind.step.max(other.step);
+                    let (mut one, mut two) = (other.at_step(finest, tilt), kind.at_step(finest, tilt));
+                    self.convolve(&mut one, &mut two, 1, WINDOW)
+                }
+            });
+        }
+        whole.expect("a plan has a kind of releases")
     }
-    all.at_step(plan.step, plan.tilt)
+
+    /// Composes all releases of one kind.
+    fn compose_kind(&mut self, place: usize) -> Composed {
+        let plan = self.plan;
+        let kind = &plan.kinds[place];
+        let mut one = single(plan, place, plan.step * 2f64.powi(-plan.first_fineness(place)));
+        let mut all = one.clone();
+        for shift in (0..kind.steps.ilog2()).rev() {
+            let count = kind.steps >> shift;
+            let margin = WINDOW + (plan.steps / count as f64).ln();
+            all = if count % 2 == 1 {
+                self.convolve(&mut all, &mut one, 2, margin)
+            } else {
+                let mut same = all.clone();
+                self.convolve(&mut all, &mut same, 1, margin)
+            };
+            let step = plan.step * 2f64.powi(-plan.fineness(count));
+            all = all.at_step(step, plan.tilt);
+            one = one.at_step(all.step, plan.tilt);
+        }
+        all.at_step(plan.step, plan.tilt)
+    }
+
+    /// Returns the sum of `times` independent losses of the first distribution and one of the second. Mass
+    /// outside the window, at most e^-`margin` on each side, wraps into the window. If the window is too wide for
+    /// the grid, both distributions move to a coarser grid.
+    fn convolve(&mut self, one: &mut Composed, other: &mut Composed, times: i32, margin: f64) -> Composed {
+        let nothing =
+            |step: f64| Composed { masses: vec![0.0], first: 0, step, log_scale: 0.0, error: f64::INFINITY };
+        if !(one.error.is_finite() && other.error.is_finite()) {
+            return nothing(one.step);
+        }
+        let (mut first, mut last) = window(one, other, times, margin);
+        while last.saturating_sub(first) as f64 > MOST_POINTS {
+            (*one, *other) = (one.coarser(self.plan.tilt), other.coarser(self.plan.tilt));
+            (first, last) = window(one, other, times, margin);
+        }
+        let step = one.step;
+        let errors = f64::from(times) * one.error.ln_1p() + other.error.ln_1p();
+        if !errors.is_finite() || last < first || !step.is_finite() {
+            return nothing(step);
+        }
+        let points = size_for((last - first + 1) as usize);
+        let size = points as i64;
+        // One complex vector holds both real vectors.
+        let mut values = vec![Complex::new(0.0, 0.0); points];
+        for (grid, mass) in (one.first..).zip(&one.masses) {
+            values[grid.rem_euclid(size) as usize].re += mass;
+        }
+        for (grid, mass) in (other.first..).zip(&other.masses) {
+            values[grid.rem_euclid(size) as usize].im += mass;
+        }
+        self.transforms.plan_fft_forward(points).process(&mut values);
+        let product = |here: Complex<f64>, there: Complex<f64>| {
+            let there = there.conj();
+            let (a, b) = ((here + there) * 0.5, (here - there) * Complex::new(0.0, -0.5));
+            if times == 2 { a * a * b } else { a * b }
+        };
+        for index in 0..=points / 2 {
+            let mirror = (points - index) % points;
+            let (here, there) = (values[index], values[mirror]);
+            (values[index], values[mirror]) = (product(here, there), product(there, here));
+        }
+        self.transforms.plan_fft_inverse(points).process(&mut values);
+        let norm = |line: &Composed| line.masses.iter().map(|mass| mass * mass).sum::<f64>().sqrt();
+        // From the Euclidean norm to a sum by the Cauchy-Schwarz inequality.
+        let rounding =
+            ROUNDING * (points as f64).log2() * (points as f64).sqrt() * norm(one).max(norm(other));
+        // Values that may be rounding noise only would look like a tail in the next window. They are dropped, and
+        // counted a second time in the error.
+        let (scale, noise) = (1.0 / points as f64, rounding / points as f64);
+        let mass = |grid: i64| {
+            let mass = values[grid.rem_euclid(size) as usize].re * scale;
+            if mass > noise { mass } else { 0.0 }
+        };
+        while first < last && mass(first) == 0.0 {
+            first += 1;
+        }
+        while last > first && mass(last) == 0.0 {
+            last -= 1;
+        }
+        let log_scale = f64::from(times) * one.log_scale + other.log_scale;
+        let error = errors.exp_m1() + 2.0 * rounding + 4.0 * (-margin).exp();
+        Composed { masses: (first..=last).map(mass).collect(), first, step, log_scale, error }.scaled()
+    }
 }
 
 /// Returns the distribution of one release.
@@ -79,75 +157,6 @@ fn single(plan: &Plan, place: usize, step: f64) -> Composed {
     Composed { masses, first, step, log_scale: guess, error }.scaled()
 }
 
-/// Returns the sum of `times` independent losses of the first distribution and one of the second. Mass
-/// outside the window, at most e^-`margin` on each side, wraps into the window. If the window is too wide for
-/// the grid, both distributions move to a coarser grid.
-fn convolve(
-    one: &mut Composed,
-    other: &mut Composed,
-    times: i32,
-    tilt: f64,
-    margin: f64,
-    transforms: &mut FftPlanner<f64>,
-) -> Composed {
-    let nothing =
-        |step: f64| Composed { masses: vec![0.0], first: 0, step, log_scale: 0.0, error: f64::INFINITY };
-    if !(one.error.is_finite() && other.error.is_finite()) {
-        return nothing(one.step);
-    }
-    let (mut first, mut last) = window(one, other, times, margin);
-    while last.saturating_sub(first) as f64 > MOST_POINTS {
-        (*one, *other) = (one.coarser(tilt), other.coarser(tilt));
-        (first, last) = window(one, other, times, margin);
-    }
-    let step = one.step;
-    let errors = f64::from(times) * one.error.ln_1p() + other.error.ln_1p();
-    if !errors.is_finite() || last < first || !step.is_finite() {
-        return nothing(step);
-    }
-    let points = size_for((last - first + 1) as usize);
-    let size = points as i64;
-    // One complex vector holds both real vectors.
-    let mut values = vec![Complex::new(0.0, 0.0); points];
-    for (grid, mass) in (one.first..).zip(&one.masses) {
-        values[grid.rem_euclid(size) as usize].re += mass;
-    }
-    for (grid, mass) in (other.first..).zip(&other.masses) {
-        values[grid.rem_euclid(size) as usize].im += mass;
-    }
-    transforms.plan_fft_forward(points).process(&mut values);
-    let product = |here: Complex<f64>, there: Complex<f64>| {
-        let there = there.conj();
-        let (a, b) = ((here + there) * 0.5, (here - there) * Complex::new(0.0, -0.5));
-        if times == 2 { a * a * b } else { a * b }
-    };
-    for index in 0..=points / 2 {
-        let mirror = (points - index) % points;
-        let (here, there) = (values[index], values[mirror]);
-        (values[index], values[mirror]) = (product(here, there), product(there, here));
-    }
-    transforms.plan_fft_inverse(points).process(&mut values);
-    let norm = |line: &Composed| line.masses.iter().map(|mass| mass * mass).sum::<f64>().sqrt();
-    // From the Euclidean norm to a sum by the Cauchy-Schwarz inequality.
-    let rounding = ROUNDING * (points as f64).log2() * (points as f64).sqrt() * norm(one).max(norm(other));
-    // Values that may be rounding noise only would look like a tail in the next window. They are dropped, and
-    // counted a second time in the error.
-    let (scale, noise) = (1.0 / points as f64, rounding / points as f64);
-    let mass = |grid: i64| {
-        let mass = values[grid.rem_euclid(size) as usize].re * scale;
-        if mass > noise { mass } else { 0.0 }
-    };
-    while first < last && mass(first) == 0.0 {
-        first += 1;
-    }
-    while last > first && mass(last) == 0.0 {
-        last -= 1;
-    }
-    let log_scale = f64::from(times) * one.log_scale + other.log_scale;
-    let error = errors.exp_m1() + 2.0 * rounding + 4.0 * (-margin).exp();
-    Composed { masses: (first..=last).map(mass).collect(), first, step, log_scale, error }.scaled()
-}
-
 /// Returns the first and last grid points of a window that leaves at most e^-`margin` of the sum on each
 /// side. Uses Chernoff's bound from the masses themselves.
 fn window(one: &Composed, other: &Composed, times: i32, margin: f64) -> (i64, i64) {
@@ -155,7 +164,9 @@ fn window(one: &Composed, other: &Composed, times: i32, margin: f64) -> (i64, i6
     let reach = |up: bool| {
         let (one, other) = (one.blocks(up), other.blocks(up));
         let farthest = times * one[one.len() - 1].0 + other[other.len() - 1].0;
-        let bound = |turn: f64| (times * log_growth(&one, turn) + log_growth(&other, turn) + margin) / turn;
+        let bound = |exponent: f64| {
+            (times * log_growth(&one, exponent) + log_growth(&other, exponent) + margin) / exponent
+        };
         // Search over log t: the bound has a single minimum.
         let inner = |low: f64, high: f64| (low + 0.381_966 * (high - low), low + 0.618_034 * (high - low));
         let nearest = times * one[0].0 + other[0].0;
@@ -181,9 +192,9 @@ fn window(one: &Composed, other: &Composed, times: i32, margin: f64) -> (i64, i6
 }
 
 /// Returns log Σ m e^{tx} over blocks (x, m).
-fn log_growth(blocks: &[(f64, f64)], turn: f64) -> f64 {
-    let most = blocks.iter().map(|(place, _)| turn * place).fold(f64::NEG_INFINITY, f64::max);
-    most + blocks.iter().map(|(place, mass)| mass * (turn * place - most).exp()).sum::<f64>().ln()
+fn log_growth(blocks: &[(f64, f64)], exponent: f64) -> f64 {
+    let most = blocks.iter().map(|(place, _)| exponent * place).fold(f64::NEG_INFINITY, f64::max);
+    most + blocks.iter().map(|(place, mass)| mass * (exponent * place - most).exp()).sum::<f64>().ln()
 }
 
 /// Returns the smallest size of a fast transform for `needed` points: 2^k or 3·2^k.

@@ -40,8 +40,8 @@ impl Plan {
         let (tilt, _) = chernoff(&kinds, log_delta)?;
         let kinds = kinds.into_iter().map(|kind| kind.for_tilt(tilt)).collect::<Option<Vec<_>>>()?;
         let (tilt, guess) = chernoff(&kinds, log_delta)?;
-        let turns = Turns::new(&kinds, tilt, usable(spread(&kinds, tilt))?)?;
-        let window = turns.window(kinds.iter().map(|kind| kind.steps).enumerate(), WINDOW);
+        let growth = TiltGrowth::new(&kinds, tilt, usable(spread(&kinds, tilt))?)?;
+        let window = growth.window(kinds.iter().map(|kind| kind.steps).enumerate(), WINDOW);
         // Masses are regrouped once at each end and at every second doubling. Each regrouping adds at most
         // θ(θ+1) h²/12 per release to the log moment, where h is the step of the last grid divided by √T for
         // one release. It adds 1/θ of that to ε.
@@ -50,13 +50,13 @@ impl Plan {
         let step = usable(step.min(window.width() / 64.0).max(window.width() / MOST_POINTS))?;
         let margin = WINDOW + steps.ln();
         let windows: Vec<Window> =
-            (0..kinds.len()).map(|place| turns.window(std::iter::once((place, 1)), margin)).collect();
+            (0..kinds.len()).map(|place| growth.window(std::iter::once((place, 1)), margin)).collect();
         windows.iter().try_for_each(|window| usable(window.width()).map(|_| ()))?;
         Some(Self { kinds, steps, tilt, step, windows })
     }
 
-    /// Returns the number of halvings from the step of the last grid to that of the grid for `count` releases.
-    /// A grid of step h for n of T releases adds as much to ε as a grid of step h√(T/n) for all.
+    /// Returns the number of halvings from the step of the last grid to that of the grid for `count`
+    /// releases. A grid of step h for n of T releases adds as much to ε as a grid of step h√(T/n) for all.
     pub(super) fn fineness(&self, count: u64) -> i32 {
         (0.5 * (self.steps / count as f64).log2()).ceil() as i32
     }
@@ -113,26 +113,26 @@ fn least(mut low: f64, mut high: f64, value: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// Growth of the log moment of each kind from θ to θ + t and to θ − t, for several t.
-struct Turns {
+struct TiltGrowth {
     /// Smallest and largest loss of each kind.
     ends: Vec<(f64, f64)>,
-    turns: Vec<(f64, Vec<(f64, f64)>)>,
+    shifts: Vec<(f64, Vec<(f64, f64)>)>,
 }
 
-impl Turns {
+impl TiltGrowth {
     fn new(kinds: &[Kind], tilt: f64, spread: f64) -> Option<Self> {
         let single = kinds.iter().map(|kind| kind.variance(tilt).sqrt()).fold(f64::INFINITY, f64::min);
-        let (mut turn, last) = (0.1 / spread, 64.0 / usable(single)?);
+        let (mut shift, last) = (0.1 / spread, 64.0 / usable(single)?);
         let here: Vec<f64> = kinds.iter().map(|kind| kind.log_moment(tilt)).collect();
-        let mut turns = Vec::new();
-        while turn < last {
+        let mut shifts = Vec::new();
+        while shift < last {
             let growth = |(kind, here): (&Kind, &f64)| {
-                (kind.resolved_log_moment(tilt + turn) - here, kind.resolved_log_moment(tilt - turn) - here)
+                (kind.resolved_log_moment(tilt + shift) - here, kind.resolved_log_moment(tilt - shift) - here)
             };
-            turns.push((turn, kinds.iter().zip(&here).map(growth).collect()));
-            turn *= 1.3;
+            shifts.push((shift, kinds.iter().zip(&here).map(growth).collect()));
+            shift *= 1.3;
         }
-        Some(Self { ends: kinds.iter().map(|kind| kind.pair.ends()).collect(), turns })
+        Some(Self { ends: kinds.iter().map(|kind| kind.pair.ends()).collect(), shifts })
     }
 
     /// Returns a range of losses for `counts` releases of each kind that leaves at most e^-`margin` of the
@@ -143,14 +143,14 @@ impl Turns {
             window.low += count as f64 * self.ends[place].0;
             window.high += count as f64 * self.ends[place].1;
         }
-        for (turn, growth) in &self.turns {
+        for (shift, growth) in &self.shifts {
             let (mut up, mut down) = (margin, margin);
             for (place, count) in counts.clone() {
                 up += count as f64 * growth[place].0;
                 down += count as f64 * growth[place].1;
             }
             // `max` and `min` ignore NaN, so NaN leaves the window unchanged.
-            window = Window { low: window.low.max(-down / turn), high: window.high.min(up / turn) };
+            window = Window { low: window.low.max(-down / shift), high: window.high.min(up / shift) };
         }
         window
     }

@@ -1,19 +1,19 @@
 //! Enumerates the proof of the module's documentation: no coalition, no two sets and no division of the
-//! honest parties open two sums of a round. With a quorum smaller by one, some division does.
+//! honest parties unmask two sums of a round. With a quorum smaller by one, some division does.
 
 use fet_privacy::secure_sum::{MaskGraph, quorum};
 
-/// Returns true if two sums of one round can be opened. `sum` parties make a sum, `threshold` holders open a
-/// mask, the last `t` of `parties` collude, and `round` holds the parties of the round.
-fn two_can_be_opened(parties: u32, t: u32, round: u32, sum: u32, threshold: u32) -> bool {
+/// Returns true if two sums of one round can be unmasked. `sum` parties make a sum, `threshold` holders
+/// unmask a mask, the last `t` of `parties` collude, and `round` holds the parties of the round.
+fn two_can_be_unmasked(parties: u32, t: u32, round: u32, sum: u32, threshold: u32) -> bool {
     let honest = (1u32 << (parties - t)) - 1;
     let large = |set: &u32| set.count_ones() >= sum && set & !round == 0;
     let sets: Vec<u32> = (0..1 << parties).filter(large).collect();
-    // An honest party opens one of the two sums. The other parties that took part are replaced, or the sum
+    // An honest party unmasks one of the two sums. The other parties that took part are replaced, or the sum
     // stays closed. Colluders help.
-    let opened = |set: u32, openers: u32| {
-        let missing = set & honest & !openers;
-        missing == 0 || openers.count_ones() + t >= threshold
+    let unmasked = |set: u32, members: u32| {
+        let missing = set & honest & !members;
+        missing == 0 || members.count_ones() + t >= threshold
     };
     sets.iter().any(|&one| {
         sets.iter().filter(|&&other| other != one).any(|&other| {
@@ -22,7 +22,7 @@ fn two_can_be_opened(parties: u32, t: u32, round: u32, sum: u32, threshold: u32)
             // All subsets of the parties that are in both sets.
             let mut of_one = either;
             loop {
-                if opened(one, only_one | of_one) && opened(other, only_other | (either & !of_one)) {
+                if unmasked(one, only_one | of_one) && unmasked(other, only_other | (either & !of_one)) {
                     return true;
                 }
                 if of_one == 0 {
@@ -35,39 +35,39 @@ fn two_can_be_opened(parties: u32, t: u32, round: u32, sum: u32, threshold: u32)
 }
 
 #[test]
-fn no_coalition_has_openers_for_two_sums_of_a_round_and_a_smaller_quorum_would() {
+fn no_coalition_unmasks_two_sums_of_a_round_and_a_smaller_quorum_would() {
     for parties in 2..=7u32 {
         for t in 0..=parties - 2 {
             let threshold = quorum(parties as usize, t as usize) as u32;
             for round in 1u32..1 << parties {
                 let sum = quorum(round.count_ones() as usize, t as usize) as u32;
-                assert!(!two_can_be_opened(parties, t, round, sum, threshold), "{parties}, {t}, {round:b}");
+                assert!(!two_can_be_unmasked(parties, t, round, sum, threshold), "{parties}, {t}, {round:b}");
                 // Fewer colluders than assumed are not stronger.
                 if t > 0 {
                     assert!(
-                        !two_can_be_opened(parties, t - 1, round, sum, threshold),
+                        !two_can_be_unmasked(parties, t - 1, round, sum, threshold),
                         "{parties}, {t}, {round:b}"
                     );
                 }
             }
             let all = (1 << parties) - 1;
             assert!(
-                two_can_be_opened(parties, t, all, threshold - 1, threshold),
+                two_can_be_unmasked(parties, t, all, threshold - 1, threshold),
                 "{parties}, {t}: fewer in a sum"
             );
             // If the number of parties and colluders is odd, one colluder more than assumed is too many.
             if (parties + t) % 2 == 1 && t + 2 < parties {
-                assert!(two_can_be_opened(parties, t + 1, all, threshold, threshold), "{parties}, {t}");
+                assert!(two_can_be_unmasked(parties, t + 1, all, threshold, threshold), "{parties}, {t}");
             }
         }
     }
     assert!(
-        two_can_be_opened(4, 0, 0b1111, 3, 2),
-        "two of four holders open a mask: others may open another"
+        two_can_be_unmasked(4, 0, 0b1111, 3, 2),
+        "two of four holders remove a mask: others may remove another"
     );
 }
 
-/// An attempt that not all parties open reveals nothing. If any coalition is removed from any mask graph,
+/// An attempt that not all parties unmask reveals nothing. If any coalition is removed from any mask graph,
 /// masks still connect the remaining parties. The sum is then the only combination of their messages without
 /// the masks of their pairs.
 #[test]

@@ -5,10 +5,10 @@ use fet_core::aggregator::{Aggregation, Aggregator, Role, SecureSum};
 use fet_core::parameters::host;
 use fet_core::privacy::Form;
 use fet_core::registry::Slot;
-use fet_federation::secret_sum;
+use fet_federation::secure_aggregation;
 use fet_privacy::secure_sum::{
-    Attempt, CollectError, Commitment, Member, Message, Opening, Parties, Recovered, SumId, Units, Word,
-    collect, total, unmask,
+    Attempt, CollectError, Commitment, Member, Message, Parties, Reconstructed, SumId, Units, Unmasking,
+    Word, collect, total, unmask,
 };
 
 use super::{all, random, rng};
@@ -43,16 +43,16 @@ fn hidden_sum(form: SecureSum, parts: Vec<Tensor<3>>) -> Tensor<3> {
         active.iter().map(|&member| Member::new(member, &mut rng(member as u64))).collect();
     let keys: Vec<_> = members.iter().map(|member| Some(member.public())).collect();
     let id = id(0, &active, units.bits, form.degree);
-    let mut openings = Vec::new();
+    let mut unmaskings = Vec::new();
     let words = members.iter_mut().zip(parts).map(|(member, part)| {
         member.agree(&keys, &[]).expect("keys that were just made");
         let mut words: Vec<u32> = host(part).iter().map(|&x| units.round(x) as u32).collect();
         member.mask(&mut words, &id);
-        openings.push(member.opening(&id));
+        unmaskings.push(member.unmasking(&id));
         words
     });
     let mut sum = total(words.collect(), units.bits).expect("parts of one shape");
-    unmask(&mut sum, &openings, units.bits);
+    unmask(&mut sum, &unmaskings, units.bits);
     Tensor::from_data(TensorData::new(units.values(&sum), shape), &device)
 }
 
@@ -88,18 +88,18 @@ impl Parties<u32> for Room<'_> {
         Ok(attempt.active.iter().map(answer).collect())
     }
 
-    fn opened(&mut self, attempt: &Attempt) -> Result<Vec<Option<Opening>>, CollectError> {
+    fn unmaskings(&mut self, attempt: &Attempt) -> Result<Vec<Option<Unmasking>>, CollectError> {
         let id = self.id(attempt);
-        Ok(attempt.active.iter().map(|&party| Some(self.members[party].opening(&id))).collect())
+        Ok(attempt.active.iter().map(|&party| Some(self.members[party].unmasking(&id))).collect())
     }
 
-    fn recovered(
+    fn reconstruct(
         &mut self,
         _: &Attempt,
         _: usize,
         _: &[usize],
         _: &Commitment,
-    ) -> Result<Recovered, CollectError> {
+    ) -> Result<Reconstructed, CollectError> {
         panic!("all parties open");
     }
 }
@@ -143,7 +143,7 @@ fn aggregators_have_their_width_spread_by_the_adjoint_and_do_not_mind_the_order(
 ///
 /// The tolerance is half a unit for each party of the sum, plus the rounding of the mean.
 #[test]
-fn a_secret_sum_gives_the_mean_of_the_parties_that_answered() {
+fn a_secure_sum_gives_the_mean_of_the_parties_that_answered() {
     const PARTIES: usize = 6;
     let device = flex().device;
     let tensors: Vec<Tensor<3>> = (0..PARTIES as u64).map(|name| random([3, 4, 5], name, &device)).collect();
@@ -169,7 +169,8 @@ fn a_secret_sum_gives_the_mean_of_the_parties_that_answered() {
         for (form, (asked, vanished)) in forms.iter().flat_map(|form| cases.map(|case| (form, case))) {
             let name = format!("{slot:?}, {form:?}, {asked:?} without {vanished:?}");
             let units = |active: &[usize]| {
-                secret_sum::units(secure, *form, active.len()).expect("the sum has room for these parties")
+                secure_aggregation::units(secure, *form, active.len())
+                    .expect("the sum has room for these parties")
             };
             let bits = units(asked).bits;
             let words = |party: usize, active: &[usize]| {
@@ -210,7 +211,7 @@ fn a_secret_sum_gives_the_mean_of_the_parties_that_answered() {
 fn what_is_called_a_mean_gives_equals_themselves() {
     let device = flex().device;
     for kind in ["average", "secure-average", "similarity-weighted"] {
-        let slot = Slot::<dyn Aggregator>::of(kind).expect("sound defaults");
+        let slot = Slot::<dyn Aggregator>::with_defaults(kind).expect("sound defaults");
         let (parts, round) = round(&[1, 1, 1], 3, &device);
         let expected = host(parts[0].clone());
         let mean = host(memory(slot.build(&()).expect("sound defaults").as_ref(), parts, &round));
@@ -251,7 +252,8 @@ fn what_keeps_parts_apart_shows_each_where_it_belongs() {
 #[test]
 fn a_single_position_is_repeated_beside_longer_parts() {
     let device = flex().device;
-    let concat = Slot::<dyn Aggregator>::of("concat").expect("sound defaults").build(&()).expect("sound");
+    let concat =
+        Slot::<dyn Aggregator>::with_defaults("concat").expect("sound defaults").build(&()).expect("sound");
     let (long, short): (Tensor<3>, Tensor<3>) =
         (random([2, 3, 2], 1, &device), random([2, 1, 4], 2, &device));
     let round = Aggregation {

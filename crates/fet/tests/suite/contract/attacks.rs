@@ -16,22 +16,22 @@ const SETS: [&str; 2] = ["train.epochs=2", "linker.neighbours=2"];
 
 /// Attack environment that records the results of runs on the experiment's own tables.
 struct Recording<'a> {
-    stage: Environment<'a>,
+    environment: Environment<'a>,
     metrics: Vec<f64>,
 }
 
 impl AttackEnvironment for Recording<'_> {
     fn setting(&self) -> &Setting {
-        self.stage.setting()
+        self.environment.setting()
     }
 
     fn data(&self) -> &VerticalData {
-        self.stage.data()
+        self.environment.data()
     }
 
     fn train(&mut self, run: Run) -> Result<Box<dyn Trained>, AttackError> {
         let own = run.data.is_none() && run.tested.is_none() && !run.quiet && !run.untrained;
-        let trained = self.stage.train(run)?;
+        let trained = self.environment.train(run)?;
         self.metrics.extend(own.then(|| trained.metric()));
         Ok(trained)
     }
@@ -41,12 +41,13 @@ impl AttackEnvironment for Recording<'_> {
 /// the attack is for another task.
 fn attacked(slot: &Slot<dyn Attack>, task: Task) -> Option<(Vec<Measure>, Vec<f64>)> {
     let (experiment, machine, stop) = (experiment(&SETS), fet::run::machine(&flex()), AtomicBool::new(false));
-    let stage = Environment::new(&experiment, square(ROWS, task), &machine, &stop).expect("a stage");
-    let mut arena = Recording { stage, metrics: Vec::new() };
+    let environment =
+        Environment::new(&experiment, square(ROWS, task), &machine, &stop).expect("an environment");
+    let mut environment = Recording { environment, metrics: Vec::new() };
     let attack = slot.build(&()).expect("sound defaults");
-    attack.check(arena.setting()).ok()?;
-    let measures = attack.attack(&mut arena).expect("it can be attacked");
-    Some((measures, arena.metrics))
+    attack.check(environment.setting()).ok()?;
+    let measures = attack.attack(&mut environment).expect("it can be attacked");
+    Some((measures, environment.metrics))
 }
 
 fn plain(task: Task) -> f64 {
@@ -95,9 +96,9 @@ fn every_attack_names_a_party_and_refuses_one_that_is_not_there() {
         settings.insert("party".into(), 3.into());
         let slot = Slot::<dyn Attack>::from_table(settings).expect("a number of a party");
         for task in [Task::Multiclass, Task::Regression] {
-            let mut stage =
-                Environment::new(&experiment, square(ROWS, task), &machine, &stop).expect("a stage");
-            let error = fet_attacks::attack(&mut stage, &slot).expect_err("there are two").to_string();
+            let mut environment =
+                Environment::new(&experiment, square(ROWS, task), &machine, &stop).expect("an environment");
+            let error = fet_attacks::attack(&mut environment, &slot).expect_err("there are two").to_string();
             assert!(error.contains("attack.party") && error.contains("1 to 2"), "{error}");
         }
     }

@@ -63,7 +63,7 @@ fn mechanisms_bound_what_leaves_on_every_device() {
             let short = random([3, 4, 5], 50, &backend.device).mul_scalar(1e-3);
             let form = mechanism.form(3, 20);
             assert_eq!(form.is_none(), mechanism.is_identity(), "{slot:?}: a bound or no guarantee");
-            let bounded = |x: &Tensor<3>| host(mechanism.bound(x.clone(), 3));
+            let bounded = |x: &Tensor<3>| host(mechanism.clip(x.clone(), 3));
             assert_eq!(bounded(&short).len(), 60, "{slot:?}");
             for (a, b) in bounded(&short).iter().zip(host(short)) {
                 assert!((a - b).abs() < 1e-9, "{slot:?} leaves short blocks alone");
@@ -78,7 +78,7 @@ fn mechanisms_bound_what_leaves_on_every_device() {
             }
             // Zeros lack a direction, but they have a gradient.
             let zeros = Tensor::<3>::zeros([3, 4, 5], &backend.device.clone().autodiff()).require_grad();
-            let mut gradients = mechanism.bound(zeros.clone(), 3).sum().backward();
+            let mut gradients = mechanism.clip(zeros.clone(), 3).sum().backward();
             let gradient = host(zeros.grad_remove(&mut gradients).expect("a gradient"));
             assert!(gradient.iter().all(|x| (x - 1.0).abs() < 1e-6), "{slot:?}: {gradient:?}");
         }
@@ -102,12 +102,12 @@ fn blocks_without_a_norm_become_zeros_on_every_device() {
                 let mut values = host(random([3, 4, 5], 55, &backend.device));
                 let clean =
                     Tensor::<3>::from_data(TensorData::new(values.clone(), [3, 4, 5]), &backend.device);
-                let clean = host(mechanism.bound(clean, 3));
+                let clean = host(mechanism.clip(clean, 3));
                 values[20 + 7] = bad;
                 let device = backend.device.clone().autodiff();
                 let input =
                     Tensor::<3>::from_data(TensorData::new(values, [3, 4, 5]), &device).require_grad();
-                let bounded = mechanism.bound(input.clone(), 3);
+                let bounded = mechanism.clip(input.clone(), 3);
                 let found = host(bounded.clone().without_autodiff());
                 assert_eq!(found[20..40], [0.0; 20], "{name}");
                 assert_eq!((&found[..20], &found[40..]), (&clean[..20], &clean[40..]), "{name}");
@@ -123,7 +123,7 @@ fn blocks_without_a_norm_become_zeros_on_every_device() {
                 let values = [[0.01; 20], block, [0.01; 20]].concat();
                 let mut noise = rng(56);
                 let mut release = Release { active: 3, summed: true, block: 20, noise: &mut noise };
-                floats(mechanism.share(values, &mut release))
+                floats(mechanism.add_noise(values, &mut release))
             };
             let (mut block, sound) = ([0.02; 20], [0.02; 20]);
             block[7] = bad;
@@ -178,7 +178,7 @@ fn mechanisms_add_the_noise_they_state() {
         for (summed, parts) in [(true, 3.0), (false, 1.0)] {
             let mut noise = rng(53);
             let mut release = Release { active: 3, summed, block: 20, noise: &mut noise };
-            let values = floats(mechanism.share(vec![0.0; count], &mut release));
+            let values = floats(mechanism.add_noise(vec![0.0; count], &mut release));
             let variance = values.iter().map(|x| x * x).sum::<f64>() / count as f64;
             let expected = form.noise.powi(2) / parts;
             let limit = 5.3 * (2.0 / count as f64).sqrt();
@@ -190,7 +190,7 @@ fn mechanisms_add_the_noise_they_state() {
         let value = 0.9 * form.bound / 3.0 / 20f64.sqrt();
         let mut noise = rng(54);
         let mut release = Release { active: 3, summed: true, block: 20, noise: &mut noise };
-        let shifted = floats(mechanism.share(vec![value as f32; count], &mut release));
+        let shifted = floats(mechanism.add_noise(vec![value as f32; count], &mut release));
         let mean = shifted.iter().sum::<f64>() / count as f64;
         let limit = 5.3 * form.noise / (3.0 * count as f64).sqrt() + value / 100.0;
         assert!((mean - value).abs() < limit, "{slot:?}: {mean} and {value}");
@@ -311,7 +311,7 @@ fn sensitivity(guarantee: &Guarantee, active: usize) -> f64 {
 /// Returns a mechanism with these settings; `None` if the mechanism does not know them.
 fn with(kind: &str, settings: &str) -> Option<Box<dyn PrivacyMechanism>> {
     let mut table: toml::Table = settings.parse().expect("TOML");
-    let defaults = Slot::<dyn PrivacyMechanism>::of(kind).expect("sound defaults").settings();
+    let defaults = Slot::<dyn PrivacyMechanism>::with_defaults(kind).expect("sound defaults").settings();
     if table.keys().any(|key| !defaults.contains_key(key)) {
         return None;
     }
@@ -350,7 +350,7 @@ fn guesses_betray_no_more_than_the_map_allows() {
                 let own = if party < moved { value } else { 0.0 };
                 let mut noise = rng(1_000 + 100 * release + 10 * world + party);
                 let mut release = Release { active: 3, summed: true, block: 1, noise: &mut noise };
-                let shares = floats(mechanism.share(vec![own as f32; DRAWS], &mut release));
+                let shares = floats(mechanism.add_noise(vec![own as f32; DRAWS], &mut release));
                 sums.iter_mut().zip(shares).for_each(|(sum, share)| *sum += share);
             }
             sums

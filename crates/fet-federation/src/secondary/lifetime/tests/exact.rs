@@ -133,15 +133,15 @@ impl Losses {
     /// Returns the loss ln(p/q) under p, where p is the mixture of N(0, σ²) and N(1, σ²), and q is N(0, σ²).
     fn removed(noise: f64, rate: f64) -> Self {
         let density = move |x: f64| (1.0 - rate) * normal(x, 0.0, noise) + rate * normal(x, 1.0, noise);
-        Self::of(noise, density, move |x| ratio(x, noise, rate))
+        Self::from_density(noise, density, move |x| ratio(x, noise, rate))
     }
 
     /// Returns the loss ln(q/p) under q.
     fn added(noise: f64, rate: f64) -> Self {
-        Self::of(noise, move |x| normal(x, 0.0, noise), move |x| -ratio(x, noise, rate))
+        Self::from_density(noise, move |x| normal(x, 0.0, noise), move |x| -ratio(x, noise, rate))
     }
 
-    fn of(noise: f64, density: impl Fn(f64) -> f64, loss: impl Fn(f64) -> f64) -> Self {
+    fn from_density(noise: f64, density: impl Fn(f64) -> f64, loss: impl Fn(f64) -> f64) -> Self {
         const CELLS: usize = 40_000;
         let (low, high) = (-9.0 * noise, 1.0 + 9.0 * noise);
         let width = (high - low) / CELLS as f64;

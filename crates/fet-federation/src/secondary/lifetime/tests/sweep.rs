@@ -17,12 +17,12 @@ const SETTINGS: [&str; 6] = [
 
 /// Releases of one run, for the exact loss.
 #[derive(Debug, Default, Clone)]
-struct Left {
+struct RunReleases {
     /// The releases, each with its number of parties.
     releases: Vec<Entry>,
 }
 
-impl Left {
+impl RunReleases {
     fn add_to(&self, exact: &mut Exact, run: &Run) {
         if !run.settings.contains("frozen") {
             return self.releases.iter().for_each(|entry| exact.add(run, *entry));
@@ -48,18 +48,18 @@ struct Party {
     policy: Policy,
     random: ChaCha8Rng,
     /// Runs with the releases under each of their ledgers.
-    left: Vec<(Run, Left)>,
+    left: Vec<(Run, RunReleases)>,
     added: Exact,
     /// True if the account may hold more than was released.
     loose: bool,
-    known: Known,
+    known: KnownAges,
     digest: u64,
 }
 
 impl Party {
     fn new(seed: u64, limit: f64) -> Self {
         let folder = tempfile::tempdir_in(memory()).expect("a folder");
-        let known = Known::read(&folder.path().join("elsewhere.json")).expect("new");
+        let known = KnownAges::read(&folder.path().join("elsewhere.json")).expect("new");
         Self {
             folder,
             policy: Policy { lifetime_epsilon: limit, ..Policy::default() },
@@ -104,7 +104,7 @@ impl Party {
         self.known.see("party", session.age()).expect("the account is the newest");
         let frozen = run.settings.contains("frozen");
         let index = self.left.iter().rposition(|(known, _)| known.hash == run.hash).unwrap_or_else(|| {
-            self.left.push((run.clone(), Left::default()));
+            self.left.push((run.clone(), RunReleases::default()));
             self.left.len() - 1
         });
         let mut repeated = self.left[index].1.releases.clone();
@@ -164,7 +164,7 @@ fn no_sequence_of_runs_is_accounted_below_its_exact_loss() {
             if party.chance(8) && ledger.exists() {
                 // The ledger is moved away. Its loss stays, and the run gets a new ledger.
                 std::fs::remove_file(ledger).expect("there");
-                party.left.push((run.clone(), Left::default()));
+                party.left.push((run.clone(), RunReleases::default()));
                 party.loose = true;
                 seen[0] += 1;
             } else if party.chance(6) && account.exists() {

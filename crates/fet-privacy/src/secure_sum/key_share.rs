@@ -3,7 +3,7 @@
 //!
 //! Each party gives every other party one share, encrypted under the key of the pair, once per session. A
 //! holder never sends the share. For one attempt at a sum, it sends a value computed from the share
-//! ([`super::prf`]), which opens that attempt and no other.
+//! ([`super::prf`]), which unmasks that attempt and no other.
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::member::Member;
-use super::prf::{Commitment, Evaluation, Opening, evaluate, opening, point, scalar};
+use super::prf::{Commitment, Evaluation, Unmasking, evaluate, point, scalar, unmasking};
 use super::shamir::{place, share, weights};
 use super::{SumId, subsets::subsets};
 
@@ -24,7 +24,7 @@ pub const SEALED_SHARE: usize = 32 + 16;
 /// Key shares that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BackupError {
+pub enum KeyShareError {
     /// The share does not decrypt under the key of the pair.
     #[error(
         "the key share of party {from} is invalid: it is not the one that party {from} encrypted for this party"
@@ -34,22 +34,22 @@ pub enum BackupError {
         from: usize,
     },
     /// Too few shares arrived.
-    #[error("{found} valid shares of the opening of party {party} arrived; {needed} are needed")]
+    #[error("{found} valid shares of the unmasking value of party {party} arrived; {needed} are needed")]
     TooFew {
-        /// Party whose opening is missing, counted from 1.
+        /// Party whose unmasking value is missing, counted from 1.
         party: usize,
         /// Number of shares that arrived.
         found: usize,
         /// Number of shares needed.
         needed: usize,
     },
-    /// No tried choice of the shares gives the opening that the party committed to.
+    /// No tried choice of the shares gives the unmasking value that the party committed to.
     #[error(
-        "{found} shares of the opening of party {party} arrived, but no {needed} of them give an opening that fits its message: \
-         the party committed to a different opening, or more than {withstood} shares are wrong"
+        "{found} shares of the unmasking value of party {party} arrived, but no {needed} of them give an unmasking value that fits its message: \
+         the party committed to a different unmasking value, or more than {withstood} shares are wrong"
     )]
     Wrong {
-        /// Party whose opening is missing, counted from 1.
+        /// Party whose unmasking value is missing, counted from 1.
         party: usize,
         /// Number of shares that arrived.
         found: usize,
@@ -60,11 +60,11 @@ pub enum BackupError {
     },
 }
 
-/// Opening that was reconstructed from shares.
+/// Unmasking value that was reconstructed from shares.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recovered {
-    /// Opening that removes the mask of the party that dropped out.
-    pub opening: Opening,
+pub struct Reconstructed {
+    /// Unmasking value that removes the mask of the party that dropped out.
+    pub unmasking: Unmasking,
     /// Holders whose shares do not fit, counted from 0: they sent a wrong share, or received one. Shares that
     /// were not needed are not checked.
     pub wrong: Vec<usize>,
@@ -77,12 +77,12 @@ pub fn holders(parties: &[usize], party: usize) -> Vec<usize> {
 
 impl Member {
     /// Returns an encrypted share of the secret behind this party's masks for each of its [`holders`] among
-    /// `parties`, in their order. `needed` of the shares open an attempt. Repeated calls return the same
+    /// `parties`, in their order. `needed` of the shares unmask an attempt. Repeated calls return the same
     /// shares.
     ///
     /// # Panics
     /// If the party has not agreed on keys with all of the `parties`.
-    pub fn backups(&self, parties: &[usize], needed: usize) -> Vec<Vec<u8>> {
+    pub fn key_shares(&self, parties: &[usize], needed: usize) -> Vec<Vec<u8>> {
         // The coefficients depend on everything that was agreed on, so that two polynomials share only the
         // first one.
         let coefficient = |power: usize| {
@@ -102,8 +102,8 @@ impl Member {
     }
 
     /// Stores the share that `from` encrypted for this party.
-    pub fn keep_backup(&mut self, from: usize, sealed: &[u8], needed: usize) -> Result<(), BackupError> {
-        let unreadable = BackupError::Unreadable { from: from + 1 };
+    pub fn keep_key_share(&mut self, from: usize, sealed: &[u8], needed: usize) -> Result<(), KeyShareError> {
+        let unreadable = KeyShareError::Unreadable { from: from + 1 };
         if !self.has_key_with(from) {
             return Err(unreadable);
         }
@@ -112,15 +112,15 @@ impl Member {
         let share = Zeroizing::new(share.map_err(|_| unreadable.clone())?);
         let share: [u8; 32] = share.as_slice().try_into().map_err(|_| unreadable.clone())?;
         let share = Option::<Scalar>::from(Scalar::from_canonical_bytes(share)).ok_or(unreadable)?;
-        self.backups.insert(from, Zeroizing::new(share));
+        self.key_shares.insert(from, Zeroizing::new(share));
         Ok(())
     }
 
     /// Computes the value of the share of `party` for one attempt at a sum, if this member holds such a
-    /// share. The caller must ensure that the member itself opened the same attempt, and no other
+    /// share. The caller must ensure that the member itself unmasked the same attempt, and no other
     /// ([`super::Participant`]).
     pub fn evaluation(&self, party: usize, id: &SumId<'_>) -> Option<Evaluation> {
-        self.backups.get(&party).map(|share| evaluate(share, id).compress().to_bytes())
+        self.key_shares.get(&party).map(|share| evaluate(share, id).compress().to_bytes())
     }
 
     /// Returns the cipher and the associated data for the share from one party to another. Each pair has a
@@ -140,16 +140,16 @@ impl Member {
     }
 }
 
-/// Reconstructs the opening of `party` from the values of `needed` or more holders, and the commitment that
-/// came with its message. Values that are not points of the group, repeated values of a holder, and up to
-/// [`super::withstands`] wrong values do no harm.
-pub fn recover(
+/// Reconstructs the unmasking value of `party` from the values of `needed` or more holders, and the
+/// commitment that came with its message. Values that are not points of the group, repeated values of a
+/// holder, and up to [`super::withstands`] wrong values do no harm.
+pub fn reconstruct(
     party: usize,
     needed: usize,
     evaluations: &[(usize, Evaluation)],
     commitment: &Commitment,
     id: &SumId<'_>,
-) -> Result<Recovered, BackupError> {
+) -> Result<Reconstructed, KeyShareError> {
     let mut sound: Vec<(usize, RistrettoPoint)> = Vec::with_capacity(evaluations.len());
     for (holder, evaluation) in evaluations {
         let known = *holder == party || sound.iter().any(|(other, _)| other == holder);
@@ -157,7 +157,7 @@ pub fn recover(
     }
     let found = sound.len();
     if found < needed || needed == 0 {
-        return Err(BackupError::TooFew { party: party + 1, found, needed });
+        return Err(KeyShareError::TooFew { party: party + 1, found, needed });
     }
     let value = |subset: &[usize], x: Scalar| {
         let parties: Vec<usize> = subset.iter().map(|&share| sound[share].0).collect();
@@ -165,17 +165,17 @@ pub fn recover(
         RistrettoPoint::vartime_multiscalar_mul(weights(&parties, x), points)
     };
     for (trial, subset) in subsets(found, needed).enumerate() {
-        let opening = opening(&value(&subset, Scalar::ZERO), id);
-        if opening.commitment() == *commitment {
+        let unmasking = unmasking(&value(&subset, Scalar::ZERO), id);
+        if unmasking.commitment() == *commitment {
             let misfits = |&share: &usize| {
                 !subset.contains(&share) && value(&subset, place(sound[share].0)) != sound[share].1
             };
             let wrong = (0..found).filter(|share| trial > 0 && misfits(share));
-            return Ok(Recovered { opening, wrong: wrong.map(|share| sound[share].0).collect() });
+            return Ok(Reconstructed { unmasking, wrong: wrong.map(|share| sound[share].0).collect() });
         }
     }
     let withstood = super::withstands(found, needed);
-    Err(BackupError::Wrong { party: party + 1, found, needed, withstood })
+    Err(KeyShareError::Wrong { party: party + 1, found, needed, withstood })
 }
 
 fn numbers(pair: [usize; 2]) -> [u8; 16] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fet_privacy::identity::Identity;
 use fet_privacy::secure_sum::{
-    Evaluation, Member, Message, Opening, Participant, PublicKey, SignedKey, SumError, SumId, Terms, quorum,
+    Evaluation, Member, Message, Participant, PublicKey, SignedKey, SumError, SumId, Terms, Unmasking, quorum,
 };
 
 pub(crate) const CONTEXT: [u8; 32] = [4; 32];
@@ -81,7 +81,7 @@ pub(crate) fn for_party(sealed: &[Vec<(usize, Vec<u8>)>], party: usize) -> Vec<(
 
 /// Parties that have agreed on keys. The last `corrupt` parties collude with the receiver and give it
 /// everything that they have.
-pub(crate) struct Room {
+pub(crate) struct PartyGroup {
     pub(crate) parties: usize,
     pub(crate) colluding: usize,
     pub(crate) degree: usize,
@@ -89,7 +89,7 @@ pub(crate) struct Room {
     corrupt: Vec<Member>,
 }
 
-impl Room {
+impl PartyGroup {
     pub(crate) fn new(parties: usize, colluding: usize, degree: usize, corrupt: usize) -> Self {
         let mut participants = strangers(parties, colluding, 0);
         let sealed = introduce(&mut participants);
@@ -98,7 +98,7 @@ impl Room {
             let mut member = Member::from_secret(party, secret(party, 0));
             member.agree(&all, &CONTEXT).expect("sound keys");
             for (from, sealed) in for_party(&sealed, party) {
-                member.keep_backup(from, sealed, quorum(parties, colluding)).expect("sealed for it");
+                member.keep_key_share(from, sealed, quorum(parties, colluding)).expect("sealed for it");
             }
             member
         };
@@ -143,9 +143,10 @@ impl Room {
         Ok(Message { words, commitment })
     }
 
-    /// Returns an honest party's answer: the opening of its last message, if that message is of this attempt.
-    pub(crate) fn open(&mut self, party: usize, round: u64, attempt: u32) -> Result<Opening, SumError> {
-        self.participants[party].open(round, attempt)
+    /// Returns an honest party's answer: the unmasking value of its last message, if that message is of this
+    /// attempt.
+    pub(crate) fn unmask(&mut self, party: usize, round: u64, attempt: u32) -> Result<Unmasking, SumError> {
+        self.participants[party].unmask(round, attempt)
     }
 
     pub(crate) fn reveal(
@@ -164,7 +165,7 @@ impl Room {
         party.checked_sub(first).map(|place| &self.corrupt[place])
     }
 
-    /// Returns the values of the colluders' shares for the opening of `party`.
+    /// Returns the values of the colluders' shares for the unmasking value of `party`.
     pub(crate) fn colluders_shares(&self, party: usize, id: &Id) -> Vec<(usize, Evaluation)> {
         let first = self.parties - self.corrupt.len();
         let sum = id.sum(self.degree);

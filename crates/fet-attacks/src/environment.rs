@@ -14,29 +14,32 @@ use fet_core::party::{Failure, Party, Refusal};
 use fet_core::registry::{Slot, Violation};
 use fet_federation::privacy::without_noise;
 use fet_federation::secondary::SecondaryError;
-use fet_federation::simulation::{Simulation, Watched};
+use fet_federation::simulation::{ObservedParty, Simulation};
 use fet_federation::trainer::{Machine, RunError, Trainer};
 
 /// Refuses an attack that does not fit the experiment, before any training.
-pub fn check(stage: &Environment<'_>, slot: &Slot<dyn Attack>) -> Result<(), AttackError> {
+pub fn check(environment: &Environment<'_>, slot: &Slot<dyn Attack>) -> Result<(), AttackError> {
     let attack = slot.build(&())?;
-    let (party, secondaries) = (attack.about().party, stage.setting.secondaries);
+    let (party, secondaries) = (attack.about().party, environment.setting.secondaries);
     let within = |violation: Violation| violation.within("attack");
     if !(1..=secondaries).contains(&party) {
         let rule = format!("must be 1 to {secondaries}, the number of secondaries");
         return Err(within(Violation::new("party", rule, party)).into());
     }
-    Ok(attack.check(&stage.setting).map_err(within)?)
+    Ok(attack.check(&environment.setting).map_err(within)?)
 }
 
 /// Runs an attack on an experiment.
-pub fn attack(stage: &mut Environment<'_>, slot: &Slot<dyn Attack>) -> Result<AttackRecord, AttackError> {
-    check(stage, slot)?;
+pub fn attack(
+    environment: &mut Environment<'_>,
+    slot: &Slot<dyn Attack>,
+) -> Result<AttackRecord, AttackError> {
+    check(environment, slot)?;
     let attack = slot.build(&())?;
-    let measures = attack.attack(stage)?;
+    let measures = attack.attack(environment)?;
     let about = attack.about();
     let (attacker, target, party) = (about.attacker, about.target, about.party);
-    Ok(AttackRecord { attack: slot.kind().into(), attacker, target, party, runs: stage.runs, measures })
+    Ok(AttackRecord { attack: slot.kind().into(), attacker, target, party, runs: environment.runs, measures })
 }
 
 /// Attack environment of one experiment.
@@ -103,7 +106,7 @@ impl AttackEnvironment for Environment<'_> {
             experiment.privacy = without_noise(&experiment.privacy).map_err(refused)?;
             // The observer adds the parts itself.
             if self.setting.summed {
-                experiment.aggregator = Slot::of("average").map_err(refused)?;
+                experiment.aggregator = Slot::with_defaults("average").map_err(refused)?;
             }
         }
         let simulation = Simulation { run: self.runs as u64, ..Simulation::new(&experiment, self.machine) };
@@ -114,31 +117,31 @@ impl AttackEnvironment for Environment<'_> {
             let usual = tables[number - 1].features.numbers().cloned().unwrap_or_else(|| tested.clone());
             (number, Features { usual, tested, testing: false })
         });
-        let parties: Vec<Watched> =
-            simulation.secondaries(tables).map_err(failed)?.into_iter().map(Watched::new).collect();
+        let parties: Vec<ObservedParty> =
+            simulation.secondaries(tables).map_err(failed)?.into_iter().map(ObservedParty::new).collect();
         let mine = |index: usize, number: usize| number == index + 1;
         let wired = parties.iter().cloned().enumerate().map(|(index, party)| {
-            let door =
-                run.door.as_ref().filter(|(number, _)| mine(index, *number)).map(|(_, door)| door.clone());
+            let hook =
+                run.hook.as_ref().filter(|(number, _)| mine(index, *number)).map(|(_, hook)| hook.clone());
             let features =
                 tested.as_ref().filter(|(number, _)| mine(index, *number)).map(|(_, all)| all.clone());
-            simulation.wired(Guarded { party, door, features, withheld: run.withhold })
+            simulation.wired(AttackedParty { party, hook, features, withheld: run.withhold })
         });
         let mut trainer = simulation.trainer(primary, wired.collect()).map_err(failed)?;
-        if let Some(view) = run.view {
-            trainer.observe(view);
+        if let Some(observer) = run.observer {
+            trainer.observe(observer);
         }
         while !run.untrained && !trainer.is_done() {
             trainer.epoch(&mut |_| !self.stop.load(Ordering::Relaxed)).map_err(failed)?;
         }
-        Ok(Box::new(Played { trainer, parties }))
+        Ok(Box::new(FinishedRun { trainer, parties }))
     }
 }
 
 /// Party with an optional malicious-party hook, and with optional features for testing.
-struct Guarded {
-    party: Watched,
-    door: Option<Arc<Mutex<dyn MessageHook>>>,
+struct AttackedParty {
+    party: ObservedParty,
+    hook: Option<Arc<Mutex<dyn MessageHook>>>,
     features: Option<Features>,
     /// True if the party receives neither gradients nor parameters.
     withheld: bool,
@@ -152,9 +155,9 @@ struct Features {
     testing: bool,
 }
 
-impl Guarded {
-    fn door(&self) -> Option<MutexGuard<'_, dyn MessageHook + 'static>> {
-        self.door.as_ref().map(|door| door.lock().unwrap_or_else(PoisonError::into_inner))
+impl AttackedParty {
+    fn hook(&self) -> Option<MutexGuard<'_, dyn MessageHook + 'static>> {
+        self.hook.as_ref().map(|hook| hook.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Switches to the features of the round.
@@ -166,11 +169,11 @@ impl Guarded {
         }
         features.testing = testing;
         let shown = if testing { &features.tested } else { &features.usual };
-        self.party.look().replace_features(shown.clone().into())
+        self.party.lock().replace_features(shown.clone().into())
     }
 }
 
-impl Party for Guarded {
+impl Party for AttackedParty {
     fn name(&self) -> &str {
         self.party.name()
     }
@@ -183,25 +186,25 @@ impl Party for Guarded {
         if self.withheld && matches!(request, Request::Backward(_) | Request::LoadParameters(_)) {
             return Ok(Reply::Done);
         }
-        let Some(mut door) = self.door() else { return self.party.ask(request) };
-        door.request(&mut request);
-        drop(door);
+        let Some(mut hook) = self.hook() else { return self.party.ask(request) };
+        hook.request(&mut request);
+        drop(hook);
         let mut reply = self.party.ask(request.clone())?;
-        if let Some(mut door) = self.door() {
-            door.reply(&request, &mut reply);
+        if let Some(mut hook) = self.hook() {
+            hook.reply(&request, &mut reply);
         }
         Ok(reply)
     }
 }
 
 /// Finished run with its parties.
-struct Played {
+struct FinishedRun {
     trainer: Trainer,
-    parties: Vec<Watched>,
+    parties: Vec<ObservedParty>,
 }
 
-impl Played {
-    fn party(&self, number: usize) -> Result<&Watched, AttackError> {
+impl FinishedRun {
+    fn party(&self, number: usize) -> Result<&ObservedParty, AttackError> {
         let none = || {
             let rule = format!("must be 1 to {}", self.parties.len());
             AttackError::Refused(Violation::new("party", rule, number))
@@ -211,7 +214,7 @@ impl Played {
 
     /// Returns features and keys of the nearest record of each row.
     fn records(&self, party: usize, rows: &[usize]) -> Result<(Matrix<f32>, Matrix<f32>), AttackError> {
-        let [features, keys] = self.party(party)?.look().nearest_records(rows).map_err(failed)?;
+        let [features, keys] = self.party(party)?.lock().nearest_records(rows).map_err(failed)?;
         Ok((features, keys))
     }
 }
@@ -221,7 +224,7 @@ fn failed(error: SecondaryError) -> AttackError {
     AttackError::Run(Box::new(error))
 }
 
-impl Trained for Played {
+impl Trained for FinishedRun {
     fn metric(&self) -> f64 {
         let progress = self.trainer.progress();
         progress.best.and_then(|best| progress.epochs[best].test).unwrap_or(f64::NAN)
@@ -241,11 +244,11 @@ impl Trained for Played {
     }
 
     fn shown(&self, party: usize, rows: &[usize]) -> Result<Vec<Vec<usize>>, AttackError> {
-        self.party(party)?.look().shown(rows).map_err(failed)
+        self.party(party)?.lock().shown(rows).map_err(failed)
     }
 
     fn similarity(&self, party: usize, rows: &[usize]) -> Result<Option<Vec<f32>>, AttackError> {
-        let party = self.party(party)?.look();
+        let party = self.party(party)?.lock();
         let links = party.links().ok_or_else(|| AttackError::Run(Box::new(SecondaryError::NotLinked)))?;
         Ok(rows.iter().map(|&row| links.similarities(row).map(|all| all[0])).collect())
     }
@@ -253,7 +256,7 @@ impl Trained for Played {
     fn encoded(&mut self, party: usize, rows: &[usize]) -> Result<Matrix<f32>, AttackError> {
         /// Number of rows per encoded batch.
         const BATCH: usize = 256;
-        let mut party = self.party(party)?.look();
+        let mut party = self.party(party)?.lock();
         let mut values = Vec::new();
         let mut columns = 0;
         for rows in rows.chunks(BATCH) {
@@ -264,7 +267,7 @@ impl Trained for Played {
         Ok(Matrix::new(columns, values))
     }
 
-    fn own(&self, rows: &[usize]) -> Matrix<f32> {
+    fn own_columns(&self, rows: &[usize]) -> Matrix<f32> {
         self.trainer.own_columns(rows)
     }
 }
