@@ -19,7 +19,7 @@ pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<
     for (name, kind) in &options.kinds {
         let Some(_) = names.iter().find(|known| *known == name) else {
             let hint = hint(name, names);
-            let problem = format!("has no column `{name}`, which is to be read{hint}");
+            let problem = format!("has no column `{name}`, which is required{hint}");
             return Err(TableError::file(file, problem));
         };
         if let Kind::Date { format: Some(format) } = kind

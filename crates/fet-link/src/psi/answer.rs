@@ -79,7 +79,8 @@ pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
     let answer = match give {
         Form::Cardinality => labelled::Answer::count(&elements, &own.keys, context, &mut rng, &done),
         Form::Links | Form::Payload => {
-            labelled::Answer::sealed(&elements, &own.keys, &payloads, context, &mut rng, &done)
+            let table = labelled::KeyedPayloads { keys: &own.keys, payloads: &payloads };
+            labelled::Answer::sealed(&elements, &table, context, &mut rng, &done)
         }
     };
     drop(progress);

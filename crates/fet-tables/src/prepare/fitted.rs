@@ -108,7 +108,7 @@ pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prep
 /// Returns the range of each output of a column, over those of these rows that have a value. The indicator
 /// has no range.
 fn outputs(prepared: &Prepared, column: &Column, rows: &[usize]) -> Result<Vec<FittedRange>, TableError> {
-    let cells = Cells::of(prepared, column)?;
+    let cells = Cells::new(prepared, column)?;
     let mut out = vec![0.0; prepared.width()];
     let mut all = vec![Fitting::default(); out.len() - usize::from(prepared.indicator)];
     for &row in rows {

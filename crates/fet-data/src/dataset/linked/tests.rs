@@ -69,7 +69,7 @@ fn ranges_are_declared_for_every_column_of_a_secondary() {
         ("{ x = [103, 104], size = [0, 9] }", "s.csv column `y`: must have a range in `bounds`"),
         (
             "{ y = [1, 2], x = [103, 104], size = [0, 9], sise = [0, 9] }",
-            "has no column `sise`, which is to be read; did you mean \"size\"?",
+            "has no column `sise`, which is required; did you mean \"size\"?",
         ),
         ("{ y = [2, 1], x = [103, 104], size = [0, 9] }", "secondaries[0].bounds.y` must be a range"),
     ] {
@@ -198,7 +198,7 @@ fn a_secondary_declares_every_column_or_none() {
         (
             ", bounds = { lon = [0, 9], lat = [0, 9] }, dates = { built = ['1900-01-01', '2030-01-01'], x = ['1', '2'] }, \
              categories = { type = ['road'] }",
-            "has no column `x`, which is to be read",
+            "has no column `x`, which is required",
         ),
         (", categories = { type = [] }", "categories.type` must name at least one value"),
     ] {

@@ -8,7 +8,7 @@ use anyhow::Context;
 use fet_core::linker::Links;
 use fet_io::memory;
 use fet_linkage::bits::BitTable;
-use fet_linkage::blocking::Blocking;
+use fet_linkage::blocking::{Blocking, FilterTables};
 use fet_linkage::search::{Index, Measure};
 
 use super::clusters;
@@ -184,8 +184,8 @@ pub(super) fn search(
     let progress = Progress::new(queries.rows());
     let measure: Measure = table.score.measure(queries.bits());
     let done = |count| progress.add(count);
-    let blocking =
-        if all_pairs { None } else { Blocking::choose(queries, records, take, SIMILARITY, RECALL) };
+    let tables = FilterTables { queries, records };
+    let blocking = if all_pairs { None } else { Blocking::choose(tables, take, SIMILARITY, RECALL) };
     let found = match blocking {
         Some(blocking) => {
             fet_io::note!(
@@ -194,7 +194,7 @@ pub(super) fn search(
                 queries.rows(),
                 records.rows()
             );
-            blocking.search(queries, records, take, measure, SEED, &done).0
+            blocking.search(tables, take, measure, SEED, &done).0
         }
         None => Index::new(records).search(queries, take, measure, &done),
     };

@@ -70,7 +70,7 @@ pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
         "learned from {} rows: {} q-grams and words that occur in three or more rows\nschema written to {}: give it to \
          the data holders who have the secret, but not to the linkage unit\n",
         records.rows(),
-        schema.told(),
+        schema.listed(),
         out.display()
     ))
 }

@@ -77,9 +77,9 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     let elements = &request[body(&request)..request.len() - 32];
     let id = fet_io::hex(&labelled::identity(elements));
     let header = format!(r#"{{"request":"{id}","gives":"links","rows":1,"columns":[],"padded":8}}"#);
-    let (keys, sealed) = ([Some(labelled::key(b"person 0\ntown 0"))], [vec![99, 0, 0, 0]]);
-    let hundredth =
-        labelled::Answer::sealed(elements, &keys, &sealed, header.as_bytes(), &mut rand::rng(), &|_| ());
+    let (keys, payloads) = (&[Some(labelled::key(b"person 0\ntown 0"))], &[vec![99, 0, 0, 0]]);
+    let row = labelled::KeyedPayloads { keys, payloads };
+    let hundredth = labelled::Answer::sealed(elements, &row, header.as_bytes(), &mut rand::rng(), &|_| ());
     let hundredth = hundredth.expect("a request");
     let first = format!("fet psi answer 3\n{header}\n");
     let parts = [first.as_bytes(), &hundredth.evaluated, &hundredth.records, &[0; 32]];
