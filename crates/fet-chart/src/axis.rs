@@ -10,7 +10,7 @@ use super::{COLOURS, Mark, Series, Size};
 
 /// Series over the values of an axis, evenly spaced, with error bars.
 pub fn axis(size: Size, title: &str, ticks: &[String], x: &str, y: &str, series: &[Series]) -> String {
-    let Some(scale) = Scale::of(values(series)) else { return String::new() };
+    let Some(scale) = Scale::spanning(values(series)) else { return String::new() };
     draw(&Frame::new(size, scale, title, y), ticks, x, series, true)
 }
 
@@ -19,7 +19,7 @@ pub fn amounts(size: Size, title: &str, ticks: &[String], x: &str, y: &str, seri
     if values(series).next().is_none() {
         return String::new();
     }
-    let Some(scale) = Scale::of(values(series).chain([0.0])) else { return String::new() };
+    let Some(scale) = Scale::spanning(values(series).chain([0.0])) else { return String::new() };
     draw(&Frame::new(size, scale, title, y), ticks, x, series, false)
 }
 

@@ -27,8 +27,10 @@ pub fn bubbles(
     (own, what): ((f64, f64), &str),
 ) -> String {
     let places = || bubbles.iter().map(|bubble| bubble.at).chain([own]);
-    let across = Scale::of(places().map(|at| at.0));
-    let Some((across, up)) = across.zip(Scale::of(places().map(|at| at.1))) else { return String::new() };
+    let across = Scale::spanning(places().map(|at| at.0));
+    let Some((across, up)) = across.zip(Scale::spanning(places().map(|at| at.1))) else {
+        return String::new();
+    };
     let frame = Frame::new(size, up, title, y);
     let mut svg = frame.begin();
     let at = |value: f64| frame.left + frame.width() * across.share(value);

@@ -16,7 +16,7 @@ pub fn calibration(
     series: &[Series],
     said: &[String],
 ) -> String {
-    let Some(scale) = Scale::of([0.0, 1.0].into_iter()) else { return String::new() };
+    let Some(scale) = Scale::spanning([0.0, 1.0].into_iter()) else { return String::new() };
     if series.iter().all(|series| series.curve.is_empty()) {
         return String::new();
     }

@@ -10,7 +10,7 @@ use super::{COLOURS, Series, Size};
 /// One curve per series in front of the curves of its seeds.
 pub fn curves(size: Size, title: &str, x: &str, y: &str, series: &[Series]) -> String {
     let points = || series.iter().flat_map(|series| series.seeds.iter().flatten().chain(&series.curve));
-    let Some(scale) = Scale::of(points().map(|point| point.1)) else { return String::new() };
+    let Some(scale) = Scale::spanning(points().map(|point| point.1)) else { return String::new() };
     let last = points().map(|point| point.0).fold(1.0, f64::max);
     let frame = Frame::new(size, scale, title, y);
     let at =

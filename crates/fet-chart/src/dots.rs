@@ -11,7 +11,9 @@ use super::{COLOURS, Mark, Series, Size};
 /// One row per variant: seeds, mean, interval and published figures, with a line through the mean of the base variant.
 pub fn dots(size: Size, title: &str, x: &str, series: &[Series], base: Option<f64>) -> String {
     let marks = || series.iter().flat_map(|series| &series.marks);
-    let Some(scale) = Scale::of(marks().flat_map(Mark::extent).chain(base)) else { return String::new() };
+    let Some(scale) = Scale::spanning(marks().flat_map(Mark::extent).chain(base)) else {
+        return String::new();
+    };
     let row = if size.names > 0.0 { 34.0 } else { 46.0 };
     let (left, right, top) = (size.names + 12.0, size.width - 12.0, 8.0);
     let bottom = top + row * series.len() as f64 + 4.0;

@@ -22,7 +22,9 @@ pub struct Bar {
 pub fn histogram(size: Size, title: &str, (x, y): (&str, &str), bars: &[Bar]) -> String {
     let ends = bars.iter().flat_map(|bar| [bar.span.0, bar.span.1]).chain([0.0]);
     let heights = bars.iter().map(|bar| bar.height).chain([0.0]);
-    let (Some(across), Some(up)) = (Scale::of(ends), Scale::of(heights)) else { return String::new() };
+    let (Some(across), Some(up)) = (Scale::spanning(ends), Scale::spanning(heights)) else {
+        return String::new();
+    };
     if bars.is_empty() {
         return String::new();
     }

@@ -43,7 +43,8 @@ pub fn points(size: Size, title: &str, (x, y): (&str, &str), span: (f64, f64), p
         let bar = point.up.map_or([point.at.1; 2], |(low, high)| [low, high]);
         bar.into_iter().chain([point.at.1]).chain(point.seeds.iter().map(|seed| seed.1))
     });
-    let (Some(up), Some(across)) = (Scale::of(heights), Scale::of([span.0, span.1].into_iter())) else {
+    let (Some(up), Some(across)) = (Scale::spanning(heights), Scale::spanning([span.0, span.1].into_iter()))
+    else {
         return String::new();
     };
     let frame = Frame::new(size, up, title, y);

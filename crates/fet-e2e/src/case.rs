@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 /// Kind of fault; a column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum FaultKind {
     /// A written file differs from the file of the simulation.
     WrongBytes,
     /// A process panicked.
@@ -31,7 +31,7 @@ pub enum Kind {
     Leak,
 }
 
-impl Kind {
+impl FaultKind {
     /// All kinds, in the order of the columns.
     pub(crate) const ALL: [Self; 11] = [
         Self::WrongBytes,
@@ -69,13 +69,13 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// Kind of the fault.
-    pub kind: Kind,
+    pub kind: FaultKind,
     /// Description of the fault.
     pub what: String,
 }
 
 impl Fault {
-    pub(crate) fn new(kind: Kind, what: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: FaultKind, what: impl Into<String>) -> Self {
         Self { kind, what: what.into() }
     }
 }
@@ -107,7 +107,7 @@ impl End {
 
 /// Result of a case.
 #[derive(Debug, Clone)]
-pub(crate) struct Verdict {
+pub(crate) struct CaseResult {
     /// End of the case.
     pub(crate) end: End,
     /// Faults of the case.
@@ -116,13 +116,13 @@ pub(crate) struct Verdict {
     pub(crate) notes: Vec<String>,
 }
 
-impl Verdict {
+impl CaseResult {
     /// Creates a verdict without faults.
     pub(crate) fn new(end: End) -> Self {
         Self { end, faults: Vec::new(), notes: Vec::new() }
     }
 
-    pub(crate) fn fault(&mut self, kind: Kind, what: impl Into<String>) {
+    pub(crate) fn fault(&mut self, kind: FaultKind, what: impl Into<String>) {
         self.faults.push(Fault::new(kind, what));
     }
 
@@ -132,7 +132,7 @@ impl Verdict {
 }
 
 /// Action of a case in a separate folder, with the shared resources of its suite.
-type Run<C> = Box<dyn Fn(&C, &Path, &mut ChaCha8Rng) -> anyhow::Result<Verdict>>;
+type Run<C> = Box<dyn Fn(&C, &Path, &mut ChaCha8Rng) -> anyhow::Result<CaseResult>>;
 
 /// Case of a suite whose cases share a `C`.
 pub(crate) struct Case<C> {
@@ -158,7 +158,7 @@ impl<C> Case<C> {
     pub(crate) fn new(
         area: &'static str,
         name: impl Into<String>,
-        run: impl Fn(&C, &Path, &mut ChaCha8Rng) -> anyhow::Result<Verdict> + 'static,
+        run: impl Fn(&C, &Path, &mut ChaCha8Rng) -> anyhow::Result<CaseResult> + 'static,
     ) -> Self {
         Self { area, name: name.into(), short: false, seeded: false, run: Box::new(run) }
     }

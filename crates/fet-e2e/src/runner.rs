@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use tempfile::TempDir;
 
-use crate::case::{Case, End, Kind, Verdict};
+use crate::case::{Case, CaseResult, End, FaultKind};
 use crate::folder::copy;
 use crate::mutate::generator;
 use crate::process::go_on;
@@ -14,7 +14,7 @@ use crate::tally::Tally;
 
 /// Choice of cases, and what to show and keep of them.
 #[derive(Debug, Clone)]
-pub(crate) struct Options<'a> {
+pub(crate) struct RunnerOptions<'a> {
     /// Name of the suite on the command line.
     pub(crate) suite: &'static str,
     /// Run only the cases of the short form.
@@ -49,7 +49,7 @@ pub(crate) fn run<C>(
     shared: &C,
     mut cases: Vec<Case<C>>,
     root: &Path,
-    options: &Options<'_>,
+    options: &RunnerOptions<'_>,
     say: &mut dyn FnMut(String),
 ) -> anyhow::Result<bool> {
     let start = Instant::now();
@@ -94,16 +94,16 @@ fn one<C>(
     case: &Case<C>,
     seed: u64,
     root: &Path,
-    options: &Options<'_>,
+    options: &RunnerOptions<'_>,
     say: &mut dyn FnMut(String),
-) -> anyhow::Result<Verdict> {
+) -> anyhow::Result<CaseResult> {
     let folder = place(root);
     std::fs::create_dir_all(&folder)?;
     let number = case.name.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(257).wrapping_add(byte.into()));
     let mut rng = generator(seed, case.area, number);
     let verdict = (case.run)(shared, &folder, &mut rng).unwrap_or_else(|error| {
-        let mut verdict = Verdict::new(End::Refused);
-        verdict.fault(Kind::WrongCode, format!("cannot run the case: {error:#}"));
+        let mut verdict = CaseResult::new(End::Refused);
+        verdict.fault(FaultKind::WrongCode, format!("cannot run the case: {error:#}"));
         verdict
     });
     if !verdict.faults.is_empty() && go_on().is_ok() {

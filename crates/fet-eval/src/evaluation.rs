@@ -70,7 +70,7 @@ impl Evaluation {
     /// [`Settings::bounded`] sets the interval, which takes at most about two seconds for 20,000 test rows.
     /// The same generator gives the same interval. Panics if the number of group names differs from the
     /// number of test rows.
-    pub fn of(
+    pub fn compute(
         metric: Metric,
         validation: &Predictions<'_>,
         test: &Predictions<'_>,
@@ -81,11 +81,11 @@ impl Evaluation {
         Self {
             validation: validation.scores(),
             test: test.scores(),
-            interval: Estimate::of(metric, test, rng),
+            interval: Estimate::compute(metric, test, rng),
             confusion: (1..=CONFUSION_CLASSES).contains(&classes).then(|| Confusion::new(test)),
             calibration: reliability(test, Bins::default()).unwrap_or_default(),
-            residuals: if classes == 0 { Residuals::of(test) } else { None },
-            groups: groups.map(|(column, names)| Groups::of(column, names, test)),
+            residuals: if classes == 0 { Residuals::from_predictions(test) } else { None },
+            groups: groups.map(|(column, names)| Groups::from_names(column, names, test)),
         }
     }
 
@@ -105,7 +105,7 @@ impl Evaluation {
 }
 
 impl Estimate {
-    fn of(metric: Metric, rows: &Predictions<'_>, rng: &mut ChaCha8Rng) -> Self {
+    fn compute(metric: Metric, rows: &Predictions<'_>, rng: &mut ChaCha8Rng) -> Self {
         match bootstrap(rows, metric, Settings::bounded(rows, metric), rng) {
             Ok(interval) if interval.lower.is_finite() && interval.upper.is_finite() => {
                 Self::Interval(interval)

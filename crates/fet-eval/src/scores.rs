@@ -41,7 +41,7 @@ impl Predictions<'_> {
             Ok(value) => Value::Value(value),
             Err(reason) => Value::Undefined(reason.to_string()),
         };
-        Scores(Metric::of(self.task()).map(|metric| (metric, value(metric))).collect())
+        Scores(Metric::for_task(self.task()).map(|metric| (metric, value(metric))).collect())
     }
 }
 
@@ -66,7 +66,7 @@ pub enum Value {
 impl Scores {
     /// Returns scores in which every metric of the task is undefined for the same reason.
     pub fn undefined(task: Task, reason: &str) -> Self {
-        Self(Metric::of(task).map(|metric| (metric, Value::Undefined(reason.to_string()))).collect())
+        Self(Metric::for_task(task).map(|metric| (metric, Value::Undefined(reason.to_string()))).collect())
     }
 
     /// Returns the value of a metric. `None` if the metric is undefined or belongs to another task.
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(scores.get(Metric::Accuracy), Some(0.5));
         assert_eq!(scores.get(Metric::AucRoc), None);
         assert_eq!(scores.get(Metric::Rmse), None);
-        assert!(scores.iter().map(|(metric, _)| metric).eq(Metric::of(Task::Binary)));
+        assert!(scores.iter().map(|(metric, _)| metric).eq(Metric::for_task(Task::Binary)));
         assert_eq!((scores.reason(Metric::Accuracy), scores.reason(Metric::Rmse)), (None, None));
         assert!(scores.reason(Metric::AucRoc).is_some_and(|reason| reason.starts_with("class 1 has no row")));
         let none = Scores::undefined(Task::Binary, "the model diverged");

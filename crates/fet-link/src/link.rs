@@ -38,14 +38,14 @@ use fet_io::output;
 /// `fet link` on two tables, or one of its subcommands.
 #[derive(Debug, Clone, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub struct Command {
+pub struct LinkCommand {
     #[command(subcommand)]
-    apart: Option<apart::Command>,
+    apart: Option<apart::SeparateLinkCommand>,
     #[command(flatten)]
-    here: Option<Arguments>,
+    here: Option<LinkArguments>,
 }
 
-impl Command {
+impl LinkCommand {
     /// Runs the command. Returns its summary, and true if the links go to standard output, so that the
     /// summary must go to standard error.
     pub fn run(&self) -> anyhow::Result<(String, bool)> {
@@ -59,7 +59,7 @@ impl Command {
 
 /// Arguments of `fet link`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Arguments {
+pub struct LinkArguments {
     /// The table whose records get neighbours: CSV, may end in .gz.
     pub primary: PathBuf,
     /// The table that the linker searches for neighbours.
@@ -125,7 +125,7 @@ pub struct Arguments {
 }
 
 /// Links the tables, writes the links, and returns the summary as text.
-pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
+pub fn link(arguments: &LinkArguments) -> anyhow::Result<String> {
     let inputs = [&arguments.primary, &arguments.secondary];
     let inputs = inputs.into_iter().chain(&arguments.truth).chain(&arguments.decisions);
     check_output(&arguments.out, inputs.clone())?;
@@ -158,7 +158,7 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     let About { floor, probabilities, .. } = linker.about();
     let (assign, records) = (arguments.assign, secondary.rows());
     let choice = Choice { floor, probabilities, threshold, assign, wanted, searched, records };
-    let found = choice.of(&links, || twins(&slot, &primary, arguments.seed))?;
+    let found = choice.select(&links, || twins(&slot, &primary, arguments.seed))?;
     let decided = (!decisions.is_empty()).then(|| found.decided(&links, &decisions));
     let chosen = decided.as_ref().unwrap_or(&found);
     let asked = (chosen, &decisions);
@@ -192,7 +192,7 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
 const SECONDS: usize = 2;
 
 /// Returns the threshold where the command names none: it is estimated if each row's best record, or one-to-one pairs, are the links.
-fn usual_threshold(arguments: &Arguments, about: &About) -> Threshold {
+fn usual_threshold(arguments: &LinkArguments, about: &About) -> Threshold {
     let as_links = about.neighbours == 1 || arguments.assign.is_some();
     if as_links && about.has_threshold { Threshold::Auto } else { Threshold::None }
 }
@@ -247,7 +247,7 @@ pub(crate) fn check_output<'a>(
     Ok(())
 }
 
-fn build(arguments: &Arguments, slot: &Slot<dyn Linker>) -> anyhow::Result<Box<dyn Linker>> {
+fn build(arguments: &LinkArguments, slot: &Slot<dyn Linker>) -> anyhow::Result<Box<dyn Linker>> {
     let linker = slot.build(&()).map_err(input)?;
     match &arguments.cache {
         Some(folder) => {

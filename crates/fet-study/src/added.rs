@@ -26,11 +26,11 @@ pub(crate) struct Added {
 impl Added {
     /// Compares each variant with its control variant, if the variant has one and both have a seed in common.
     /// The p-values are corrected for the number of comparisons (Holm).
-    pub(crate) fn of(grid: &Grid, rows: &[Row<'_>], metric: Option<Metric>) -> Vec<Self> {
+    pub(crate) fn compare_with_controls(grid: &Grid, rows: &[Row<'_>], metric: Option<Metric>) -> Vec<Self> {
         let Some(metric) = metric else { return Vec::new() };
         let compare = |index: usize| {
             let control = grid.control_of(index)?;
-            Some((index, control, Comparison::of(&pairs(&rows[index], &rows[control]))?))
+            Some((index, control, Comparison::from_pairs(&pairs(&rows[index], &rows[control]))?))
         };
         let found: Vec<_> = (0..rows.len()).filter_map(compare).collect();
         let mut comparisons: Vec<_> =

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use fet_eval::records::{Answer, Identity};
+use fet_eval::records::{Identity, ShowAnswer};
 use serde_json::Value;
 
 use super::fet::{Base, Fet, Variation};
@@ -60,8 +60,8 @@ pub(crate) fn resolve(grid: &Grid, fet: &Fet, base: &Base<'_>, out: &Path) -> Re
     for ((index, seed), shown) in pairs.into_iter().zip(shown) {
         let variant = &grid.variants[index];
         let identity = match shown {
-            Answer::Identity(identity) => identity,
-            Answer::Refused(error) => bail!("{}, seed {seed}: {error}", variant.name),
+            ShowAnswer::Identity(identity) => identity,
+            ShowAnswer::Refused(error) => bail!("{}, seed {seed}: {error}", variant.name),
         };
         let (study, known) = match &mut folders {
             Some(folders) => folders,

@@ -131,7 +131,12 @@ pub(crate) fn runs(cells: &[Cell], rows: &[Row<'_>]) -> Vec<usize> {
 impl Defences {
     /// Returns the defences of a study, or `None` if no attack has a result. Without a common `metric` the
     /// defences have no scores.
-    pub(crate) fn of(grid: &Grid, rows: &[Row<'_>], runs: &[usize], metric: Option<Metric>) -> Option<Self> {
+    pub(crate) fn from_rows(
+        grid: &Grid,
+        rows: &[Row<'_>],
+        runs: &[usize],
+        metric: Option<Metric>,
+    ) -> Option<Self> {
         let mut attacks = attacks(rows);
         if attacks.is_empty() {
             return None;
@@ -149,7 +154,7 @@ impl Defences {
             }
         }
         let mut defences: Vec<Defence> =
-            order.iter().map(|&run| Defence::of(run, rows, runs, &attacks)).collect();
+            order.iter().map(|&run| Defence::from_rows(run, rows, runs, &attacks)).collect();
         let base = grid.base().and_then(|base| runs.get(base));
         let undefended = base.and_then(|base| order.iter().position(|run| run == base));
         let undefended = undefended.filter(|&number| defences[number].is_attacked());
@@ -189,7 +194,7 @@ impl Defence {
         each.filter(|(_, seeds): &(_, Vec<u64>)| !seeds.is_empty()).collect()
     }
 
-    fn of(run: usize, rows: &[Row<'_>], runs: &[usize], attacks: &[Attack]) -> Self {
+    fn from_rows(run: usize, rows: &[Row<'_>], runs: &[usize], attacks: &[Attack]) -> Self {
         let variants: Vec<usize> = (0..rows.len()).filter(|&row| runs[row] == run).collect();
         let results = || variants.iter().flat_map(|&row| &rows[row].results);
         // Cells with the same seed are the same run, so the first of these cells gives the metric.

@@ -27,7 +27,7 @@ const TAIL: usize = 12;
 
 impl Failure {
     /// Returns the failure of a cell, if any.
-    pub(crate) fn of(cell: &Cell) -> Option<Self> {
+    pub(crate) fn read(cell: &Cell) -> Option<Self> {
         serde_json::from_slice(&fs::read(path(cell)).ok()?).ok()
     }
 

@@ -165,13 +165,13 @@ impl File {
         for (name, profile) in &file.profile {
             profile.check(&format!("profile.{name}"), file.ablation.as_ref())?;
         }
-        Ok(Self { head: Head::of(text), ..file })
+        Ok(Self { head: Head::parse(text), ..file })
     }
 }
 
 impl Head {
     /// Reads the header comment of `text`: `# Word: ...`, continued on the following comment lines.
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let mut head = Self::default();
         let mut part: Option<&mut Option<String>> = None;
         for line in text.lines().map_while(|line| line.strip_prefix('#')) {
@@ -315,10 +315,10 @@ mod tests {
     #[test]
     fn heads_say_what_is_asked() {
         let text = "# Question: what is K\n#           worth?\n# Command:  cargo: x\n#  y\n# Paper: much\n\n# Data: z\n";
-        let head = Head::of(text);
+        let head = Head::parse(text);
         assert_eq!(head.question.as_deref(), Some("what is K worth?"));
         assert_eq!((head.paper.as_deref(), head.data), (Some("much"), None));
-        assert_eq!(Head::of("name = 'x'\n# Question: late"), Head::default());
+        assert_eq!(Head::parse("name = 'x'\n# Question: late"), Head::default());
     }
 
     #[test]

@@ -61,16 +61,16 @@ impl Grid {
     pub(crate) fn read(path: &Path, scope: &Scope) -> Result<Self> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let file = File::read(path)?;
-        Self::of(file, &stem, scope).with_context(|| path.display().to_string())
+        Self::from_file(file, &stem, scope).with_context(|| path.display().to_string())
     }
 
     /// Builds the grid of a file's text.
     #[cfg(test)]
     pub(crate) fn parse(text: &str, scope: &Scope) -> Result<Self> {
-        Self::of(toml::from_str(text)?, "stem", scope)
+        Self::from_file(toml::from_str(text)?, "stem", scope)
     }
 
-    fn of(file: File, stem: &str, scope: &Scope) -> Result<Self> {
+    fn from_file(file: File, stem: &str, scope: &Scope) -> Result<Self> {
         let name = file.name.unwrap_or_else(|| stem.to_string());
         let profile = match &scope.profile {
             None => Profile::default(),

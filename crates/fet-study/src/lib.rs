@@ -55,7 +55,7 @@ use crate::output::answer;
 /// The arguments of `ablate`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct Arguments {
+pub struct AblateArguments {
     /// Experiment file with the table `ablation`, or its bare name, such as `hdb`.
     #[arg(default_value = "experiments/quickstart.toml")]
     file: PathBuf,
@@ -149,7 +149,7 @@ Exit codes: 0 every cell is done; 1 a cell failed; 2 the input is invalid; 130 i
 ///
 /// The exit code is 0 if every cell is done, 1 if a cell failed, and 130 if the study was interrupted. An
 /// [`output::Failed`] error means exit code 1. Any other error means that the input is invalid.
-pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Result<ExitCode> {
+pub fn ablate(arguments: &AblateArguments, locate: impl FnOnce() -> Result<Fet>) -> Result<ExitCode> {
     let quick = arguments.quick.then(|| "quick".to_string());
     let scope = Scope {
         seeds: arguments.seeds.clone(),
@@ -212,7 +212,7 @@ pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Re
     }
 }
 
-fn engine(arguments: &Arguments) -> Box<dyn Engine> {
+fn engine(arguments: &AblateArguments) -> Box<dyn Engine> {
     match arguments.engine {
         EngineName::Local => Box::new(Local { jobs: arguments.jobs.unwrap_or(NonZeroUsize::MIN) }),
         EngineName::Slurm => Box::new(Slurm {
@@ -224,7 +224,7 @@ fn engine(arguments: &Arguments) -> Box<dyn Engine> {
 }
 
 fn finished(cells: &[Cell]) -> Vec<Finished<'_>> {
-    cells.iter().filter_map(|cell| Some(Finished { cell, report: report::of(cell)? })).collect()
+    cells.iter().filter_map(|cell| Some(Finished { cell, report: report::read(cell)? })).collect()
 }
 
 /// Warns about reports that this version cannot read. Their cells count as missing.
@@ -240,19 +240,19 @@ fn say_unreadable(missing: &[&Cell]) {
 }
 
 fn dry_run(
-    arguments: &Arguments,
+    arguments: &AblateArguments,
     cells: &[Cell],
     done: &[Finished<'_>],
     missing: &[&Cell],
     fet: &Fet,
     base: &Base<'_>,
 ) {
-    let estimate = Estimate::of(done);
+    let estimate = Estimate::measure(done);
     let is_missing: std::collections::HashSet<&PathBuf> = missing.iter().map(|cell| &cell.folder).collect();
     for cell in cells {
         let state = match is_missing.contains(&cell.folder) {
             false => "done   ",
-            true if Failure::of(cell).is_some() => "failed ",
+            true if Failure::read(cell).is_some() => "failed ",
             true if cell.folder.join("checkpoint.safetensors").exists() => "begun  ",
             true => "missing",
         };
@@ -276,7 +276,7 @@ fn dry_run(
 
 /// Writes every file of the study and shows the table. The exit code is 1 if a cell failed.
 fn conclude(
-    arguments: &Arguments,
+    arguments: &AblateArguments,
     grid: &Grid,
     cells: &[Cell],
     done: &[Finished<'_>],

@@ -81,7 +81,7 @@ impl Values {
 
 impl GroupOver {
     /// Returns the values of a metric, for each seed that defines the metric.
-    pub(crate) fn of(&self, metric: Metric) -> Vec<f64> {
+    pub(crate) fn values(&self, metric: Metric) -> Vec<f64> {
         self.scores.iter().filter_map(|scores| scores.get(metric)).collect()
     }
 }

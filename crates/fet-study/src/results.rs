@@ -240,7 +240,7 @@ pub(crate) mod tests {
         };
         let rows = Predictions::new(task, &truth, &output).expect("right");
         let mut rng = ChaCha8Rng::seed_from_u64(0);
-        let mut evaluation = Evaluation::of(metric, &rows, &rows, None, &mut rng);
+        let mut evaluation = Evaluation::compute(metric, &rows, &rows, None, &mut rng);
         let mut scores = std::collections::BTreeMap::from(evaluation.test);
         scores.insert(metric, fet_eval::Value::Value(test));
         evaluation.test = scores.try_into().expect("whole");
@@ -282,7 +282,7 @@ pub(crate) mod tests {
         // The other metrics of the four rows, for classification only.
         let metrics = |cell: usize| {
             let scores = &all[cell].report.evaluation.test;
-            let classes = Metric::of(Task::Binary);
+            let classes = Metric::for_task(Task::Binary);
             let values: Vec<String> =
                 classes.map(|metric| scores.get(metric).expect("defined").to_string()).collect();
             format!(",,,,,,{}", values.join(","))

@@ -68,7 +68,7 @@ impl<'a> Summary<'a> {
             // Each run is compared once, and never with itself.
             let base = metric.and(row.base).filter(|base| runs[index] == index && runs[*base] != index)?;
             // The row that represents the base's run has the most seeds.
-            Comparison::of(&pairs(row, &rows[runs[base]]))
+            Comparison::from_pairs(&pairs(row, &rows[runs[base]]))
         };
         let mut comparisons: Vec<Option<Comparison>> = rows.iter().enumerate().map(compare).collect();
         correct(&mut comparisons);
@@ -78,9 +78,9 @@ impl<'a> Summary<'a> {
         }
         let done: std::collections::HashSet<_> = results.iter().map(|result| &result.cell.folder).collect();
         let undone = cells.iter().filter(|cell| !done.contains(&cell.folder));
-        let failures = undone.filter_map(|cell| Some((cell, Failure::of(cell)?))).collect();
-        let defences = Defences::of(grid, &rows, &runs, metric);
-        let added = Added::of(grid, &rows, metric);
+        let failures = undone.filter_map(|cell| Some((cell, Failure::read(cell)?))).collect();
+        let defences = Defences::from_rows(grid, &rows, &runs, metric);
+        let added = Added::compare_with_controls(grid, &rows, metric);
         let mut summary =
             Self { grid, cells, results, metric, rows, runs, added, defences, failures, notes: Vec::new() };
         summary.notes = summary.notes();

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail, ensure};
-use fet_eval::records::Answer;
+use fet_eval::records::ShowAnswer;
 use fet_eval::{ChaCha8Rng, SeedableRng};
 
 use super::cell::{self, Cell};
@@ -134,15 +134,22 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
     let fet = locate()?;
     let candidates = drawn(&tune, arguments, &fet, &base, seeds[0])?;
     let stop = engine::stop_on_interrupt()?;
-    let search =
-        Search { arguments, tune: &tune, name: &name, seeds: &seeds, fet: &fet, base: &base, stop: &stop };
+    let search = TuneContext {
+        arguments,
+        tune: &tune,
+        name: &name,
+        seeds: &seeds,
+        fet: &fet,
+        base: &base,
+        stop: &stop,
+    };
     let mut rungs: Vec<Rung> = Vec::new();
     let mut composed = Composed::default();
     let (started, mut left) = (candidates.len(), candidates);
     for number in 0..tune.rungs {
         let (rung, folder) = match search.rung(number, &left, &mut composed)? {
-            Ended::Ranked(rung, folder) => (rung, folder),
-            Ended::Interrupted => {
+            RungOutcome::Ranked(rung, folder) => (rung, folder),
+            RungOutcome::Interrupted => {
                 fet_io::note!(
                     "interrupted in rung {} of {}; the same command resumes",
                     number + 1,
@@ -150,7 +157,7 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
                 );
                 return Ok(ExitCode::from(130));
             }
-            Ended::Nothing(problem) => {
+            RungOutcome::Nothing(problem) => {
                 fet_io::note!("no candidate completed the rung; the first problem: {problem}");
                 return Ok(ExitCode::from(1));
             }
@@ -168,7 +175,7 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
         rungs.push(rung);
         if is_last {
             outcome::conclude(
-                &outcome::Search {
+                &outcome::TuneResults {
                     rungs: &rungs,
                     seeds: &seeds,
                     file: &path,
@@ -193,7 +200,7 @@ fn study(name: &str, arguments: &TuneArguments) -> String {
 }
 
 /// Context common to all rungs of a search.
-struct Search<'a> {
+struct TuneContext<'a> {
     arguments: &'a TuneArguments,
     tune: &'a Tune,
     /// Name of the experiment.
@@ -205,7 +212,7 @@ struct Search<'a> {
 }
 
 /// Outcome of a rung.
-enum Ended {
+enum RungOutcome {
     /// Ranked scores, best first, and the folder of the search.
     Ranked(Rung, PathBuf),
     Interrupted,
@@ -213,19 +220,19 @@ enum Ended {
     Nothing(String),
 }
 
-impl Search<'_> {
+impl TuneContext<'_> {
     /// Runs the remaining candidates with the epochs of rung `number`, from 0, and ranks them. Adds their
     /// privacy loss to that of the search.
-    fn rung(&self, number: usize, left: &[Candidate], composed: &mut Composed) -> Result<Ended> {
+    fn rung(&self, number: usize, left: &[Candidate], composed: &mut Composed) -> Result<RungOutcome> {
         let variants = left.iter().map(|candidate| variant(candidate, self.tune, number)).collect();
         let grid = Grid::of_variants(self.name, variants, self.seeds.to_vec());
         let cells = cell::resolve(&grid, self.fet, self.base, &self.arguments.out)?;
         if self.run(&cells)? == Outcome::Interrupted {
-            return Ok(Ended::Interrupted);
+            return Ok(RungOutcome::Interrupted);
         }
         let done = finished(&cells);
         done.iter().for_each(|result| composed.add(&result.report));
-        let failures: Vec<_> = cells.iter().filter_map(|cell| Some((cell, Failure::of(cell)?))).collect();
+        let failures: Vec<_> = cells.iter().filter_map(|cell| Some((cell, Failure::read(cell)?))).collect();
         for (cell, failure) in &failures {
             fet_io::note!("{} leaves the search: {}", cell.title(), failure.problem);
         }
@@ -235,12 +242,12 @@ impl Search<'_> {
             let own: Vec<_> = done.iter().filter(|result| result.cell.index == index).collect();
             // A candidate that fails with one seed leaves the search, even if its other seeds have results.
             let whole = own.len() == self.seeds.len();
-            rung.scores.extend(whole.then(|| Score::of(candidate.number, &candidate.drawn, &own)));
+            rung.scores.extend(whole.then(|| Score::from_runs(candidate.number, &candidate.drawn, &own)));
         }
         rung.rank()?;
         Ok(match cells.first() {
-            Some(cell) if !rung.scores.is_empty() => Ended::Ranked(rung, cell.study.clone()),
-            _ => Ended::Nothing(first(&failures)),
+            Some(cell) if !rung.scores.is_empty() => RungOutcome::Ranked(rung, cell.study.clone()),
+            _ => RungOutcome::Nothing(first(&failures)),
         })
     }
 
@@ -330,9 +337,9 @@ fn drawn(
     let (mut candidates, mut refused, mut twice) = (Vec::new(), Vec::new(), 0);
     for (number, (drawn, answer)) in settings.iter().zip(fet.show(base, &variations)?).enumerate() {
         let identity = match answer {
-            Answer::Identity(identity) => identity,
-            Answer::Refused(error) if number == 0 => bail!("{error}"),
-            Answer::Refused(error) => {
+            ShowAnswer::Identity(identity) => identity,
+            ShowAnswer::Refused(error) if number == 0 => bail!("{error}"),
+            ShowAnswer::Refused(error) => {
                 refused.push(error);
                 continue;
             }

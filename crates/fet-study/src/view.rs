@@ -34,7 +34,7 @@ pub(crate) struct View {
 }
 
 /// Progress display of one running cell.
-pub(crate) struct Line<'a> {
+pub(crate) struct CellProgress<'a> {
     view: &'a View,
     cell: &'a Cell,
     bar: Option<ProgressBar>,
@@ -71,7 +71,7 @@ impl View {
     }
 
     /// Shows that a cell starts.
-    pub(crate) fn begin<'a>(&'a self, cell: &'a Cell) -> Line<'a> {
+    pub(crate) fn begin<'a>(&'a self, cell: &'a Cell) -> CellProgress<'a> {
         let bar = self.bars.as_ref().map(|(bars, _)| {
             let bar = bars.add(ProgressBar::new(STEPS));
             bar.set_style(style("  {bar:12} {prefix}  {msg}"));
@@ -79,7 +79,8 @@ impl View {
             bar
         });
         let now = Instant::now();
-        let line = Line { view: self, cell, bar, counted: 0, first: None, validation: None, last: now };
+        let line =
+            CellProgress { view: self, cell, bar, counted: 0, first: None, validation: None, last: now };
         line.event("running", json!({}));
         line
     }
@@ -109,7 +110,7 @@ impl Drop for View {
     }
 }
 
-impl Line<'_> {
+impl CellProgress<'_> {
     /// Shows the progress that an event of the cell's run reports.
     pub(crate) fn tell(&mut self, event: &Event) {
         let Some(share) = event.share() else { return };

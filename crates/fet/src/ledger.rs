@@ -16,7 +16,7 @@ use fet_io::input::input;
 
 /// Commands of `fet ledger`.
 #[derive(Debug, Clone, clap::Subcommand)]
-pub enum Command {
+pub enum LedgerCommand {
     /// Show the ε of each of a party's runs, the total ε, the limit and the remaining ε.
     Show(Show),
     /// Add releases that the account lacks, from an earlier version or lost by an old copy of the state.
@@ -58,10 +58,10 @@ pub struct Add {
 }
 
 /// Shows or extends a lifetime account, and returns the text to print.
-pub fn ledger(command: &Command) -> anyhow::Result<String> {
+pub fn ledger(command: &LedgerCommand) -> anyhow::Result<String> {
     match command {
-        Command::Show(arguments) => show(arguments),
-        Command::Add(arguments) => add(arguments),
+        LedgerCommand::Show(arguments) => show(arguments),
+        LedgerCommand::Add(arguments) => add(arguments),
     }
 }
 

@@ -109,7 +109,7 @@ pub enum Purpose {
 
 impl About {
     /// Returns the greeting of a primary.
-    fn of(purpose: Purpose, run: &RunId, experiment: &Experiment) -> Self {
+    fn of_primary(purpose: Purpose, run: &RunId, experiment: &Experiment) -> Self {
         let (data, secret) = (common_data(experiment), confirmation(experiment));
         Self { purpose, run: run.to_string(), data, secret, ..Self::party() }
     }

@@ -51,7 +51,7 @@ impl Provenance {
     ///
     /// The dataset and `split.file` name the data files; of a folder, all files count. A missing file counts as missing: the
     /// run itself reports the error.
-    pub fn of(experiment: &Experiment, folders: &Folders) -> Result<Self, ProvenanceError> {
+    pub fn of_experiment(experiment: &Experiment, folders: &Folders) -> Result<Self, ProvenanceError> {
         let from = experiment.from.as_str();
         let names = data_files(experiment, folders)?;
         let experiment = resolved(experiment);
@@ -188,7 +188,9 @@ mod tests {
             let text = format!("name = 'x'\n[data]\nkind = 'split'\nsource = {settings}");
             let experiment = Experiment::from_table(toml::from_str(&text).expect("TOML")).expect("sound");
             // The cache works by path, so each content needs a separate folder.
-            move |folder: &Path| Provenance::of(&experiment, &folder.into()).expect("readable").files
+            move |folder: &Path| {
+                Provenance::of_experiment(&experiment, &folder.into()).expect("readable").files
+            }
         };
         let csv = of("{ kind = 'csv', file = 'a.csv', label = 'y' }");
         let write = |name: &str, text: &str| {

@@ -11,7 +11,7 @@ use crate::experiment_file::{self, ExperimentArguments};
 use crate::finished::FinishedRun;
 use crate::parties::network::Elsewhere;
 use crate::parties::{Purpose, Unreached};
-use crate::run::{self, InputError, Keep, Log, Outcome};
+use crate::run::{self, InputError, Keep, Log, RunOutcome};
 
 /// Maximum number of restarts of a party in one command; after more restarts the run gives up.
 const MOST_RESTARTS: usize = 100;
@@ -73,7 +73,7 @@ pub fn train(
         }
     };
     match outcome {
-        Outcome::Done(report) => {
+        RunOutcome::Done(report) => {
             if let Ok(run) = FinishedRun::read(&folder) {
                 let (metric, score) = (run.report.metric, run.report.best.test);
                 // In a search over settings, no split contains test rows.
@@ -89,15 +89,15 @@ pub fn train(
             }
             fet_io::note!("done: {}", report.display());
         }
-        Outcome::WasDone(report) => fet_io::note!("was already done: {}", report.display()),
-        Outcome::Interrupted(folder) => {
+        RunOutcome::WasDone(report) => fet_io::note!("was already done: {}", report.display()),
+        RunOutcome::Interrupted(folder) => {
             fet_io::note!(
                 "interrupted; the finished epochs are saved in {}, and the same command resumes the run",
                 folder.display()
             );
             return Ok(ExitCode::from(130));
         }
-        Outcome::Elsewhere(folder) => {
+        RunOutcome::Elsewhere(folder) => {
             fet_io::note!(
                 "fet: another process works on the run in {}; wait for it, or stop it",
                 folder.display()

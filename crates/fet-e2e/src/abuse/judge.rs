@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::script::{Expect, Step};
-use super::snapshot::{Change, Snapshot};
-use crate::case::{Fault, Kind};
+use super::snapshot::{FileChange, Snapshot};
+use crate::case::{Fault, FaultKind};
 use crate::message::{self, control};
 use crate::process::Ended;
 
@@ -17,10 +17,10 @@ const DISK_FULL: &str = "No space left on device";
 pub(crate) fn judge(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec<Fault> {
     let mut faults = Vec::new();
     if ended.hung {
-        faults.push(Fault::new(Kind::Hang, format!("not finished after {} s", step.seconds)));
+        faults.push(Fault::new(FaultKind::Hang, format!("not finished after {} s", step.seconds)));
     } else if ended.code == Some(101) || ended.stderr.contains("panicked at") {
         let line = ended.stderr.lines().find(|line| line.contains("panicked")).unwrap_or("exit code 101");
-        faults.push(Fault::new(Kind::Panic, line));
+        faults.push(Fault::new(FaultKind::Panic, line));
     } else if let Some(signal) = ended.signal {
         faults.extend(signalled(step, signal));
     } else if let Some(code) = ended.code {
@@ -28,9 +28,9 @@ pub(crate) fn judge(step: &Step, ended: &Ended, before: &Snapshot, after: &Snaps
         if code == 0 {
             let all = format!("{}\n{}", ended.stdout, ended.stderr);
             if !all.contains(step.says) {
-                faults.push(Fault::new(Kind::WrongAccept, format!("does not print `{}`", step.says)));
+                faults.push(Fault::new(FaultKind::WrongAccept, format!("does not print `{}`", step.says)));
             }
-            faults.extend(control(&all).map(|what| Fault::new(Kind::Unclear, what)));
+            faults.extend(control(&all).map(|what| Fault::new(FaultKind::Unclear, what)));
         } else if (code <= 2 || code == TRY_AGAIN) && !matches!(step.expect, Expect::Code(_)) {
             let stderr = if step.command.contains("--log json") {
                 message::of_events(&ended.stderr)
@@ -39,7 +39,7 @@ pub(crate) fn judge(step: &Step, ended: &Ended, before: &Snapshot, after: &Snaps
             };
             let names: Vec<&str> = [&*step.names].into_iter().filter(|names| !names.is_empty()).collect();
             let problems = message::problems(&stderr, &names);
-            faults.extend(problems.into_iter().map(|what| Fault::new(Kind::Unclear, what)));
+            faults.extend(problems.into_iter().map(|what| Fault::new(FaultKind::Unclear, what)));
         }
     }
     faults.extend(files(step, ended, before, after));
@@ -52,7 +52,7 @@ fn signalled(step: &Step, signal: i32) -> Option<Fault> {
         Expect::Quiet => signal == BROKEN_PIPE,
         _ => false,
     };
-    (!right).then(|| Fault::new(Kind::Abort, format!("ended by signal {signal}")))
+    (!right).then(|| Fault::new(FaultKind::Abort, format!("ended by signal {signal}")))
 }
 
 fn code_fault(expect: Expect, code: i32, disk_full: bool) -> Option<Fault> {
@@ -74,9 +74,9 @@ fn code_fault(expect: Expect, code: i32, disk_full: bool) -> Option<Fault> {
         return None;
     }
     let kind = match code {
-        0 => Kind::WrongAccept,
-        2 if stated == [0] => Kind::WrongRefusal,
-        _ => Kind::WrongCode,
+        0 => FaultKind::WrongAccept,
+        2 if stated == [0] => FaultKind::WrongRefusal,
+        _ => FaultKind::WrongCode,
     };
     Some(Fault::new(kind, format!("exit code {code}; expected {}", words(stated))))
 }
@@ -106,23 +106,24 @@ fn files(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec
     let within = |path: &Path| here || writes.iter().any(|place| path.starts_with(place));
     let holds = |path: &Path| writes.iter().any(|place| Path::new(place).starts_with(path));
     let killed = ended.hung || ended.signal == Some(9);
-    let ours = |path: &Path, change: Change| match change {
+    let ours = |path: &Path, change: FileChange| match change {
         // The command creates the parents of its files.
-        Change::New if holds(path) => true,
+        FileChange::New if holds(path) => true,
         // A command must not replace a link or a device at the path to write. Inside its own folder it
         // may.
-        Change::Replaced if is(path) => false,
+        FileChange::Replaced if is(path) => false,
         // A killed process leaves temporary files, and the lock of a run disappears when the run ends.
-        _ if is_temporary(path) => killed && within(path) || change == Change::Lost,
+        _ if is_temporary(path) => killed && within(path) || change == FileChange::Lost,
         _ => {
-            within(path) || killed && change == Change::New && writes.iter().any(|place| beside(path, place))
+            within(path)
+                || killed && change == FileChange::New && writes.iter().any(|place| beside(path, place))
         }
     };
     after
         .since(before)
         .into_iter()
         .filter(|(path, change)| !(keeps && ours(path, *change)))
-        .map(|(path, change)| Fault::new(Kind::Files, format!("{change:?}: {}", path.display())))
+        .map(|(path, change)| Fault::new(FaultKind::Files, format!("{change:?}: {}", path.display())))
         .collect()
 }
 

@@ -216,7 +216,7 @@ impl Script {
     }
 
     /// Creates a script of one command on the tables.
-    pub(crate) fn of(area: &'static str, name: impl Into<String>, step: Step) -> Self {
+    pub(crate) fn on_tables(area: &'static str, name: impl Into<String>, step: Step) -> Self {
         Self::new(area, name, Base::Tables).step(step)
     }
 

@@ -38,7 +38,7 @@ impl GoldenModel {
         let device = device.clone().autodiff();
         let refused =
             |violation: Violation| golden.bad(&format!("its configuration is impossible: {violation}"));
-        let slots = Slots::of(golden)?;
+        let slots = Slots::from_golden(golden)?;
         let method = slots.method.build(&()).map_err(refused)?;
         let aggregator = slots.aggregator.build(&()).map_err(refused)?;
         let parties = slots.data_dims.len() - 1;

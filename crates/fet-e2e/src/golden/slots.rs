@@ -25,7 +25,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    pub(super) fn of(golden: &GoldenFile) -> Result<Self, GoldenError> {
+    pub(super) fn from_golden(golden: &GoldenFile) -> Result<Self, GoldenError> {
         let data_dims: Vec<usize> = golden.setting("data_dims")?;
         let (method, encoder, aggregator, key_dims) = match golden.method() {
             "fedsim" => (fedsim(golden)?, fedsim_encoder(golden)?, "concat", vec![0; data_dims.len()]),

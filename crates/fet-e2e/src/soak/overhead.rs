@@ -118,7 +118,7 @@ fn ready(parties: &mut [Process], patience: Duration) -> anyhow::Result<()> {
 fn run(world: &World<'_>, out: &str, more: &[&str]) -> anyhow::Result<PathBuf> {
     let ended = world.start(out, more)?.wait(world.kit.patience(LONGEST))?;
     ensure!(ended.code == Some(0), "the run `{out}`: {}: {}", ended.said(), ended.stderr);
-    Ok(world.of("primary").join(out))
+    Ok(world.member_folder("primary").join(out))
 }
 
 /// Returns the duration of a run from its report.

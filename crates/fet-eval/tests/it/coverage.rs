@@ -56,7 +56,7 @@ fn bootstrap_says_what_it_did() {
     let with = |rows: &Predictions<'_>, metric, seed| {
         bootstrap(rows, metric, Settings::default(), &mut ChaCha8Rng::seed_from_u64(seed))
     };
-    for metric in Metric::of(Task::Binary) {
+    for metric in Metric::for_task(Task::Binary) {
         let interval = with(&rows, metric, 1).expect("an interval");
         assert!(
             interval.lower < interval.estimate && interval.estimate < interval.upper,

@@ -121,7 +121,7 @@ fn balanced_class_weights() {
         let (labels, expect) = (classes(&case["y"]), numbers(&case["weights"]));
         let given = ClassWeights::balanced(&labels, expect.len()).expect("every class occurs");
         for (class, expect) in expect.iter().enumerate() {
-            check(given.of(class), *expect, &(number, class));
+            check(given.weight(class), *expect, &(number, class));
         }
     }
 }

@@ -106,7 +106,7 @@ enum Automatic {
 impl Choice {
     /// Selects among `links`. `own` links the primary with itself, two neighbours per row, or returns `None`
     /// if that is impossible.
-    pub(super) fn of(
+    pub(super) fn select(
         self,
         links: &Links,
         own: impl FnOnce() -> anyhow::Result<Option<Links>>,

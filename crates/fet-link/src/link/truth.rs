@@ -8,7 +8,7 @@ use std::path::Path;
 use fet_data::{read_names, read_texts};
 use fet_linkage::quality::{Quality, best, curve};
 
-use super::named::{Place, Side};
+use super::named::{RowInFile, Side};
 use super::pairs::Pairs;
 use fet_io::input::input;
 
@@ -40,7 +40,7 @@ pub(super) fn read(
     let sides = Side::both(ids.as_ref(), [primary, secondary]);
     let mut truth = Truth::new();
     for (pair, row_number) in cells.as_chunks::<2>().0.iter().zip(0..) {
-        let place = Place { file: path, row: row_number };
+        let place = RowInFile { file: path, row: row_number };
         let row = |side: usize| match ids {
             Some(_) => sides[side].by_id(place, &pair[side], None),
             None => sides[side].by_number(place, &pair[side]),

@@ -19,7 +19,7 @@ use fet_eval::records::Event;
 use super::super::cell::Cell;
 use super::super::failure::{self, Failure};
 use super::super::report;
-use super::super::view::Line;
+use super::super::view::CellProgress;
 use super::{ELSEWHERE, Engine, Outcome, Work, is_elsewhere};
 
 /// This machine.
@@ -96,12 +96,12 @@ impl Runner<'_> {
     fn run(&self, cell: &Cell, put_off: u32) -> bool {
         let mut line = self.work.view.begin(cell);
         // Another process may have finished the cell since the study was read.
-        if let Some(report) = report::of(cell) {
+        if let Some(report) = report::read(cell) {
             line.done(&report);
             return true;
         }
         let status = self.train(cell, &mut line);
-        match (status, report::of(cell)) {
+        match (status, report::read(cell)) {
             (Ok(status), Some(report)) if status.success() => line.done(&report),
             // Another process has just taken the cell. After `MOST_TRIES` in a row without such a process the
             // cell fails.
@@ -122,7 +122,7 @@ impl Runner<'_> {
         true
     }
 
-    fn train(&self, cell: &Cell, line: &mut Line<'_>) -> io::Result<ExitStatus> {
+    fn train(&self, cell: &Cell, line: &mut CellProgress<'_>) -> io::Result<ExitStatus> {
         fs::create_dir_all(&cell.folder)?;
         report::move_away(cell)?;
         Failure::forget(cell)?;
@@ -146,7 +146,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Reads all lines of a child's standard output. Lines that are not events go to its log.
-fn follow(child: &mut Child, log: &mut File, line: &mut Line<'_>) -> io::Result<()> {
+fn follow(child: &mut Child, log: &mut File, line: &mut CellProgress<'_>) -> io::Result<()> {
     let Some(stdout) = child.stdout.take() else { return Ok(()) };
     for text in BufReader::new(stdout).split(b'\n') {
         let text = text?;

@@ -27,7 +27,7 @@ use self::commands::{CallError, Job, Queue, Refusal, Task, Trouble};
 use super::super::cell::Cell;
 use super::super::failure::{self, Failure};
 use super::super::report;
-use super::super::view::Line;
+use super::super::view::CellProgress;
 use super::{ELSEWHERE, Engine, Outcome, Work, is_elsewhere};
 use crate::output::{Failed, shell_quoted, write};
 
@@ -62,7 +62,7 @@ struct Ledger {
 /// Cell that the engine waits for.
 struct Awaited<'a> {
     cell: &'a Cell,
-    line: Option<Line<'a>>,
+    line: Option<CellProgress<'a>>,
     task: Option<Task>,
     /// True if a job of the cell was lost.
     was_lost: bool,
@@ -201,7 +201,7 @@ impl<'a> Session<'a> {
                     self.save()?;
                     waiting.drain(..part.len());
                 }
-                Err(problem) => match Refusal::of(&problem) {
+                Err(problem) => match Refusal::classify(&problem) {
                     Refusal::ArrayTooLong if part.len() > 1 => self.array = Some(part.len() / 2),
                     Refusal::TooManyJobs if self.has_tasks() => {
                         if !std::mem::replace(&mut self.told_full, true) {
@@ -333,7 +333,7 @@ impl<'a> Awaited<'a> {
     /// cell is submitted again. Without `queues`, every task counts as present.
     fn collect(&mut self, queues: Option<&Queues>, work: &Work<'a>) -> bool {
         let cell = self.cell;
-        if let Some(report) = report::of(cell) {
+        if let Some(report) = report::read(cell) {
             self.line.take().unwrap_or_else(|| work.view.begin(cell)).done(&report);
             return true;
         }

@@ -113,7 +113,7 @@ fn groups_are_met_by_name() {
         report.evaluation.groups = Some(Groups { column: "region".into(), groups, others: Some(others) });
     };
     let found = look(ACCURACY, &[&one, &two, &|_| {}], groups).expect("groups");
-    let told = |group: &GroupOver| (group.name.clone(), group.rows.clone(), group.of(ACCURACY));
+    let told = |group: &GroupOver| (group.name.clone(), group.rows.clone(), group.values(ACCURACY));
     assert_eq!(found.column, "region");
     assert_eq!(
         found.groups.iter().map(told).collect::<Vec<_>>(),

@@ -44,7 +44,7 @@ pub(crate) struct Test {
 
 impl Comparison {
     /// Compares pairs of (variant, base), one per seed. Returns `None` without pairs.
-    pub(crate) fn of(pairs: &[(f64, f64)]) -> Option<Self> {
+    pub(crate) fn from_pairs(pairs: &[(f64, f64)]) -> Option<Self> {
         let differences: Vec<f64> = pairs.iter().map(|(variant, base)| variant - base).collect();
         let n = differences.len();
         (n > 0).then(|| Self { n, difference: mean(&differences), test: test(&differences) })
@@ -120,7 +120,7 @@ mod tests {
         let one = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
         let two = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
         let pairs: Vec<(f64, f64)> = one.into_iter().zip(two).collect();
-        let comparison = Comparison::of(&pairs).expect("pairs");
+        let comparison = Comparison::from_pairs(&pairs).expect("pairs");
         let test = comparison.test.expect("enough pairs");
         close(comparison.difference, -1.58, "difference");
         assert!((test.p - 0.002_833).abs() < 5e-7, "{test:?}");
@@ -136,7 +136,7 @@ mod tests {
     fn few_or_equal_pairs_are_told_apart() {
         let test = |differences: &[f64]| {
             let pairs: Vec<(f64, f64)> = differences.iter().map(|&d| (d, 0.0)).collect();
-            Comparison::of(&pairs).map(|comparison| comparison.test)
+            Comparison::from_pairs(&pairs).map(|comparison| comparison.test)
         };
         assert_eq!(test(&[]), None);
         assert_eq!(test(&[1.0, 2.0]), Some(None), "two pairs have a difference and no test");
@@ -185,7 +185,7 @@ mod tests {
         let mut below = 0;
         for _ in 0..4_000 {
             let pairs: Vec<(f64, f64)> = (0..5).map(|_| (normal(), normal())).collect();
-            let test = Comparison::of(&pairs).and_then(|comparison| comparison.test).expect("a test");
+            let test = Comparison::from_pairs(&pairs).and_then(|comparison| comparison.test).expect("a test");
             below += usize::from(test.p < 0.05);
         }
         assert!((145..=255).contains(&below), "{below} of 4,000");

@@ -35,7 +35,7 @@ pub(super) struct Score {
 }
 
 /// Results of a whole search.
-pub(super) struct Search<'a> {
+pub(super) struct TuneResults<'a> {
     /// Rungs, at least one.
     pub(super) rungs: &'a [Rung],
     /// Seeds of every candidate's runs.
@@ -52,7 +52,7 @@ pub(super) struct Search<'a> {
 
 impl Score {
     /// Scores one candidate from its runs, one for each seed.
-    pub(super) fn of(number: usize, drawn: &[String], runs: &[&Finished<'_>]) -> Self {
+    pub(super) fn from_runs(number: usize, drawn: &[String], runs: &[&Finished<'_>]) -> Self {
         Self {
             number,
             drawn: drawn.to_vec(),
@@ -133,7 +133,7 @@ impl Rung {
 }
 
 /// Writes `tune.md` and `tune.json` into the folder, and prints the best settings.
-pub(super) fn conclude(search: &Search<'_>, folder: &Path) -> Result<()> {
+pub(super) fn conclude(search: &TuneResults<'_>, folder: &Path) -> Result<()> {
     let Some(last) = search.rungs.last() else { return Ok(()) };
     let best = &last.scores[0];
     let as_it_is =

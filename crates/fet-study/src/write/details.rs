@@ -143,7 +143,7 @@ fn group_table(groups: &ByGroup, metrics: &[Metric]) -> GroupTable {
     let row = |group: &GroupOver, name: String| {
         let mut fields = vec![name, group.rows.len().to_string(), format!("{:.1}", mean(&group.rows))];
         fields.extend(metrics.iter().map(|metric| {
-            let values = group.of(*metric);
+            let values = group.values(*metric);
             if values.is_empty() {
                 UNDEFINED.to_string()
             } else {

@@ -52,7 +52,7 @@ struct Changes {
 
 /// Cell that failed.
 #[derive(Debug, Serialize)]
-struct Failed {
+struct FailedCell {
     title: String,
     problem: String,
     log: String,
@@ -248,8 +248,8 @@ fn flatten(path: &str, value: &Value, found: &mut Vec<(String, String)>) {
     }
 }
 
-fn failures(summary: &Summary<'_>) -> Vec<Failed> {
-    let of = |(cell, failure): &(&super::super::cell::Cell, failure::Failure)| Failed {
+fn failures(summary: &Summary<'_>) -> Vec<FailedCell> {
+    let of = |(cell, failure): &(&super::super::cell::Cell, failure::Failure)| FailedCell {
         title: cell.title(),
         problem: failure.problem.clone(),
         log: failure::log(cell).display().to_string(),

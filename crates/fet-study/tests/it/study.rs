@@ -30,7 +30,7 @@ impl Study {
     }
 
     pub(crate) fn ablate(&self, fake: &str, arguments: &[&str]) -> Outcome {
-        Outcome::of(self.command(fake, arguments).output().expect("ran"))
+        Outcome::from_output(self.command(fake, arguments).output().expect("ran"))
     }
 
     pub(crate) fn command(&self, fake: &str, arguments: &[&str]) -> Command {
@@ -63,7 +63,7 @@ impl Study {
 }
 
 impl Outcome {
-    pub(crate) fn of(output: Output) -> Self {
+    pub(crate) fn from_output(output: Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let code = output.status.code().unwrap_or(-1);
         Self { code, stdout: text(&output.stdout), stderr: text(&output.stderr) }

@@ -152,7 +152,7 @@ fn slurm_gives_the_same_results_with_a_job_cancelled_on_the_way() {
         sleep(Duration::from_millis(100));
     };
     assert!(Command::new("scancel").arg(&task).status().expect("scancel").success());
-    let outcome = Outcome::of(child.wait_with_output().expect("ended"));
+    let outcome = Outcome::from_output(child.wait_with_output().expect("ended"));
     assert_eq!(outcome.code, 0, "{outcome:?}");
     for part in
         ["submitted 24 cells as job", &format!("job {task} was lost"), "submitted 1 cell as job", "[24/24]"]
@@ -218,7 +218,7 @@ impl Sweep {
     }
 
     fn ablate(&self, arguments: &[&str]) -> Outcome {
-        Outcome::of(self.start(arguments).wait_with_output().expect("ended"))
+        Outcome::from_output(self.start(arguments).wait_with_output().expect("ended"))
     }
 
     fn study(&self) -> PathBuf {
@@ -261,7 +261,7 @@ impl Sweep {
 }
 
 impl Outcome {
-    fn of(output: Output) -> Self {
+    fn from_output(output: Output) -> Self {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         Self { code: output.status.code().unwrap_or(-1), stderr }
     }

@@ -14,7 +14,7 @@ const SEARCH: &str = "name = \"tiny\"\n[ablation]\nseeds = [0, 1]\n\
     [tune.space]\n\"method.dropout\" = { from = 0.0, to = 1.0 }\n";
 
 fn tune(study: &Study, fake: &str, arguments: &[&str]) -> Outcome {
-    Outcome::of(study.command(fake, &[arguments, &["tune"]].concat()).output().expect("ran"))
+    Outcome::from_output(study.command(fake, &[arguments, &["tune"]].concat()).output().expect("ran"))
 }
 
 #[test]

@@ -28,8 +28,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use fet_eval::records::{
-    Answer, AttackRecord, Attacker, Best, Cost, DataRecord, EpochReport, Event, Identity, Measure, Program,
-    Question, RESULTS_VERSION, Report, Rows, Target, Traffic,
+    AttackRecord, Attacker, Best, Cost, DataRecord, EpochReport, Event, Identity, Measure, Program,
+    RESULTS_VERSION, Report, Rows, ShowAnswer, ShowQuestion, Target, Traffic,
 };
 use fet_eval::{ChaCha8Rng, Predictions, SeedableRng, Task};
 use fet_eval::{Estimate, Evaluation, Metric, Value as Score};
@@ -37,7 +37,7 @@ use serde_json::{Value, json};
 
 /// The command line.
 #[derive(Debug, Default)]
-struct Arguments {
+struct CommandLine {
     verb: String,
     file: PathBuf,
     sets: Vec<String>,
@@ -49,7 +49,7 @@ struct Arguments {
 }
 
 fn main() -> Result<ExitCode> {
-    let arguments = Arguments::parse()?;
+    let arguments = CommandLine::parse()?;
     match arguments.verb.as_str() {
         "show" => show(&arguments),
         "run" => run(&arguments),
@@ -57,7 +57,7 @@ fn main() -> Result<ExitCode> {
     }
 }
 
-impl Arguments {
+impl CommandLine {
     fn parse() -> Result<Self> {
         let words: Vec<String> = std::env::args().skip(1).collect();
         let mut parsed = Self { device: "flex".into(), line: words.join(" "), ..Self::default() };
@@ -138,22 +138,22 @@ fn pattern(how: &str) -> Option<String> {
     steer.strip_prefix(how)?.strip_prefix('=').map(str::to_string)
 }
 
-fn show(arguments: &Arguments) -> Result<ExitCode> {
+fn show(arguments: &CommandLine) -> Result<ExitCode> {
     for line in stdin().lock().lines() {
-        let question: Question = serde_json::from_str(&line?)?;
+        let question: ShowQuestion = serde_json::from_str(&line?)?;
         let sets = [arguments.sets.as_slice(), question.set.as_slice()].concat();
         let is_bad = pattern("bad").is_some_and(|pattern| sets.join(" ").contains(&pattern));
         let answer = if is_bad {
-            Answer::Refused(format!("{}: encoder.mask: unknown field", arguments.file.display()))
+            ShowAnswer::Refused(format!("{}: encoder.mask: unknown field", arguments.file.display()))
         } else {
-            Answer::Identity(arguments.identity(&sets, question.seed.unwrap_or_default())?)
+            ShowAnswer::Identity(arguments.identity(&sets, question.seed.unwrap_or_default())?)
         };
         writeln!(stdout(), "{}", serde_json::to_string(&answer)?)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn run(arguments: &Arguments) -> Result<ExitCode> {
+fn run(arguments: &CommandLine) -> Result<ExitCode> {
     let calls = std::env::var_os("FAKE_FET_CALLS").context("FAKE_FET_CALLS")?;
     let mut calls = OpenOptions::new().create(true).append(true).open(calls)?;
     calls.write_all(format!("{}\n", arguments.line).as_bytes())?;
@@ -199,7 +199,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(arguments: &Arguments, rows: Rows) -> Result<Report> {
+fn report(arguments: &CommandLine, rows: Rows) -> Result<Report> {
     let Identity { experiment, data, results } = arguments.identity(&arguments.sets, arguments.seed)?;
     let seed = arguments.seed;
     let epoch = |epoch, train_loss, result| EpochReport {
@@ -262,7 +262,8 @@ fn evaluation(seed: u64, test: f64) -> Result<Evaluation> {
     let names: Vec<String> = (0..60).map(|row| ["north", "south", "east"][row % 3].to_string()).collect();
     let rows = Predictions::new(Task::Binary, &truth, &output)?;
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut evaluation = Evaluation::of(Metric::Accuracy, &rows, &rows, Some(("region", &names)), &mut rng);
+    let mut evaluation =
+        Evaluation::compute(Metric::Accuracy, &rows, &rows, Some(("region", &names)), &mut rng);
     let mut scores = BTreeMap::from(evaluation.test);
     scores.insert(Metric::Accuracy, Score::Value(test));
     evaluation.test = scores.try_into()?;

@@ -95,7 +95,8 @@ impl Elsewhere {
                 None => RunId::draw()?,
             },
         };
-        let about = About { rehearsal: self.is_rehearsal(), ..About::of(self.purpose, &run, experiment) };
+        let about =
+            About { rehearsal: self.is_rehearsal(), ..About::of_primary(self.purpose, &run, experiment) };
         let mut network = Network::connect(&self.roster, &self.keys, run, &about, &self.stop)?;
         network.wait(self.drops)?;
         Ok(self.network.get_or_init(|| network))
@@ -176,7 +177,8 @@ impl Network {
         let (names, links, doing) = (self.names.clone(), self.links.clone(), Arc::clone(&self.doing));
         Mirror::start(folder, move || {
             let [party, run] = names.clone();
-            let links = links.iter().map(|link| LinkStatus::of(&link.name, &link.state(), false)).collect();
+            let links =
+                links.iter().map(|link| LinkStatus::from_state(&link.name, &link.state(), false)).collect();
             let doing = doing.lock().unwrap_or_else(PoisonError::into_inner).clone();
             Status { party, run, doing, links, written: 0 }
         })

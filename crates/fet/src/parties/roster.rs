@@ -237,7 +237,7 @@ fn hex(text: &str) -> Option<[u8; 32]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parties::keys::{Command, keys};
+    use crate::parties::keys::{KeysCommand, keys};
     use fet_net::Keys;
 
     /// The fingerprint depends on every name, every key and their order, and on nothing more.
@@ -249,7 +249,7 @@ mod tests {
             if !path.exists() {
                 Keys::create(&path).expect("a key");
             }
-            format!("name = \"{name}\"\n{}", keys(&Command::Show { file: path }).expect("a key"))
+            format!("name = \"{name}\"\n{}", keys(&KeysCommand::Show { file: path }).expect("a key"))
         };
         let of = |run: &str, members: [String; 3]| {
             let [primary, first, second] = members;
@@ -264,7 +264,7 @@ mod tests {
         let (a, b, c) = (member("a", "a.key"), member("b", "b.key"), member("c", "c.key"));
         let (usual, path) = of("run", [a.clone(), b.clone(), c.clone()]);
         assert_eq!((usual.len(), usual.split(' ').count()), (79, 16), "{usual}");
-        let shown = keys(&Command::Roster { file: path }).expect("a roster");
+        let shown = keys(&KeysCommand::Roster { file: path }).expect("a roster");
         assert!(shown.ends_with(&format!("fingerprint\n  {usual}\n")), "{shown}");
         assert!(
             b.lines().skip(1).all(|line| shown.contains(line.split('"').nth(1).expect("a key"))),

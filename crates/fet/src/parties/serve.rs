@@ -30,10 +30,10 @@ const MOST_TOGETHER: usize = 2;
 /// Arguments of `fet party`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub struct Arguments {
+pub struct PartyArguments {
     /// Subcommand instead of serving.
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub command: Option<PartyCommand>,
     /// The party's own file (TOML): its name, experiment, key, state and table.
     #[arg(required = true)]
     pub file: Option<PathBuf>,
@@ -44,13 +44,13 @@ pub struct Arguments {
 
 /// Commands of `fet party`.
 #[derive(Debug, Clone, clap::Subcommand)]
-pub enum Command {
+pub enum PartyCommand {
     /// Remove a party's files of finished or old runs, but never its privacy accounts.
-    Prune(prune::Arguments),
+    Prune(prune::PruneArguments),
 }
 
 /// Serves until `stop` is set.
-pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
+pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let Some(path) = &arguments.file else { return Err(input("name the party's own file")) };
     let bad = |problem: String| input(format!("{}: {problem}", path.display()));
     let file: File = super::read(path)?;
@@ -121,7 +121,7 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
             party: party.clone(),
             run: run.clone(),
             doing: what.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            links: vec![LinkStatus::of(&primary, &link, true)],
+            links: vec![LinkStatus::from_state(&primary, &link, true)],
             written: 0,
         }
     });

@@ -29,7 +29,7 @@ const DOZE: Duration = Duration::from_millis(50);
 
 /// Arguments of `fet status`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Arguments {
+pub struct StatusArguments {
     /// At the primary: the folder of a run. At another party: the party's own file.
     pub place: PathBuf,
     /// Print one JSON object.
@@ -80,7 +80,7 @@ pub(crate) struct LinkStatus {
 impl LinkStatus {
     /// Returns the status of the link to `party`; `waits` is true if it is normal that this end waits for the
     /// party to join.
-    pub(crate) fn of(party: &str, state: &fet_net::State, waits: bool) -> Self {
+    pub(crate) fn from_state(party: &str, state: &fet_net::State, waits: bool) -> Self {
         let connected = matches!(state.connection, Connection::Up { warning: None });
         let heard = match state.doing {
             Doing::Idle => true,
@@ -156,7 +156,7 @@ pub(super) fn clear(folder: &Path) {
 }
 
 /// Returns the answer of `fet status`, and true if all is well.
-pub fn status(arguments: &Arguments) -> anyhow::Result<(String, bool)> {
+pub fn status(arguments: &StatusArguments) -> anyhow::Result<(String, bool)> {
     let folder = folder(&arguments.place)?;
     let path = folder.join(FILE);
     let (done, begun) = (folder.join(REPORT).exists(), folder.join(CHECKPOINT).exists());
@@ -253,7 +253,7 @@ mod tests {
             (fet_net::State { connection: warned, ..state(Doing::Idle, 1) }, true, false),
             (fet_net::State { objection: Some("other key".into()), ..state(Doing::Idle, 1) }, true, false),
         ] {
-            assert_eq!(LinkStatus::of("p", &state, waits).well, expected, "{state} {waits}");
+            assert_eq!(LinkStatus::from_state("p", &state, waits).well, expected, "{state} {waits}");
         }
     }
 }

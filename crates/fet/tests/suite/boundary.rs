@@ -64,7 +64,7 @@ impl Party for Replayed {
 /// Returns the report without the time of the run.
 fn report(trainer: &Trainer, experiment: &fet_core::experiment::Experiment) -> serde_json::Value {
     let folder = std::path::Path::new("none");
-    let made_from = fet::provenance::Provenance::of(experiment, &folder.into()).expect("no files");
+    let made_from = fet::provenance::Provenance::of_experiment(experiment, &folder.into()).expect("no files");
     let report = fet::run::report_of(trainer, experiment, made_from, Default::default()).expect("a report");
     serde_json::to_value(report).expect("plain data")
 }

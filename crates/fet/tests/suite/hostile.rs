@@ -343,8 +343,8 @@ fn as_long_as_enough_answer_soundly_an_opening_goes_on_and_names_who_does_not() 
         let warnings = trainer.warnings().join("\n");
         (losses, trainer.federation().dropped().to_vec(), warnings, done)
     };
-    type Case<'a> = (usize, &'a [(usize, Twist)], &'a [usize], &'a [&'a str]);
-    let cases: [Case<'_>; 4] = [
+    type TwistCase<'a> = (usize, &'a [(usize, Twist)], &'a [usize], &'a [&'a str]);
+    let cases: [TwistCase<'_>; 4] = [
         (5, &[(1, vanishes), (3, vanishes)], &[1, 3], &[]),
         (4, &[(1, lies)], &[1], &["party 2"]),
         (6, &[(2, vanishes), (4, refuses)], &[2], &[]),

@@ -8,7 +8,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rustix::process::Signal;
 
-use crate::case::{Case, End, Kind, Verdict};
+use crate::case::{Case, CaseResult, End, FaultKind};
 use crate::process::Process;
 use crate::soak::experiment::{Data, Experiment};
 use crate::soak::kit::Kit;
@@ -36,7 +36,7 @@ enum Victim {
     Both,
     All,
     /// The primary receives SIGTERM and ends by itself.
-    Asked,
+    TerminatedPrimary,
     /// A party pauses for a while and continues.
     Frozen,
 }
@@ -54,7 +54,7 @@ const VICTIMS: [(Victim, &str); 6] = [
     (Victim::Party, "party"),
     (Victim::Both, "primary and party"),
     (Victim::All, "all"),
-    (Victim::Asked, "primary by SIGTERM"),
+    (Victim::TerminatedPrimary, "primary by SIGTERM"),
     (Victim::Frozen, "party frozen"),
 ];
 /// Number of cases per phase and victim in the long form.
@@ -115,8 +115,8 @@ fn disturbed(
     victim: Victim,
     most: u32,
     rng: &mut ChaCha8Rng,
-) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
+) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(End::Equal);
     let experiment = experiment(phase, rng);
     kit.simulation(&experiment)?;
     let world = World::new(kit, folder, experiment, true, 20)?;
@@ -143,12 +143,12 @@ fn disturbed(
     }
     let mut ended = running.primary.wait(patience)?;
     if ended.hung {
-        verdict.fault(Kind::Hang, format!("the primary: {}", ended.stderr));
-    } else if ended.code == Some(INTERRUPTED) && victim == Victim::Asked {
+        verdict.fault(FaultKind::Hang, format!("the primary: {}", ended.stderr));
+    } else if ended.code == Some(INTERRUPTED) && victim == Victim::TerminatedPrimary {
         ended = world.run(patience)?;
     }
     if !ended.hung && ended.code != Some(0) {
-        verdict.fault(Kind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+        verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
     } else if !ended.hung {
         world.compare(&mut verdict)?;
     }
@@ -188,7 +188,9 @@ impl Running<'_> {
         };
         let own = self.world.members()[place + 1];
         let seen = || match victim {
-            Victim::Primary | Victim::Asked => listing(&self.world.of("primary").join("out")),
+            Victim::Primary | Victim::TerminatedPrimary => {
+                listing(&self.world.member_folder("primary").join("out"))
+            }
             _ => listing(&self.world.kept(own)),
         };
         let before = seen();
@@ -227,20 +229,20 @@ impl Running<'_> {
         &mut self,
         victim: Victim,
         place: usize,
-        verdict: &mut Verdict,
+        verdict: &mut CaseResult,
         rng: &mut ChaCha8Rng,
     ) -> anyhow::Result<bool> {
         let pause = Duration::from_millis(rng.random_range(0..120));
         let own = self.world.members()[place + 1];
         match victim {
-            Victim::Asked => {
+            Victim::TerminatedPrimary => {
                 self.primary.signal(Signal::TERM);
                 let ended = self.primary.wait(self.world.kit.patience(30))?;
                 if ended.hung {
-                    verdict.fault(Kind::Hang, format!("after SIGTERM: {}", ended.stderr));
+                    verdict.fault(FaultKind::Hang, format!("after SIGTERM: {}", ended.stderr));
                 } else if !matches!(ended.code, Some(0 | INTERRUPTED)) && ended.signal != Some(15) {
                     let what = format!("after SIGTERM: {}: {}", ended.said(), ended.stderr);
-                    verdict.fault(Kind::WrongCode, what);
+                    verdict.fault(FaultKind::WrongCode, what);
                 }
                 std::thread::sleep(pause);
                 self.primary = self.world.primary()?;

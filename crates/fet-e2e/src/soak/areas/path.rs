@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use crate::case::{Case, End, Kind, Verdict};
+use crate::case::{Case, CaseResult, End, FaultKind};
 use crate::message::problems;
 use crate::process::Process;
 use crate::soak::experiment::{Data, Experiment};
@@ -109,8 +109,14 @@ fn experiment(way: Way, rng: &mut ChaCha8Rng) -> Experiment {
     }
 }
 
-fn disturbed(kit: &Kit, folder: &Path, way: Way, tls: bool, rng: &mut ChaCha8Rng) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
+fn disturbed(
+    kit: &Kit,
+    folder: &Path,
+    way: Way,
+    tls: bool,
+    rng: &mut ChaCha8Rng,
+) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(End::Equal);
     let experiment = experiment(way, rng);
     kit.simulation(&experiment)?;
     let mut world = World::new(kit, folder, experiment, tls, 20)?;
@@ -128,16 +134,16 @@ fn disturbed(kit: &Kit, folder: &Path, way: Way, tls: bool, rng: &mut ChaCha8Rng
     verdict.note(format!("{}; {up} bytes up, {down} down; {} tricks done", ended.said(), proxy.tricks()));
     proxy.heal();
     if ended.hung {
-        verdict.fault(Kind::Hang, format!("the primary: {}", ended.stderr));
+        verdict.fault(FaultKind::Hang, format!("the primary: {}", ended.stderr));
     } else if ended.code == Some(0) {
         world.compare(&mut verdict)?;
     } else {
         if way == Way::Delay || way == Way::Throttle || !matches!(ended.code, Some(2 | 75)) {
             let what = format!("the primary: {}: {}", ended.said(), ended.stderr);
-            verdict.fault(Kind::WrongCode, what);
+            verdict.fault(FaultKind::WrongCode, what);
         }
         for problem in problems(&ended.stderr, &[]) {
-            verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
+            verdict.fault(FaultKind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
         }
         verdict.note(format!("it said: {}", ended.stderr.lines().last().unwrap_or_default()));
     }
@@ -145,12 +151,12 @@ fn disturbed(kit: &Kit, folder: &Path, way: Way, tls: bool, rng: &mut ChaCha8Rng
     if !ended.hung && ended.code != Some(0) {
         let again = world.run(kit.patience(PATIENCE))?;
         if again.hung {
-            verdict.fault(Kind::Hang, format!("the primary, once the way was good: {}", again.stderr));
+            verdict.fault(FaultKind::Hang, format!("the primary, once the way was good: {}", again.stderr));
         } else if again.code == Some(0) {
             world.compare(&mut verdict)?;
         } else {
             let what = format!("the primary, once the way was good: {}: {}", again.said(), again.stderr);
-            verdict.fault(Kind::WrongCode, what);
+            verdict.fault(FaultKind::WrongCode, what);
         }
         verdict.end = End::Refused;
     }
@@ -159,16 +165,16 @@ fn disturbed(kit: &Kit, folder: &Path, way: Way, tls: bool, rng: &mut ChaCha8Rng
 }
 
 /// Restarts parties that have ended. A party may end with a clear message if it could not reach the server.
-fn revive(world: &World<'_>, parties: &mut [Process], verdict: &mut Verdict) -> anyhow::Result<()> {
+fn revive(world: &World<'_>, parties: &mut [Process], verdict: &mut CaseResult) -> anyhow::Result<()> {
     for (member, party) in world.members()[1..].iter().zip(parties) {
         let Some(ended) = party.ended()? else { continue };
         let last = ended.stderr.lines().last().unwrap_or_default();
         verdict.note(format!("{member}: {}: {last}", ended.said()));
         if !matches!(ended.code, Some(2 | 75)) {
-            verdict.fault(Kind::WrongCode, format!("{member}: {}: {}", ended.said(), ended.stderr));
+            verdict.fault(FaultKind::WrongCode, format!("{member}: {}: {}", ended.said(), ended.stderr));
         }
         for problem in problems(&ended.stderr, &[]) {
-            verdict.fault(Kind::Unclear, format!("{member}: {problem}: {}", ended.stderr));
+            verdict.fault(FaultKind::Unclear, format!("{member}: {problem}: {}", ended.stderr));
         }
         *party = world.party(member)?;
     }
@@ -182,7 +188,7 @@ fn interrupt(
     primary: &mut Process,
     proxy: &Proxy,
     rng: &mut ChaCha8Rng,
-    verdict: &mut Verdict,
+    verdict: &mut CaseResult,
 ) -> anyhow::Result<()> {
     for number in 1..=rng.random_range(1..=3) {
         let until = Instant::now() + Duration::from_millis(rng.random_range(0..700));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use crate::case::{Case, End, Kind, Verdict};
+use crate::case::{Case, CaseResult, End, FaultKind};
 use crate::message::problems;
 use crate::process::{Ended, Process};
 use crate::soak::experiment::{Data, Experiment};
@@ -17,12 +17,16 @@ use crate::soak::world::World;
 const AREA: &str = "state";
 
 /// Change in the folders of a run that was killed midway.
-type Change = fn(&World<'_>, &mut ChaCha8Rng) -> anyhow::Result<()>;
+type StateChange = fn(&World<'_>, &mut ChaCha8Rng) -> anyhow::Result<()>;
 
 /// Name, change, and true if the run must still succeed.
-const CHANGES: &[(&str, Change, bool)] = &[
+const CHANGES: &[(&str, StateChange, bool)] = &[
     ("nothing", |_, _| Ok(()), true),
-    ("a party's state is lost", |w, _| Ok(std::fs::remove_dir_all(w.of("p1").join("state"))?), false),
+    (
+        "a party's state is lost",
+        |w, _| Ok(std::fs::remove_dir_all(w.member_folder("p1").join("state"))?),
+        false,
+    ),
     ("a party's last state is lost", |w, _| Ok(std::fs::remove_file(last(&states(w, "p1")?)?)?), false),
     (
         "a party's states are lost",
@@ -35,11 +39,15 @@ const CHANGES: &[(&str, Change, bool)] = &[
     ("the checkpoint is damaged", |w, rng| flip(&checkpoint(w), rng), false),
     ("the checkpoint is cut", |w, _| cut(&checkpoint(w)), false),
     ("the checkpoint is lost", |w, _| Ok(std::fs::remove_file(checkpoint(w))?), true),
-    ("the results are lost", |w, _| Ok(std::fs::remove_dir_all(w.of("primary").join("out"))?), true),
+    (
+        "the results are lost",
+        |w, _| Ok(std::fs::remove_dir_all(w.member_folder("primary").join("out"))?),
+        true,
+    ),
 ];
 
 pub(super) fn cases() -> Vec<Case<Kit>> {
-    let changed = |&(name, change, well): &(&'static str, Change, bool)| {
+    let changed = |&(name, change, well): &(&'static str, StateChange, bool)| {
         let run =
             move |kit: &Kit, folder: &Path, rng: &mut ChaCha8Rng| resumed(kit, folder, change, well, rng);
         Case::new(AREA, name, run).seeded().short(name == "a party's state is lost")
@@ -65,7 +73,7 @@ fn experiment() -> Experiment {
 }
 
 fn checkpoint(world: &World<'_>) -> PathBuf {
-    world.of("primary").join("out/checkpoint.safetensors")
+    world.member_folder("primary").join("out/checkpoint.safetensors")
 }
 
 /// Returns a party's states, in the order of their epochs.
@@ -121,9 +129,9 @@ fn after_epochs(world: &World<'_>, primary: &mut Process, epochs: usize) -> anyh
 }
 
 /// Compares a successful run with the simulation, and checks the message of a failed one.
-fn judge(world: &World<'_>, ended: &Ended, well: bool, verdict: &mut Verdict) -> anyhow::Result<()> {
+fn judge(world: &World<'_>, ended: &Ended, well: bool, verdict: &mut CaseResult) -> anyhow::Result<()> {
     if ended.hung {
-        verdict.fault(Kind::Hang, format!("the primary: {}", ended.stderr));
+        verdict.fault(FaultKind::Hang, format!("the primary: {}", ended.stderr));
         return Ok(());
     }
     if ended.code == Some(0) {
@@ -132,10 +140,10 @@ fn judge(world: &World<'_>, ended: &Ended, well: bool, verdict: &mut Verdict) ->
     verdict.end = End::Refused;
     verdict.note(ended.stderr.lines().last().unwrap_or_default());
     if well || !matches!(ended.code, Some(2 | 75)) {
-        verdict.fault(Kind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+        verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
     }
     for problem in problems(&ended.stderr, &[]) {
-        verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
+        verdict.fault(FaultKind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
     }
     Ok(())
 }
@@ -143,33 +151,33 @@ fn judge(world: &World<'_>, ended: &Ended, well: bool, verdict: &mut Verdict) ->
 fn resumed(
     kit: &Kit,
     folder: &Path,
-    change: Change,
+    change: StateChange,
     well: bool,
     rng: &mut ChaCha8Rng,
-) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
+) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(End::Equal);
     kit.simulation(&experiment())?;
     let world = World::new(kit, folder, experiment(), true, 5)?;
     half(&world, rng.random_range(2..7))?;
     change(&world, rng)?;
-    let forgets = !world.of("p1").join("state").exists();
+    let forgets = !world.member_folder("p1").join("state").exists();
     let mut parties = world.parties()?;
     let ended = world.run(kit.patience(60))?;
     judge(&world, &ended, well, &mut verdict)?;
     if forgets && !ended.stderr.contains("fet ledger add --age ") {
         let what = format!("the primary accepts an account that has forgotten releases: {}", ended.stderr);
-        verdict.fault(Kind::WrongCode, what);
+        verdict.fault(FaultKind::WrongCode, what);
     }
     world.check(&mut parties, &mut verdict)?;
     if ended.code != Some(0) && !ended.hung {
         // Follows the message: starts the run again, and if an account was lost, adds the forgotten releases.
-        std::fs::remove_dir_all(world.of("primary").join("out"))?;
+        std::fs::remove_dir_all(world.member_folder("primary").join("out"))?;
         let mut again = world.run(kit.patience(60))?;
         if let Some((_, rest)) = again.stderr.split_once("fet ledger add --age ") {
             let age = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
             parties[0].kill();
             let added = ["ledger", "add", "party.toml", "--noise", "0", "--releases", "1", "--age", age];
-            kit.asked(&world.of("p1"), &added)?;
+            kit.asked(&world.member_folder("p1"), &added)?;
             parties[0] = world.party("p1")?;
             again = world.run(kit.patience(60))?;
         }
@@ -177,7 +185,7 @@ fn resumed(
             world.compare(&mut verdict)?;
         } else {
             let what = format!("the primary, from the beginning: {}: {}", again.said(), again.stderr);
-            verdict.fault(Kind::WrongCode, what);
+            verdict.fault(FaultKind::WrongCode, what);
         }
     }
     world.panics(&mut verdict)?;
@@ -186,8 +194,8 @@ fn resumed(
 
 /// Runs another seed while the parties keep the states of the first run, which is finished or killed midway
 /// (`amid`). Then runs the first seed again.
-fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
+fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(End::Equal);
     let (first, second) = (experiment(), Experiment { seed: 5, ..experiment() });
     let mut world = World::new(kit, folder, first.clone(), true, 5)?;
     if amid {
@@ -197,7 +205,7 @@ fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<Verdict> {
         judge(&world, &world.run(kit.patience(60))?, true, &mut verdict)?;
         world.check(&mut parties, &mut verdict)?;
     }
-    let [out, kept] = ["out", "out-of-the-first"].map(|name| world.of("primary").join(name));
+    let [out, kept] = ["out", "out-of-the-first"].map(|name| world.member_folder("primary").join(name));
     for (experiment, again) in [(second, false), (first, true)] {
         if !again {
             std::fs::rename(&out, &kept)?;
@@ -206,7 +214,7 @@ fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<Verdict> {
             std::fs::rename(&kept, &out)?;
         }
         for member in world.members() {
-            std::fs::write(world.of(member).join("exp.toml"), experiment.text())?;
+            std::fs::write(world.member_folder(member).join("exp.toml"), experiment.text())?;
         }
         world.experiment = experiment;
         let mut parties = world.parties()?;
@@ -220,12 +228,12 @@ fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<Verdict> {
 /// Kills a party during a run and restarts it with another table. The primary's process `stays`, or is killed
 /// too. The primary must refuse the run, and the party must name the file. With the former table, the run
 /// ends with the bytes of the simulation.
-fn replaced(kit: &Kit, folder: &Path, stays: bool) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
+fn replaced(kit: &Kit, folder: &Path, stays: bool) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(End::Refused);
     let experiment = Experiment::new(Data::Places).with("train", "{ epochs = 60, batch_size = 8 }");
     kit.simulation(&experiment)?;
     let world = World::new(kit, folder, experiment, true, 20)?;
-    let mine = world.of("p1").join("mine.csv");
+    let mine = world.member_folder("p1").join("mine.csv");
     let former = std::fs::read_to_string(&mine)?;
     let other = former.replacen("gravel", "tar", 1);
     anyhow::ensure!(other != former, "{} has no gravel", mine.display());
@@ -246,17 +254,17 @@ fn replaced(kit: &Kit, folder: &Path, stays: bool) -> anyhow::Result<Verdict> {
     };
     if ended.code != Some(2) {
         let what = format!("the primary: {}; expected 2: {}", ended.said(), ended.stderr);
-        verdict.fault(if ended.hung { Kind::Hang } else { Kind::WrongCode }, what);
+        verdict.fault(if ended.hung { FaultKind::Hang } else { FaultKind::WrongCode }, what);
     }
     for problem in problems(&ended.stderr, &["streets", "table", "checksum", "put the former table back"]) {
-        verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
+        verdict.fault(FaultKind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
     }
     let said = parties[0].stderr();
     if !["mine.csv", "put the former table back"].iter().all(|part| said.contains(part)) {
-        verdict.fault(Kind::Unclear, format!("p1 names no file: {said}"));
+        verdict.fault(FaultKind::Unclear, format!("p1 names no file: {said}"));
     }
-    if world.of("primary").join("out/report.json").exists() {
-        verdict.fault(Kind::Files, "a refused run left out/report.json");
+    if world.member_folder("primary").join("out/report.json").exists() {
+        verdict.fault(FaultKind::Files, "a refused run left out/report.json");
     }
     world.check(&mut parties, &mut verdict)?;
     parties[0].kill();
@@ -265,16 +273,18 @@ fn replaced(kit: &Kit, folder: &Path, stays: bool) -> anyhow::Result<Verdict> {
     let again = world.run(kit.patience(60))?;
     match again.code {
         Some(0) => world.compare(&mut verdict)?,
-        _ => verdict
-            .fault(Kind::WrongCode, format!("with the former table: {}: {}", again.said(), again.stderr)),
+        _ => verdict.fault(
+            FaultKind::WrongCode,
+            format!("with the former table: {}: {}", again.said(), again.stderr),
+        ),
     }
     world.check(&mut parties, &mut verdict)?;
     Ok(verdict)
 }
 
 /// Resumes from an old copy of the checkpoint, older than all states of the parties.
-fn old_checkpoint(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
+fn old_checkpoint(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(End::Equal);
     kit.simulation(&experiment())?;
     let world = World::new(kit, folder, experiment(), true, 5)?;
     half(&world, 2)?;

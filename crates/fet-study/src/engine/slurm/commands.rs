@@ -375,7 +375,7 @@ pub(super) enum Refusal {
 
 impl Refusal {
     /// Classifies a message of `sbatch`.
-    pub(super) fn of(problem: &str) -> Self {
+    pub(super) fn classify(problem: &str) -> Self {
         let problem = problem.to_lowercase();
         let has = |phrases: &[&str]| phrases.iter().any(|phrase| problem.contains(phrase));
         if has(&["invalid job array", "max_array_tasks", "maxarraysize"]) {
@@ -506,7 +506,7 @@ mod tests {
     #[test]
     fn tells_refusals_that_last_from_those_that_pass() {
         let check =
-            |problem: &str, expected: Refusal| assert_eq!(Refusal::of(problem), expected, "{problem}");
+            |problem: &str, expected: Refusal| assert_eq!(Refusal::classify(problem), expected, "{problem}");
         check(
             "sbatch: error: Batch job submission failed: Invalid job array specification",
             Refusal::ArrayTooLong,

@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use anyhow::Context;
 
 use super::change::{edit, remove, write};
-use super::{Line, PARTY, PRIMARY};
+use super::{PARTY, PRIMARY, RefusalCase};
 use crate::soak::server::certificates;
 use crate::soak::world::World;
 
-pub(super) const LINES: &[Line] = &[
+pub(super) const CASES: &[RefusalCase] = &[
     // Certificates.
     (
         "other authority, primary",
@@ -104,7 +104,7 @@ fn secret(world: &World<'_>, path: &str, text: &str) -> anyhow::Result<()> {
 }
 
 fn key(world: &World<'_>, of: &str, to: &str) -> anyhow::Result<()> {
-    world.kit.copy_key(of, &world.of(to).join("own.key"))
+    world.kit.copy_key(of, &world.member_folder(to).join("own.key"))
 }
 
 /// Gives a member another key, which its own roster contains but the server does not know.
@@ -124,6 +124,6 @@ fn other_authority(world: &World<'_>, member: &str) -> anyhow::Result<()> {
     let other = world.folder.join("other");
     std::fs::create_dir_all(&other)?;
     certificates(&other)?;
-    std::fs::copy(other.join("ca.pem"), world.of(member).join("ca.pem")).context("ca.pem")?;
+    std::fs::copy(other.join("ca.pem"), world.member_folder(member).join("ca.pem")).context("ca.pem")?;
     Ok(())
 }

@@ -2,10 +2,10 @@
 //! keys, tables.
 
 use super::change::{edit, everywhere, secure, signing, write};
-use super::{ASKED, Line, PARTY, PRIMARY};
+use super::{ASKING_PRIMARY, PARTY, PRIMARY, RefusalCase};
 use crate::soak::world::World;
 
-pub(super) const LINES: &[Line] = &[
+pub(super) const CASES: &[RefusalCase] = &[
     (
         "method of the primary alone",
         PRIMARY,
@@ -15,7 +15,7 @@ pub(super) const LINES: &[Line] = &[
     // The parties' secret for a linker.
     (
         "no secret at a party",
-        ASKED,
+        ASKING_PRIMARY,
         |w| {
             sealed(w)?;
             write(w, "p1/secret", "")
@@ -33,7 +33,7 @@ pub(super) const LINES: &[Line] = &[
     ),
     (
         "another secret at a party",
-        ASKED,
+        ASKING_PRIMARY,
         |w| {
             sealed(w)?;
             write(w, "p1/secret", "another secret of sixteen bytes")
@@ -78,7 +78,7 @@ pub(super) const LINES: &[Line] = &[
     ),
     (
         "signing key of another at another",
-        ASKED,
+        ASKING_PRIMARY,
         |w| {
             secure(w)?;
             other_signing_at(w, "p2")

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::change::edit;
 use super::{AREA, judge};
-use crate::case::{Case, End, Kind, Verdict};
+use crate::case::{Case, CaseResult, End, FaultKind};
 use crate::process::Process;
 use crate::soak::experiment::{Data, Experiment};
 use crate::soak::kit::Kit;
@@ -31,8 +31,8 @@ fn limit(world: &mut World<'_>, bytes: u32) -> anyhow::Result<()> {
     world.server.resume()
 }
 
-fn small(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
+fn small(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(End::Refused);
     let mut world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
     limit(&mut world, 32_768)?;
     let names = ["max_payload", "32768"];
@@ -58,8 +58,8 @@ fn under_way(kit: &Kit, world: &World<'_>) -> anyhow::Result<Process> {
     Ok(primary)
 }
 
-fn shrunk(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
+fn shrunk(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(End::Refused);
     let mut world = World::new(kit, folder, long(), true, 3)?;
     let mut parties = world.parties()?;
     let mut primary = under_way(kit, &world)?;
@@ -67,14 +67,14 @@ fn shrunk(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     let ended = primary.wait(kit.patience(60))?;
     judge("the primary", &ended, &[75], &["max_payload", "2048"], &mut verdict);
     if !parties.iter().any(|party| party.stderr().contains("max_payload")) {
-        verdict.fault(Kind::Unclear, "no party names the server's limit");
+        verdict.fault(FaultKind::Unclear, "no party names the server's limit");
     }
     world.check(&mut parties, &mut verdict)?;
     Ok(verdict)
 }
 
-fn hangs(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
+fn hangs(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(End::Refused);
     let world = World::new(kit, folder, long(), true, 3)?;
     let mut parties = world.parties()?;
     let mut primary = under_way(kit, &world)?;
@@ -89,8 +89,8 @@ fn hangs(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
 }
 
 /// Gives a member a new key, which the server and its own roster contain but the other rosters do not.
-fn rotated(kit: &Kit, folder: &Path, member: &str) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
+fn rotated(kit: &Kit, folder: &Path, member: &str) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(End::Refused);
     let mut world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
     let identity = |member: &str| -> anyhow::Result<String> {
         Ok(kit
@@ -102,7 +102,7 @@ fn rotated(kit: &Kit, folder: &Path, member: &str) -> anyhow::Result<Verdict> {
             .into())
     };
     let (old, new) = (identity(member)?, identity("stranger")?);
-    kit.copy_key("stranger", &world.of(member).join("own.key"))?;
+    kit.copy_key("stranger", &world.member_folder(member).join("own.key"))?;
     for place in ["hub", member] {
         edit(&world, &format!("{place}/roster.toml"), &old, &new)?;
     }
@@ -115,7 +115,7 @@ fn rotated(kit: &Kit, folder: &Path, member: &str) -> anyhow::Result<Verdict> {
     std::thread::sleep(Duration::from_millis(1500));
     let said = parties[0].stderr();
     if ![&old, &new].into_iter().all(|key| said.contains(key.as_str())) {
-        verdict.fault(Kind::Unclear, format!("p1 does not name both keys: {said}"));
+        verdict.fault(FaultKind::Unclear, format!("p1 does not name both keys: {said}"));
     }
     world.check(&mut parties, &mut verdict)?;
     Ok(verdict)
