@@ -2,30 +2,21 @@
 
 use std::fmt::Write;
 
-use super::frame::{Frame, ticks_below};
+use super::frame::Frame;
 use super::scale::Scale;
 use super::signs::{line, sign};
-use super::{COLOURS, Series, Size};
+use super::{COLOURS, Series, Size, Titles};
 
 /// Curve of each series in front of the curves of its seeds, from 0 to 1, and the diagonal of perfect calibration. Markers show the
 /// points of the curve; `said` holds their tooltips.
-pub fn calibration(
-    size: Size,
-    title: &str,
-    (x, y): (&str, &str),
-    series: &[Series],
-    said: &[String],
-) -> String {
+pub fn calibration(size: Size, titles: Titles<'_>, series: &[Series], said: &[String]) -> String {
     let Some(scale) = Scale::spanning([0.0, 1.0].into_iter()) else { return String::new() };
     if series.iter().all(|series| series.curve.is_empty()) {
         return String::new();
     }
-    let frame = Frame::new(size, scale, title, y);
-    let at = |value: f64| frame.left + frame.width() * scale.share(value);
-    let mut svg = frame.begin();
-    let count = (frame.width() / 70.0).max(1.0) as usize;
-    svg.push_str(&ticks_below(&scale, count, (frame.top, frame.bottom), at));
-    svg.push_str(&frame.x_title(x));
+    let frame = Frame::new(size, scale, titles);
+    let at = |value: f64| frame.x(&scale, value);
+    let mut svg = frame.begin_plane(&scale);
     let _ = write!(
         svg,
         r#"<path class="base" d="M{:.1} {:.1}L{:.1} {:.1}"/>"#,
@@ -66,13 +57,22 @@ mod tests {
         };
         for size in [WIDE, NARROW] {
             let said = ["a < b".to_string()];
-            let svg = calibration(size, "t", ("predicted", "observed"), std::slice::from_ref(&series), &said);
+            let svg = calibration(
+                size,
+                Titles { chart: "t", x: "predicted", y: "observed" },
+                std::slice::from_ref(&series),
+                &said,
+            );
             for tick in ["0", "1"] {
                 assert_eq!(svg.matches(&format!(">{tick}</text>")).count(), 2, "{tick} in {svg}");
             }
             assert_eq!((svg.matches("polyline").count(), svg.matches("class=\"sign\"").count()), (3, 2));
             assert!(svg.contains("class=\"base\"") && svg.contains("a &lt; b"), "{svg}");
         }
-        assert_eq!(calibration(WIDE, "t", ("x", "y"), &[Series::default()], &[]), "", "nothing to draw");
+        assert_eq!(
+            calibration(WIDE, Titles { chart: "t", x: "x", y: "y" }, &[Series::default()], &[]),
+            "",
+            "nothing to draw"
+        );
     }
 }

@@ -64,6 +64,7 @@ pub fn run(arguments: &AbuseArguments, say: &mut dyn FnMut(String)) -> anyhow::R
     let cases = play::cases(areas::all(&fet, &bases, &logs, arguments.seed)?);
     let kept = format!("fet-e2e-kept-{}", std::process::id());
     let options = RunnerOptions {
+        root: root.path(),
         suite: "abuse",
         short: arguments.short,
         only: arguments.only.as_deref(),
@@ -72,5 +73,5 @@ pub fn run(arguments: &AbuseArguments, say: &mut dyn FnMut(String)) -> anyhow::R
         keep: arguments.keep.then(|| std::env::temp_dir().join(kept)),
         verbose: arguments.verbose,
     };
-    runner::run(&Shared { fet, bases, logs, patience: arguments.patience }, cases, root.path(), &options, say)
+    runner::run(&Shared { fet, bases, logs, patience: arguments.patience }, cases, &options, say)
 }

@@ -15,6 +15,8 @@ use crate::tally::Tally;
 /// Choice of cases, and what to show and keep of them.
 #[derive(Debug, Clone)]
 pub(crate) struct RunnerOptions<'a> {
+    /// Folder below which the cases run.
+    pub(crate) root: &'a Path,
     /// Name of the suite on the command line.
     pub(crate) suite: &'static str,
     /// Run only the cases of the short form.
@@ -43,12 +45,11 @@ pub(crate) fn place(root: &Path) -> PathBuf {
     root.join("case")
 }
 
-/// Runs the chosen cases below the folder `root`. Calls `say` with each line to show. Returns true if no case
+/// Runs the chosen cases. Calls `say` with each line to show. Returns true if no case
 /// has a fault.
 pub(crate) fn run<C>(
     shared: &C,
     mut cases: Vec<Case<C>>,
-    root: &Path,
     options: &RunnerOptions<'_>,
     say: &mut dyn FnMut(String),
 ) -> anyhow::Result<bool> {
@@ -64,7 +65,7 @@ pub(crate) fn run<C>(
                 break 'seeds;
             }
             let began = Instant::now();
-            let verdict = one(shared, case, seed, root, options, say)?;
+            let verdict = run_case(shared, case, seed, options, say)?;
             if go_on().is_err() {
                 say(format!("stopped in {}", case.title()));
                 break 'seeds;
@@ -89,15 +90,14 @@ pub(crate) fn run<C>(
     Ok(tally.good() == tally.cases())
 }
 
-fn one<C>(
+fn run_case<C>(
     shared: &C,
     case: &Case<C>,
     seed: u64,
-    root: &Path,
     options: &RunnerOptions<'_>,
     say: &mut dyn FnMut(String),
 ) -> anyhow::Result<CaseResult> {
-    let folder = place(root);
+    let folder = place(options.root);
     std::fs::create_dir_all(&folder)?;
     let number = case.name.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(257).wrapping_add(byte.into()));
     let mut rng = generator(seed, case.area, number);

@@ -72,6 +72,7 @@ pub fn run(arguments: &SoakArguments, say: &mut dyn FnMut(String)) -> anyhow::Re
         return overhead::overhead(&kit, root.path(), given, pairs, say);
     }
     let options = RunnerOptions {
+        root: root.path(),
         suite: "soak",
         short: arguments.short,
         only: arguments.only.as_deref(),
@@ -80,5 +81,5 @@ pub fn run(arguments: &SoakArguments, say: &mut dyn FnMut(String)) -> anyhow::Re
         keep: arguments.keep.clone(),
         verbose: arguments.verbose,
     };
-    runner::run(&kit, areas::all(), root.path(), &options, say)
+    runner::run(&kit, areas::all(), &options, say)
 }

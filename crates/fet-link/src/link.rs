@@ -31,6 +31,7 @@ use fet_linkers::{comparisons, missing};
 use self::choice::{Assign, Choice, Threshold};
 use self::decisions::{Cells, Decisions};
 use self::progress::Progress;
+use self::review::LinkedTables;
 use fet_io::input::input;
 use fet_io::memory::peak_memory;
 use fet_io::output;
@@ -42,7 +43,7 @@ pub struct LinkCommand {
     #[command(subcommand)]
     apart: Option<apart::SeparateLinkCommand>,
     #[command(flatten)]
-    here: Option<LinkArguments>,
+    tables: Option<LinkArguments>,
 }
 
 impl LinkCommand {
@@ -52,7 +53,7 @@ impl LinkCommand {
         if let Some(command) = &self.apart {
             return Ok((apart::run(command)?, command.writes_to(Path::new(output::STANDARD))));
         }
-        let arguments = self.here.as_ref().ok_or_else(|| input("fet link: name two tables"))?;
+        let arguments = self.tables.as_ref().ok_or_else(|| input("fet link: name two tables"))?;
         Ok((link(arguments)?, arguments.out == Path::new(output::STANDARD)))
     }
 }
@@ -161,8 +162,9 @@ pub fn link(arguments: &LinkArguments) -> anyhow::Result<String> {
     let found = choice.select(&links, || twins(&slot, &primary, arguments.seed))?;
     let decided = (!decisions.is_empty()).then(|| found.decided(&links, &decisions));
     let chosen = decided.as_ref().unwrap_or(&found);
-    let asked = (chosen, &decisions);
-    let review = review::prepare(arguments, slot.kind(), cells, ids.as_ref(), &links, asked)?;
+    let linked =
+        LinkedTables { linker: slot.kind(), ids: ids.as_ref(), links: &links, chosen, decisions: &decisions };
+    let review = review::prepare(arguments, &linked, cells)?;
     let count = pairs::write(&arguments.out, &chosen.written(&links), ids.as_ref())
         .with_context(|| format!("cannot write {}", arguments.out.display()))?;
     let reviewed = review.map(|review| review.write(arguments)).transpose()?.unwrap_or_default();

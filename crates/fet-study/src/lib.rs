@@ -178,7 +178,7 @@ pub fn ablate(arguments: &AblateArguments, locate: impl FnOnce() -> Result<Fet>)
     };
     say_unreadable(&missing);
     if arguments.dry_run {
-        dry_run(arguments, &cells, &done, &missing, &fet, &base);
+        dry_run(arguments, &StudyState { cells: &cells, done: &done, missing: &missing }, &fet, &base);
         return Ok(ExitCode::SUCCESS);
     }
     if !done.is_empty() {
@@ -239,14 +239,16 @@ fn say_unreadable(missing: &[&Cell]) {
     }
 }
 
-fn dry_run(
-    arguments: &AblateArguments,
-    cells: &[Cell],
-    done: &[Finished<'_>],
-    missing: &[&Cell],
-    fet: &Fet,
-    base: &Base<'_>,
-) {
+/// Cells of a study, divided by their state.
+struct StudyState<'a> {
+    cells: &'a [Cell],
+    done: &'a [Finished<'a>],
+    missing: &'a [&'a Cell],
+}
+
+/// Lists the cells, and estimates the time of the missing cells.
+fn dry_run(arguments: &AblateArguments, state: &StudyState<'_>, fet: &Fet, base: &Base<'_>) {
+    let StudyState { cells, done, missing } = *state;
     let estimate = Estimate::measure(done);
     let is_missing: std::collections::HashSet<&PathBuf> = missing.iter().map(|cell| &cell.folder).collect();
     for cell in cells {

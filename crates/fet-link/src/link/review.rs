@@ -133,24 +133,30 @@ pub(super) struct RenderedReview {
     pairs: usize,
 }
 
+/// Result of linking two tables, as a review needs it.
+pub(super) struct LinkedTables<'a> {
+    pub(super) linker: &'a str,
+    pub(super) ids: Option<&'a [Vec<String>; 2]>,
+    pub(super) links: &'a Links,
+    pub(super) chosen: &'a Chosen,
+    pub(super) decisions: &'a Decisions,
+}
+
 /// Prepares the review if the user asks for one; writes nothing.
 pub(super) fn prepare(
     arguments: &LinkArguments,
-    linker: &str,
+    linked: &LinkedTables<'_>,
     cells: Cells,
-    ids: Option<&[Vec<String>; 2]>,
-    links: &Links,
-    (chosen, decisions): (&Chosen, &Decisions),
 ) -> anyhow::Result<Option<RenderedReview>> {
     if arguments.review.is_none() {
         return Ok(None);
     }
-    let Some(threshold) = chosen.threshold() else {
-        return Err(input(no_threshold(links)));
+    let Some(threshold) = linked.chosen.threshold() else {
+        return Err(input(no_threshold(linked.links)));
     };
     let names = tables::names(arguments);
-    let pairs = select(chosen, links, decisions, threshold, arguments.review_pairs.get());
-    let review = Review { arguments, linker, threshold, ids, names, cells, pairs };
+    let pairs = select(linked, threshold, arguments.review_pairs.get());
+    let review = Review { arguments, linker: linked.linker, threshold, ids: linked.ids, names, cells, pairs };
     let page = page::text(&review)?;
     Ok(Some(RenderedReview { page, sheet: sheet::text(&review), pairs: review.pairs.len() }))
 }
@@ -170,13 +176,8 @@ fn no_threshold(links: &Links) -> String {
 ///
 /// If pairs are assigned, pairs that lose to a more similar pair come last, because the decision about that
 /// pair settles them.
-fn select(
-    chosen: &Chosen,
-    links: &Links,
-    decisions: &Decisions,
-    threshold: f32,
-    count: usize,
-) -> Vec<PairToReview> {
+fn select(linked: &LinkedTables<'_>, threshold: f32, count: usize) -> Vec<PairToReview> {
+    let LinkedTables { links, chosen, decisions, .. } = linked;
     let contest = chosen.contest(links);
     let (written, every) = (chosen.written(links), chosen.every(links));
     let (mut rows, mut records) = (Vec::new(), Vec::new());

@@ -2,7 +2,7 @@
 //!
 //! `fet-chart` draws the charts.
 
-use fet_chart::{COLOURS, Mark, NARROW, Panel, Picture, Point, Series, Size, WIDE};
+use fet_chart::{COLOURS, Mark, NARROW, Panel, Picture, Point, Series, Size, Titles, WIDE};
 use fet_eval::records::Attacker;
 use fet_eval::{Direction, Metric};
 use serde::Serialize;
@@ -82,7 +82,8 @@ fn along(summary: &Summary<'_>, metric: Metric, axis: &str) -> Option<Figure> {
     }
     let (name, y) = (label(axis), format!("test {}", metric.title()));
     let title = format!("{y} along {name}");
-    let draw = |size| fet_chart::axis(size, &title, &ticks, axis, &y, &series);
+    let titles = Titles { chart: &title, x: axis, y: &y };
+    let draw = |size| fet_chart::axis(size, titles, &ticks, &series);
     Some(Figure {
         id: format!("axis-{name}"),
         caption: format!(
@@ -168,7 +169,8 @@ pub(super) fn leakage_file(summary: &Summary<'_>, defences: &Defences) -> Option
 }
 
 fn plane(size: Size, title: &str, metric: Metric, points: &[Point]) -> String {
-    fet_chart::points(size, title, ("leakage", &format!("test {}", metric.title())), (0.0, 1.0), points)
+    let titles = Titles { chart: title, x: "leakage", y: &format!("test {}", metric.title()) };
+    fet_chart::points(size, titles, (0.0, 1.0), points)
 }
 
 /// Returns a point for each defence that has a result under the attack.
@@ -254,7 +256,8 @@ fn learning(summary: &Summary<'_>, metric: Metric) -> Vec<Figure> {
         } else {
             "Learning curves".to_string()
         };
-        let draw = |size| fet_chart::curves(size, &title, "epoch", &y, series);
+        let titles = Titles { chart: &title, x: "epoch", y: &y };
+        let draw = |size| fet_chart::curves(size, titles, series);
         Figure {
             id: format!("curves-{}", part + 1),
             caption: "Thick: the mean over seeds. Thin: single seeds.".to_string(),

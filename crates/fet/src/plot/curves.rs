@@ -1,6 +1,6 @@
 //! `curves.svg`: training loss and validation metric by epoch, one line per run.
 
-use fet_chart::{Panel, Picture, Series, Size};
+use fet_chart::{Panel, Picture, Series, Size, Titles};
 use fet_eval::records::EpochReport;
 
 use super::Run;
@@ -27,7 +27,7 @@ pub(super) fn draw(runs: &[Run]) -> Result<String, InputError> {
         ("Validation", &unit, &|epoch| metric.scaled(epoch.validation)),
     ];
     let panel = |(title, y, figure): (&str, &str, Figure<'_>)| {
-        let chart = fet_chart::curves(SIZE, title, "epoch", y, &series(runs, figure));
+        let chart = fet_chart::curves(SIZE, Titles { chart: title, x: "epoch", y }, &series(runs, figure));
         (!chart.is_empty()).then(|| Panel { title: title.to_string(), size: SIZE, chart })
     };
     let picture = Picture {

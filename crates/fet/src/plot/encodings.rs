@@ -2,7 +2,7 @@
 //! (paper, figure 4). Compare runs with and without `pe_average_every` to see the effect of averaging.
 
 use burn::tensor::{Device, Tensor, TensorData};
-use fet_chart::{Mark, Panel, Picture, Series, Size};
+use fet_chart::{Mark, Panel, Picture, Series, Size, Titles};
 use fet_components::model::{Embedding, FourierEncoding, Init};
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::{Parameters, host};
@@ -82,8 +82,8 @@ pub(super) fn draw(runs: &[Run]) -> anyhow::Result<Option<String>> {
     };
     let series: Vec<Series> = runs.iter().zip(&all).enumerate().map(series).collect();
     let title = "Positional encodings: distance from the primary's".to_string();
-    let (x, y) = ("secondary party", "root mean square distance");
-    let chart = fet_chart::amounts(SIZE, &title, &ticks, x, y, &series);
+    let titles = Titles { chart: &title, x: "secondary party", y: "root mean square distance" };
+    let chart = fet_chart::amounts(SIZE, titles, &ticks, &series);
     let picture = Picture {
         title: title.clone(),
         panels: vec![Panel { title, size: SIZE, chart }],

@@ -5,7 +5,7 @@
 
 use anyhow::Context;
 use burn::tensor::{Tensor, TensorData};
-use fet_chart::{Bubble, Panel, Picture, Size};
+use fet_chart::{Bubble, Panel, Picture, Size, Titles};
 use fet_components::model::{DynamicMask, Init};
 use fet_core::data::Keys;
 use fet_core::linker::{Linker, link};
@@ -123,7 +123,8 @@ pub(super) fn draw(run: &Run, party: usize) -> anyhow::Result<String> {
         };
         let bubbles: Vec<Bubble> = row.neighbours.iter().map(bubble).collect();
         let title = format!("Row {}", row.row);
-        let chart = fet_chart::bubbles(SIZE, &title, (x, y), &bubbles, (row.own, "the primary's key"));
+        let titles = Titles { chart: &title, x, y };
+        let chart = fet_chart::bubbles(SIZE, titles, &bubbles, (row.own, "the primary's key"));
         Panel { title, size: SIZE, chart }
     };
     let title = format!("Weights of the dynamic mask of party {party}");

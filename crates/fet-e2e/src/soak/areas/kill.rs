@@ -41,6 +41,15 @@ enum Victim {
     Frozen,
 }
 
+/// Kills in one case.
+#[derive(Debug, Clone, Copy)]
+struct Kills {
+    phase: Phase,
+    victim: Victim,
+    /// Maximum number of kills.
+    most: u32,
+}
+
 const PHASES: [(Phase, &str); 6] = [
     (Phase::Joining, "joining"),
     (Phase::Linking, "linking"),
@@ -72,11 +81,10 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
                 let short = number == 1
                     && matches!(victim, Victim::Primary | Victim::Party)
                     && !matches!(phase, Phase::Joining | Phase::Keys);
-                let most = if number == 1 { 1 } else { 3 };
+                let kills = Kills { phase, victim, most: if number == 1 { 1 } else { 3 } };
                 let name = format!("{phase_name}, {victim_name}, {number}");
-                let run = move |kit: &Kit, folder: &Path, rng: &mut ChaCha8Rng| {
-                    disturbed(kit, folder, phase, victim, most, rng)
-                };
+                let run =
+                    move |kit: &Kit, folder: &Path, rng: &mut ChaCha8Rng| disturbed(kit, folder, kills, rng);
                 cases.push(Case::new(AREA, name, run).short(short).seeded());
             }
         }
@@ -111,9 +119,7 @@ fn experiment(phase: Phase, rng: &mut ChaCha8Rng) -> Experiment {
 fn disturbed(
     kit: &Kit,
     folder: &Path,
-    phase: Phase,
-    victim: Victim,
-    most: u32,
+    Kills { phase, victim, most }: Kills,
     rng: &mut ChaCha8Rng,
 ) -> anyhow::Result<CaseResult> {
     let mut verdict = CaseResult::new(End::Equal);

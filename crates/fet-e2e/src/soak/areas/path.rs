@@ -109,6 +109,14 @@ fn experiment(way: Way, rng: &mut ChaCha8Rng) -> Experiment {
     }
 }
 
+/// Run whose primary or one of whose parties connects through a proxy.
+struct ProxiedRun<'a> {
+    primary: Process,
+    parties: Vec<Process>,
+    proxy: Proxy,
+    world: World<'a>,
+}
+
 fn disturbed(
     kit: &Kit,
     folder: &Path,
@@ -119,24 +127,24 @@ fn disturbed(
     let mut verdict = CaseResult::new(End::Equal);
     let experiment = experiment(way, rng);
     kit.simulation(&experiment)?;
-    let mut world = World::new(kit, folder, experiment, tls, 20)?;
+    let world = World::new(kit, folder, experiment, tls, 20)?;
     let members = world.members();
     let member = members[rng.random_range(0..members.len())];
     let proxy = world.through(member, plan(way, rng))?;
-    verdict.note(format!("{member} through a way of {:?}", proxy.plan()));
-    let mut parties = world.parties()?;
-    let mut primary = world.primary()?;
+    verdict.note(format!("{member} through a connection with {:?}", proxy.plan()));
+    let parties = world.parties()?;
+    let mut run = ProxiedRun { primary: world.primary()?, parties, proxy, world };
     if matches!(way, Way::Parted(_) | Way::Server | Way::Gone) {
-        interrupt(way, &mut world, &mut primary, &proxy, rng, &mut verdict)?;
+        run.interrupt(way, rng, &mut verdict)?;
     }
-    let ended = primary.wait(kit.patience(PATIENCE))?;
-    let [up, down] = proxy.passed();
-    verdict.note(format!("{}; {up} bytes up, {down} down; {} tricks done", ended.said(), proxy.tricks()));
-    proxy.heal();
+    let ended = run.primary.wait(kit.patience(PATIENCE))?;
+    let [up, down] = run.proxy.passed();
+    verdict.note(format!("{}; {up} bytes up, {down} down; {} tricks done", ended.said(), run.proxy.tricks()));
+    run.proxy.heal();
     if ended.hung {
         verdict.fault(FaultKind::Hang, format!("the primary: {}", ended.stderr));
     } else if ended.code == Some(0) {
-        world.compare(&mut verdict)?;
+        run.world.compare(&mut verdict)?;
     } else {
         if way == Way::Delay || way == Way::Throttle || !matches!(ended.code, Some(2 | 75)) {
             let what = format!("the primary: {}: {}", ended.said(), ended.stderr);
@@ -147,20 +155,20 @@ fn disturbed(
         }
         verdict.note(format!("it said: {}", ended.stderr.lines().last().unwrap_or_default()));
     }
-    revive(&world, &mut parties, &mut verdict)?;
+    revive(&run.world, &mut run.parties, &mut verdict)?;
     if !ended.hung && ended.code != Some(0) {
-        let again = world.run(kit.patience(PATIENCE))?;
+        let again = run.world.run(kit.patience(PATIENCE))?;
         if again.hung {
-            verdict.fault(FaultKind::Hang, format!("the primary, once the way was good: {}", again.stderr));
+            verdict.fault(FaultKind::Hang, format!("the primary, over a good connection: {}", again.stderr));
         } else if again.code == Some(0) {
-            world.compare(&mut verdict)?;
+            run.world.compare(&mut verdict)?;
         } else {
-            let what = format!("the primary, once the way was good: {}: {}", again.said(), again.stderr);
+            let what = format!("the primary, over a good connection: {}: {}", again.said(), again.stderr);
             verdict.fault(FaultKind::WrongCode, what);
         }
         verdict.end = End::Refused;
     }
-    world.panics(&mut verdict)?;
+    run.world.panics(&mut verdict)?;
     Ok(verdict)
 }
 
@@ -181,44 +189,39 @@ fn revive(world: &World<'_>, parties: &mut [Process], verdict: &mut CaseResult) 
     Ok(())
 }
 
-/// Interrupts the connection or the server at random moments until the primary has ended.
-fn interrupt(
-    way: Way,
-    world: &mut World<'_>,
-    primary: &mut Process,
-    proxy: &Proxy,
-    rng: &mut ChaCha8Rng,
-    verdict: &mut CaseResult,
-) -> anyhow::Result<()> {
-    for number in 1..=rng.random_range(1..=3) {
-        let until = Instant::now() + Duration::from_millis(rng.random_range(0..700));
-        while Instant::now() < until {
-            if primary.ended()?.is_some() {
+impl ProxiedRun<'_> {
+    /// Interrupts the connection or the server at random moments until the primary has ended.
+    fn interrupt(&mut self, way: Way, rng: &mut ChaCha8Rng, verdict: &mut CaseResult) -> anyhow::Result<()> {
+        for number in 1..=rng.random_range(1..=3) {
+            let until = Instant::now() + Duration::from_millis(rng.random_range(0..700));
+            while Instant::now() < until {
+                if self.primary.ended()?.is_some() {
+                    return Ok(());
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let pause = Duration::from_millis(match way {
+                Way::Parted(longest) if longest > 15_000 => longest,
+                Way::Parted(longest) => rng.random_range(0..longest),
+                _ => rng.random_range(0..1500),
+            });
+            verdict.note(format!("interruption {number}, of {pause:?}"));
+            if way == Way::Server {
+                self.world.server.stop();
+                std::thread::sleep(pause);
+                self.world.server.resume()?;
+                continue;
+            }
+            self.proxy.close();
+            if way == Way::Gone {
                 return Ok(());
             }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let pause = Duration::from_millis(match way {
-            Way::Parted(longest) if longest > 15_000 => longest,
-            Way::Parted(longest) => rng.random_range(0..longest),
-            _ => rng.random_range(0..1500),
-        });
-        verdict.note(format!("interruption {number}, of {pause:?}"));
-        if way == Way::Server {
-            world.server.stop();
             std::thread::sleep(pause);
-            world.server.resume()?;
-            continue;
+            self.proxy.heal();
+            if pause > Duration::from_secs(15) {
+                return Ok(());
+            }
         }
-        proxy.close();
-        if way == Way::Gone {
-            return Ok(());
-        }
-        std::thread::sleep(pause);
-        proxy.heal();
-        if pause > Duration::from_secs(15) {
-            return Ok(());
-        }
+        Ok(())
     }
-    Ok(())
 }

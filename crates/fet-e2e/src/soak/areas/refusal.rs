@@ -52,21 +52,13 @@ const CASES: [&[RefusalCase]; 5] =
 const SHORT: usize = 3;
 
 pub(super) fn cases() -> Vec<Case<Kit>> {
-    let case = |(number, &(name, who, change, names)): (usize, &RefusalCase)| {
-        Case::new(AREA, name, move |kit, folder, _| refused(kit, folder, name, who, change, names))
-            .short(number % SHORT == 0)
+    let case = |(number, &case): (usize, &RefusalCase)| {
+        Case::new(AREA, case.0, move |kit, folder, _| refused(kit, folder, case)).short(number % SHORT == 0)
     };
     CASES.concat().iter().enumerate().map(case).chain(members::cases()).chain(waits::cases()).collect()
 }
 
-fn refused(
-    kit: &Kit,
-    folder: &Path,
-    name: &str,
-    who: RefusingProcess,
-    change: RunChange,
-    names: &[&str],
-) -> anyhow::Result<CaseResult> {
+fn refused(kit: &Kit, folder: &Path, (name, who, change, names): RefusalCase) -> anyhow::Result<CaseResult> {
     let mut verdict = CaseResult::new(End::Refused);
     let world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
     change(&world)?;
