@@ -10,7 +10,7 @@ mod residuals;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::bootstrap::{Interval, Settings, bootstrap};
+use crate::bootstrap::{BootstrapSettings, Interval, bootstrap};
 use crate::calibration::{Bin, Bins, reliability};
 use crate::confusion::Confusion;
 use crate::metric::{Metric, Task};
@@ -67,7 +67,7 @@ impl Evaluation {
     /// - metric: main metric, for which the interval is computed
     /// - groups: name of a column, and the group of each test row
     ///
-    /// [`Settings::bounded`] sets the interval, which takes at most about two seconds for 20,000 test rows.
+    /// [`BootstrapSettings::bounded`] sets the interval, which takes at most about two seconds for 20,000 test rows.
     /// The same generator gives the same interval. Panics if the number of group names differs from the
     /// number of test rows.
     pub fn compute(
@@ -106,7 +106,7 @@ impl Evaluation {
 
 impl Estimate {
     fn compute(metric: Metric, rows: &Predictions<'_>, rng: &mut ChaCha8Rng) -> Self {
-        match bootstrap(rows, metric, Settings::bounded(rows, metric), rng) {
+        match bootstrap(rows, metric, BootstrapSettings::bounded(rows, metric), rng) {
             Ok(interval) if interval.lower.is_finite() && interval.upper.is_finite() => {
                 Self::Interval(interval)
             }

@@ -11,7 +11,7 @@ mod report;
 mod show;
 
 pub use attack::{AttackRecord, Attacker, Measure, Target};
-pub use event::Event;
+pub use event::RunEvent;
 pub use privacy::{Guarantee, LabelPrivacy, Learning, Neighbouring, Randomness, Spent};
 pub use report::{
     Best, Cost, DataRecord, EpochReport, PartyTraffic, Phases, Program, Report, Rows, TableDigest, Traffic,

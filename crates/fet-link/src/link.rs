@@ -59,6 +59,7 @@ impl LinkCommand {
 }
 
 /// Arguments of `fet link`.
+// The struct is flat, because `LinkCommand` uses it as an `Option`: clap would take it for absent if it contained flattened structs.
 #[derive(Debug, Clone, clap::Args)]
 pub struct LinkArguments {
     /// The table whose records get neighbours: CSV, may end in .gz.

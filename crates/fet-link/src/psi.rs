@@ -31,7 +31,7 @@ pub enum PsiCommand {
 /// Result that the querier gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Form {
+pub(crate) enum PsiResult {
     /// Only the number of distinct common keys.
     Cardinality,
     /// The pairs of rows with equal keys.
@@ -40,7 +40,7 @@ pub(crate) enum Form {
     Payload,
 }
 
-impl Form {
+impl PsiResult {
     /// Returns the name of the form on the command line.
     fn name(self) -> &'static str {
         match self {

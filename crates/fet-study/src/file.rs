@@ -14,7 +14,7 @@ use super::tune::space::Tune;
 
 /// Parts of an experiment file that a study reads.
 #[derive(Debug, Deserialize)]
-pub(crate) struct File {
+pub(crate) struct StudyFile {
     /// Name of the experiment.
     #[serde(default)]
     pub(crate) name: Option<String>,
@@ -129,7 +129,7 @@ fn yes() -> bool {
     true
 }
 
-impl File {
+impl StudyFile {
     /// Reads and checks a file.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let text = fet_io::read_to_string(path).with_context(|| {
@@ -291,7 +291,7 @@ mod tests {
             format!("[ablation]\nseeds = [0]\nvariants = [{{ name = 'A', {name} = 'B' }}, {{ name = 'B' }}]")
         };
         for (name, is_old) in [("control", false), ("twin", true)] {
-            let file = File::parse(&text(name)).expect("sound");
+            let file = StudyFile::parse(&text(name)).expect("sound");
             let variants = file.ablation.expect("an ablation").variants;
             assert_eq!(variants[0].control.as_deref(), Some("B"));
             assert_eq!(has_old_name(&text(name)), is_old);
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn good_files_are_read() {
         let check = |text: &str, seeds: &[u64], variants: usize, axes: usize| {
-            let ablation = File::parse(text).expect(text).ablation.expect(text);
+            let ablation = StudyFile::parse(text).expect(text).ablation.expect(text);
             assert_eq!(ablation.seeds, seeds, "{text}");
             assert_eq!((ablation.variants.len(), ablation.axes.len()), (variants, axes), "{text}");
         };
@@ -309,7 +309,7 @@ mod tests {
         check("name = 'x'\n[data]\nkind = 1\n[ablation]\nseeds = [0, 1]", &[0, 1], 0, 0);
         check("[ablation]\nseeds = [0]\n[[ablation.variants]]\nname = 'A'\nset = ['a.b=1']", &[0], 1, 0);
         check("[ablation]\nseeds = [0]\n[ablation.axes]\n'a.b' = [1]\nc = ['x', 'y']", &[0], 0, 2);
-        assert!(File::parse("name = 'x'\nseed = 4").expect("good").ablation.is_none());
+        assert!(StudyFile::parse("name = 'x'\nseed = 4").expect("good").ablation.is_none());
     }
 
     #[test]
@@ -325,7 +325,7 @@ mod tests {
     fn bad_files_are_refused() {
         let check = |ablation: &str, parts: &[&str]| {
             let text = format!("name = 'x'\n[ablation]\n{ablation}");
-            let message = format!("{:#}", File::parse(&text).expect_err(&text));
+            let message = format!("{:#}", StudyFile::parse(&text).expect_err(&text));
             for part in parts {
                 assert!(message.contains(part), "{message:?} lacks {part:?}");
             }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::file::{File, Head, Profile, Published, VariantTable, check_seeds};
+use super::file::{Head, Profile, Published, StudyFile, VariantTable, check_seeds};
 
 /// The variants and seeds of a study, in the order of the tables.
 #[derive(Debug, PartialEq)]
@@ -60,7 +60,7 @@ impl Grid {
     /// Reads the file at `path` and builds its grid.
     pub(crate) fn read(path: &Path, scope: &Scope) -> Result<Self> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let file = File::read(path)?;
+        let file = StudyFile::read(path)?;
         Self::from_file(file, &stem, scope).with_context(|| path.display().to_string())
     }
 
@@ -70,7 +70,7 @@ impl Grid {
         Self::from_file(toml::from_str(text)?, "stem", scope)
     }
 
-    fn from_file(file: File, stem: &str, scope: &Scope) -> Result<Self> {
+    fn from_file(file: StudyFile, stem: &str, scope: &Scope) -> Result<Self> {
         let name = file.name.unwrap_or_else(|| stem.to_string());
         let profile = match &scope.profile {
             None => Profile::default(),

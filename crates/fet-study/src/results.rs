@@ -242,7 +242,7 @@ pub(crate) mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         let mut evaluation = Evaluation::compute(metric, &rows, &rows, None, &mut rng);
         let mut scores = std::collections::BTreeMap::from(evaluation.test);
-        scores.insert(metric, fet_eval::Value::Value(test));
+        scores.insert(metric, fet_eval::ScoreValue::Value(test));
         evaluation.test = scores.try_into().expect("whole");
         if let Estimate::Interval(interval) = &mut evaluation.interval {
             (interval.estimate, interval.lower, interval.upper) = (test, test - 0.25, test + 0.25);

@@ -26,7 +26,7 @@ use super::engine::local::Local;
 use super::engine::{self, Engine, Outcome, Work};
 use super::failure::Failure;
 use super::fet::{Base, Fet, Variation};
-use super::file::{File, check_seeds};
+use super::file::{StudyFile, check_seeds};
 use super::grid::{Grid, Variant};
 use super::view::{Log, View};
 use super::{finished, say_unreadable};
@@ -114,7 +114,7 @@ struct Candidate {
 /// that the input is invalid.
 pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> Result<ExitCode> {
     let path = fet_io::experiment(&arguments.file);
-    let file = File::read(&path)?;
+    let file = StudyFile::read(&path)?;
     let place = path.display().to_string();
     let tune = search(&file, arguments).context(place.clone())?;
     let name = file
@@ -273,7 +273,7 @@ fn first(failures: &[(&Cell, Failure)]) -> String {
 }
 
 /// Returns the file's table `[tune]`, with the changes of the command line.
-fn search(file: &File, arguments: &TuneArguments) -> Result<Tune> {
+fn search(file: &StudyFile, arguments: &TuneArguments) -> Result<Tune> {
     let Some(mut tune) = file.tune.clone() else {
         bail!(
             "the table `[tune]`, which defines the search space, is missing; `cargo xtask tune --help` shows an example"
@@ -298,7 +298,7 @@ fn search(file: &File, arguments: &TuneArguments) -> Result<Tune> {
 }
 
 /// Returns the changes of the profile, the command line and the variant, in this order.
-fn base(file: &File, arguments: &TuneArguments) -> Result<Vec<String>> {
+fn base(file: &StudyFile, arguments: &TuneArguments) -> Result<Vec<String>> {
     let mut sets = Vec::new();
     if let Some(wanted) = &arguments.profile {
         let profile = file.profile.get(wanted).with_context(|| {

@@ -7,7 +7,7 @@ use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use fet_eval::records::{Event, Report};
+use fet_eval::records::{Report, RunEvent};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
@@ -112,18 +112,18 @@ impl Drop for View {
 
 impl CellProgress<'_> {
     /// Shows the progress that an event of the cell's run reports.
-    pub(crate) fn tell(&mut self, event: &Event) {
+    pub(crate) fn tell(&mut self, event: &RunEvent) {
         let Some(share) = event.share() else { return };
         let left = self.left(share);
         let (epoch, epochs, loss, speed) = match *event {
-            Event::Progress { epoch, epochs, loss, rows_per_second, .. } => {
+            RunEvent::Progress { epoch, epochs, loss, rows_per_second, .. } => {
                 (epoch, epochs, loss, Some(rows_per_second))
             }
-            Event::Epoch { epoch, epochs, loss, validation, .. } => {
+            RunEvent::Epoch { epoch, epochs, loss, validation, .. } => {
                 self.validation = Some(validation);
                 (epoch, epochs, loss, None)
             }
-            Event::Start { .. } | Event::Done { .. } => return,
+            RunEvent::Start { .. } | RunEvent::Done { .. } => return,
         };
         let seconds_left = left.map(|left| left.as_secs_f64());
         let told = json!({
@@ -144,7 +144,7 @@ impl CellProgress<'_> {
                 bar.set_message(text);
                 self.count((share * STEPS as f64) as u64);
             }
-            None if matches!(event, Event::Epoch { .. }) && self.last.elapsed() >= PAUSE => {
+            None if matches!(event, RunEvent::Epoch { .. }) && self.last.elapsed() >= PAUSE => {
                 self.last = Instant::now();
                 self.tell_text(&format!("  {}: {text}", self.cell.title()));
             }

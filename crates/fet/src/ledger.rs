@@ -11,7 +11,7 @@ use fet_privacy::accountant::{Event, Total, gaussian};
 use serde_json::{Value, json};
 
 use crate::lock;
-use crate::parties::setup::{File, own_folder};
+use crate::parties::setup::{PartyFile, own_folder};
 use fet_io::input::input;
 
 /// Commands of `fet ledger`.
@@ -79,7 +79,7 @@ impl Account {
         let (state, policy) = if place.is_dir() {
             (place.to_path_buf(), None)
         } else if place.exists() {
-            let file: File = crate::parties::read(place)?;
+            let file: PartyFile = crate::parties::read(place)?;
             (place.parent().unwrap_or(Path::new("")).join(&file.state), Some(file.policy))
         } else {
             return Err(input(format!(

@@ -22,7 +22,7 @@ use fet_tables::{Format, Kind, Options, Table};
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
 use crate::parties::network::{Elsewhere, Network};
-use crate::parties::{self, Purpose};
+use crate::parties::{self, JoinPurpose};
 use crate::predictions::{Predicted, ROW, number, table, text};
 use crate::provenance::{Provenance, files};
 use crate::run::machine;
@@ -88,7 +88,7 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
     let roster = arguments.parties.as_deref().zip(arguments.key.as_deref());
     // Ctrl-C ends a prediction at once.
     let stop = Arc::new(AtomicBool::new(false));
-    let elsewhere = roster.map(|(roster, key)| Elsewhere::new(roster, key, Purpose::Predictions, &stop));
+    let elsewhere = roster.map(|(roster, key)| Elsewhere::new(roster, key, JoinPurpose::Predictions, &stop));
     let elsewhere = elsewhere.transpose()?.map(|elsewhere| {
         let elsewhere = match arguments.wait {
             Some(seconds) => elsewhere.waiting(seconds),

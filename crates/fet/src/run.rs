@@ -86,18 +86,28 @@ pub fn run(
     keep: Keep,
     stop: &AtomicBool,
 ) -> anyhow::Result<RunOutcome> {
-    run_among(experiment, folder, log, keep, stop, None)
+    run_among(experiment, folder, &RunOptions { log, keep, stop, elsewhere: None })
 }
 
-/// Like [`run()`], optionally with parties elsewhere; then the function reads only the primary's data.
+/// Options of a run that do not change its results.
+pub struct RunOptions<'a> {
+    /// Form of progress messages.
+    pub log: Log,
+    /// Files that remain in addition to the results.
+    pub keep: Keep,
+    /// Flag that ends the run after the current step.
+    pub stop: &'a AtomicBool,
+    /// Parties elsewhere; the run then reads only the primary's data.
+    pub elsewhere: Option<&'a Elsewhere>,
+}
+
+/// Like [`run()`], optionally with parties elsewhere.
 pub fn run_among(
     experiment: &Experiment,
     folder: &Path,
-    log: Log,
-    keep: Keep,
-    stop: &AtomicBool,
-    elsewhere: Option<&Elsewhere>,
+    options: &RunOptions<'_>,
 ) -> anyhow::Result<RunOutcome> {
+    let RunOptions { log, keep, stop, elsewhere } = *options;
     let start = Instant::now();
     // The primary's secret randomness must not depend on a seed that all parties know.
     let own = match elsewhere {

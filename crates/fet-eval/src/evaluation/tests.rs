@@ -3,7 +3,7 @@
 use rand_chacha::rand_core::SeedableRng;
 
 use super::*;
-use crate::bootstrap::Method;
+use crate::bootstrap::BootstrapMethod;
 
 fn evaluation(
     metric: Metric,
@@ -148,5 +148,5 @@ fn evaluations_are_read_whole_or_not_at_all() {
     }
     assert_eq!(none.test.reason(Metric::Brier), Some("the model diverged"));
     let Estimate::Interval(interval) = number.interval else { panic!("{number:?}") };
-    assert_eq!(interval.method, Method::Bca, "few rows");
+    assert_eq!(interval.method, BootstrapMethod::Bca, "few rows");
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use fet_eval::bootstrap::{Method, Settings, bootstrap};
+use fet_eval::bootstrap::{BootstrapMethod, BootstrapSettings, bootstrap};
 use fet_eval::calibration::{Bins, curve};
 use fet_eval::class_weights::ClassWeights;
 use fet_eval::confusion::Confusion;
@@ -136,8 +136,8 @@ fn bootstrap_intervals() {
     let errors = numbers(&case["errors"]);
     let truth = vec![0.0; errors.len()];
     let rows = Predictions::new(Task::Regression, &truth, &errors).expect("right");
-    for (name, method) in [("percentile", Method::Percentile), ("BCa", Method::Bca)] {
-        let settings = Settings { resamples: 40_000, alpha: 0.1, method };
+    for (name, method) in [("percentile", BootstrapMethod::Percentile), ("BCa", BootstrapMethod::Bca)] {
+        let settings = BootstrapSettings { resamples: 40_000, alpha: 0.1, method };
         let interval =
             bootstrap(&rows, Metric::Mae, settings, &mut ChaCha8Rng::seed_from_u64(5)).expect("an interval");
         let expect = numbers(&case[name]);

@@ -8,7 +8,7 @@ use fet_linkage::psi::labelled::{self, TAG, identity, padded, record};
 
 use super::files::{self, RequestHeader};
 use super::table::{KeyComparison, TableArguments, TableKeys};
-use super::{Form, payload};
+use super::{PsiResult, payload};
 use crate::link::progress::Progress;
 use fet_io::input::input;
 use fet_io::output;
@@ -22,7 +22,7 @@ pub struct PsiAnswerArguments {
     named: TableArguments,
     /// Result that the querier gets; it must be the result that the request wants.
     #[arg(long, value_enum, value_name = "WHAT")]
-    give: Form,
+    give: PsiResult,
     /// Columns to reveal for common rows, separated by commas. Only for `--give payload`.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     payload: Vec<String>,
@@ -46,7 +46,7 @@ pub(super) fn answer(arguments: &PsiAnswerArguments) -> anyhow::Result<String> {
     let PsiAnswerArguments { request: path, named, give, payload: columns, compare, out, .. } = arguments;
     output::check_own("--out", out, [path, &named.table])?;
     files::spare_secret("--out", out)?;
-    if (*give == Form::Payload) == columns.is_empty() {
+    if (*give == PsiResult::Payload) == columns.is_empty() {
         let problem =
             if columns.is_empty() { "must name the columns to reveal" } else { "is only for --give payload" };
         return Err(input(format!("--payload: {problem}")));
@@ -58,12 +58,12 @@ pub(super) fn answer(arguments: &PsiAnswerArguments) -> anyhow::Result<String> {
     let told = own.told(&named.keys);
     let rows = own.keys.len();
     check_most(arguments, request.rows, rows)?;
-    let payloads = if *give == Form::Cardinality { Vec::new() } else { payloads(&own, columns)? };
+    let payloads = if *give == PsiResult::Cardinality { Vec::new() } else { payloads(&own, columns)? };
     let padded = match payloads.iter().map(Vec::len).max() {
         Some(longest) => padded(longest),
         None => 0,
     };
-    let length = if *give == Form::Cardinality { TAG } else { record(padded) };
+    let length = if *give == PsiResult::Cardinality { TAG } else { record(padded) };
     // Sorting the records needs two copies of them.
     memory::check(2 * rows as u128, length as u128).map_err(|error| {
         let problem =
@@ -82,8 +82,8 @@ pub(super) fn answer(arguments: &PsiAnswerArguments) -> anyhow::Result<String> {
     let done = |count| progress.add(count);
     let (context, mut rng) = (context.as_bytes(), rand::rng());
     let answer = match give {
-        Form::Cardinality => labelled::Answer::count(&elements, &own.keys, context, &mut rng, &done),
-        Form::Links | Form::Payload => {
+        PsiResult::Cardinality => labelled::Answer::count(&elements, &own.keys, context, &mut rng, &done),
+        PsiResult::Links | PsiResult::Payload => {
             labelled::Answer::sealed(&elements, &own.keys, &payloads, context, &mut rng, &done)
         }
     };
@@ -91,9 +91,9 @@ pub(super) fn answer(arguments: &PsiAnswerArguments) -> anyhow::Result<String> {
     let answer = answer.map_err(|error| input(format!("{}: {error}", path.display())))?;
     files::write(out, &header, &[&answer.evaluated, &answer.records])?;
     let learns = match give {
-        Form::Cardinality => "the number of distinct common keys".to_string(),
-        Form::Links => "the pairs of rows with equal keys".to_string(),
-        Form::Payload => {
+        PsiResult::Cardinality => "the number of distinct common keys".to_string(),
+        PsiResult::Links => "the pairs of rows with equal keys".to_string(),
+        PsiResult::Payload => {
             format!("the pairs of rows with equal keys, and {} of these rows", columns.join(", "))
         }
     };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fet_linkage::psi::labelled::Querier;
 
-use super::Form;
+use super::PsiResult;
 use super::files::{self, RequestHeader, SecretHeader};
 use super::table::{KeyComparison, TableArguments};
 use crate::link::progress::Progress;
@@ -19,7 +19,7 @@ pub struct PsiAskArguments {
     named: TableArguments,
     /// Result that you want; the data holder of the other table decides whether you get it.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "links")]
-    want: Form,
+    want: PsiResult,
     /// Comparison of all keys [default: by the cells of each column: as numbers if all cells are numbers
     /// without a leading zero, verbatim if they look like identifiers, else normal].
     #[arg(long, value_enum, value_name = "HOW")]

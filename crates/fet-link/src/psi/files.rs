@@ -11,7 +11,7 @@ use fet_core::data::Comparison;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::Form;
+use super::PsiResult;
 use fet_io::input::{input, of_json};
 
 /// First bytes of all kinds of files.
@@ -35,7 +35,7 @@ pub(super) trait ExchangeFile: Serialize + DeserializeOwned {
 pub(super) struct RequestHeader {
     /// Identifier of the elements, in hexadecimal digits.
     pub id: String,
-    pub wants: Form,
+    pub wants: PsiResult,
     /// Comparison of each key column.
     pub compared: Vec<Comparison>,
     pub rows: usize,
@@ -47,7 +47,7 @@ pub(super) struct RequestHeader {
 #[serde(deny_unknown_fields)]
 pub(super) struct SecretHeader {
     pub request: String,
-    pub wants: Form,
+    pub wants: PsiResult,
     pub rows: usize,
     pub used: bool,
 }
@@ -58,7 +58,7 @@ pub(super) struct SecretHeader {
 #[serde(deny_unknown_fields)]
 pub(super) struct AnswerHeader {
     pub request: String,
-    pub gives: Form,
+    pub gives: PsiResult,
     /// Number of the data holder's rows.
     pub rows: usize,
     /// Names of the payload's columns.
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     fn small() -> SecretHeader {
-        SecretHeader { request: "ab".to_string(), wants: Form::Links, rows: 2, used: false }
+        SecretHeader { request: "ab".to_string(), wants: PsiResult::Links, rows: 2, used: false }
     }
 
     fn written() -> Vec<u8> {

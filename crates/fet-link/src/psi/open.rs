@@ -9,7 +9,7 @@ use fet_linkage::psi::labelled::{self, Opened, Querier, TAG, record};
 use fet_linkage::psi::{ELEMENT, PsiError};
 
 use super::files::{self, AnswerHeader, SecretHeader};
-use super::{Form, payload};
+use super::{PsiResult, payload};
 use crate::link::progress::Progress;
 use crate::link::{self, pairs};
 use fet_io::input::input;
@@ -56,10 +56,10 @@ pub(super) fn open(arguments: &PsiOpenArguments) -> anyhow::Result<String> {
     let (header, bytes) = files::read::<AnswerHeader>("", path)?;
     let answer = parted(arguments, &state, &header, bytes)?;
     let out = match (out, state.wants) {
-        (Some(_), Form::Cardinality) => {
+        (Some(_), PsiResult::Cardinality) => {
             return Err(input("--out: is only for links and payload; a cardinality is printed"));
         }
-        (None, Form::Links | Form::Payload) => {
+        (None, PsiResult::Links | PsiResult::Payload) => {
             return Err(input(format!("--out: must name the file for the {}", state.wants.name())));
         }
         (out, _) => out,
@@ -114,7 +114,7 @@ fn parted(
     if header.gives != state.wants {
         return refuse(format!("gives {}; the request wants {}", header.gives.name(), state.wants.name()));
     }
-    if (header.gives == Form::Payload) == header.columns.is_empty()
+    if (header.gives == PsiResult::Payload) == header.columns.is_empty()
         || payload::check(&header.columns).is_err()
     {
         return refuse(format!(
@@ -123,8 +123,8 @@ fn parted(
         ));
     }
     let length = match header.gives {
-        Form::Cardinality => TAG as u128,
-        Form::Links | Form::Payload => header.padded as u128 + record(0) as u128,
+        PsiResult::Cardinality => TAG as u128,
+        PsiResult::Links | PsiResult::Payload => header.padded as u128 + record(0) as u128,
     };
     let elements = state.rows as u128 * ELEMENT as u128;
     if header.rows == 0 || bytes.len() as u128 != elements + header.rows as u128 * length {

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use fet_eval::records::Event;
+use fet_eval::records::RunEvent;
 
 use super::super::cell::Cell;
 use super::super::failure::{self, Failure};
@@ -151,7 +151,7 @@ fn follow(child: &mut Child, log: &mut File, line: &mut CellProgress<'_>) -> io:
     for text in BufReader::new(stdout).split(b'\n') {
         let text = text?;
         let text = String::from_utf8_lossy(&text);
-        match Event::parse(&text) {
+        match RunEvent::parse(&text) {
             Some(event) => line.tell(&event),
             None => writeln!(log, "{text}")?,
         }

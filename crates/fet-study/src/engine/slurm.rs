@@ -20,7 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use fet_eval::records::Event;
+use fet_eval::records::RunEvent;
 use serde::{Deserialize, Serialize};
 
 use self::commands::{CallError, Job, Queue, Refusal, Task, Trouble};
@@ -396,11 +396,11 @@ fn is_ended_from_outside(code: i32) -> bool {
 }
 
 /// Returns the number of finished epochs at the time of `event`.
-fn finished_epochs(event: &Event) -> usize {
+fn finished_epochs(event: &RunEvent) -> usize {
     match event {
-        Event::Epoch { epoch, .. } => *epoch,
-        Event::Progress { epoch, .. } => epoch.saturating_sub(1),
-        Event::Start { .. } | Event::Done { .. } => 0,
+        RunEvent::Epoch { epoch, .. } => *epoch,
+        RunEvent::Progress { epoch, .. } => epoch.saturating_sub(1),
+        RunEvent::Start { .. } | RunEvent::Done { .. } => 0,
     }
 }
 
@@ -432,10 +432,10 @@ fn script(lines: &[String], folder: &Path) -> String {
 }
 
 /// Returns the last complete progress event of a task.
-fn last_event(path: &Path) -> Option<Event> {
+fn last_event(path: &Path) -> Option<RunEvent> {
     let text = fs::read(path).ok()?;
     let tail = String::from_utf8_lossy(&text[text.len().saturating_sub(2_000)..]).into_owned();
-    tail.lines().rev().find_map(|line| Event::parse(line).filter(|event| event.share().is_some()))
+    tail.lines().rev().find_map(|line| RunEvent::parse(line).filter(|event| event.share().is_some()))
 }
 
 fn remove(path: &Path) -> std::io::Result<()> {
@@ -486,6 +486,6 @@ mod tests {
             )
         };
         fs::write(&path, format!("{}\n{}\nnoise\n{{\"event\":\"epo", epoch(1), epoch(2))).expect("written");
-        assert_eq!(last_event(&path), Event::parse(&epoch(2)));
+        assert_eq!(last_event(&path), RunEvent::parse(&epoch(2)));
     }
 }

@@ -184,7 +184,7 @@ fn the_studies_of_the_repository_are_plans() {
     let (mut studies, mut published) = (0, 0);
     for entry in std::fs::read_dir(folder).expect("the folder of experiments") {
         let path = entry.expect("readable").path();
-        let file = File::read(&path).expect("a sound file");
+        let file = StudyFile::read(&path).expect("a sound file");
         let profiles: Vec<Option<String>> =
             std::iter::once(None).chain(file.profile.keys().cloned().map(Some)).collect();
         for profile in profiles {

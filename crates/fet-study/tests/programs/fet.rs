@@ -28,11 +28,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use fet_eval::records::{
-    AttackRecord, Attacker, Best, Cost, DataRecord, EpochReport, Event, Identity, Measure, Program,
-    RESULTS_VERSION, Report, Rows, ShowAnswer, ShowQuestion, Target, Traffic,
+    AttackRecord, Attacker, Best, Cost, DataRecord, EpochReport, Identity, Measure, Program, RESULTS_VERSION,
+    Report, Rows, RunEvent, ShowAnswer, ShowQuestion, Target, Traffic,
 };
 use fet_eval::{ChaCha8Rng, Predictions, SeedableRng, Task};
-use fet_eval::{Estimate, Evaluation, Metric, Value as Score};
+use fet_eval::{Estimate, Evaluation, Metric, ScoreValue};
 use serde_json::{Value, json};
 
 /// The command line.
@@ -163,9 +163,9 @@ fn run(arguments: &CommandLine) -> Result<ExitCode> {
         return Ok(ExitCode::from(2));
     }
     let rows = Rows { train: 8, validation: 1, test: 1 };
-    tell(&Event::Start { epochs: 2, metric: Metric::Accuracy, rows })?;
+    tell(&RunEvent::Start { epochs: 2, metric: Metric::Accuracy, rows })?;
     writeln!(stdout(), "a line that is not an event")?;
-    tell(&Event::Progress { epoch: 1, epochs: 2, fraction: 0.5, loss: 0.5, rows_per_second: 80.0 })?;
+    tell(&RunEvent::Progress { epoch: 1, epochs: 2, fraction: 0.5, loss: 0.5, rows_per_second: 80.0 })?;
     if arguments.is_steered("fail") {
         eprintln!("the log says why");
         return Ok(ExitCode::from(101));
@@ -188,14 +188,21 @@ fn run(arguments: &CommandLine) -> Result<ExitCode> {
         fet_io::write(&path, (done + 1).to_string().as_bytes())?;
         if done < 5 {
             let (loss, validation, seconds) = (0.25, 0.5, 0.1);
-            tell(&Event::Epoch { epoch: done + 1, epochs: 6, loss, validation, test: None, seconds })?;
+            tell(&RunEvent::Epoch { epoch: done + 1, epochs: 6, loss, validation, test: None, seconds })?;
             return Ok(ExitCode::from(143));
         }
     }
-    tell(&Event::Epoch { epoch: 2, epochs: 2, loss: 0.25, validation: 0.5, test: Some(0.5), seconds: 0.1 })?;
+    tell(&RunEvent::Epoch {
+        epoch: 2,
+        epochs: 2,
+        loss: 0.25,
+        validation: 0.5,
+        test: Some(0.5),
+        seconds: 0.1,
+    })?;
     let report = report(arguments, rows)?;
     fet_io::write(&path, serde_json::to_string(&report)?.as_bytes())?;
-    tell(&Event::Done { report: path })?;
+    tell(&RunEvent::Done { report: path })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -265,7 +272,7 @@ fn evaluation(seed: u64, test: f64) -> Result<Evaluation> {
     let mut evaluation =
         Evaluation::compute(Metric::Accuracy, &rows, &rows, Some(("region", &names)), &mut rng);
     let mut scores = BTreeMap::from(evaluation.test);
-    scores.insert(Metric::Accuracy, Score::Value(test));
+    scores.insert(Metric::Accuracy, ScoreValue::Value(test));
     evaluation.test = scores.try_into()?;
     if let Estimate::Interval(interval) = &mut evaluation.interval {
         (interval.estimate, interval.lower, interval.upper) = (test, test - 0.1, test + 0.1);
@@ -273,6 +280,6 @@ fn evaluation(seed: u64, test: f64) -> Result<Evaluation> {
     Ok(evaluation)
 }
 
-fn tell(event: &Event) -> Result<()> {
+fn tell(event: &RunEvent) -> Result<()> {
     Ok(writeln!(stdout(), "{}", serde_json::to_string(event)?)?)
 }

@@ -17,7 +17,7 @@ use super::remote::{self, Link, Remote};
 use super::roster::Roster;
 use super::run_id::RunId;
 use super::status::{LinkStatus, Mirror, Status};
-use super::{About, Purpose, Unreached, keys};
+use super::{Greeting, JoinPurpose, Unreached, keys};
 use fet_io::input::input;
 
 /// Parties elsewhere. They join only when the run needs them, so the primary reports its own problems first.
@@ -26,7 +26,7 @@ pub struct Elsewhere {
     keys: Arc<Keys>,
     /// File with the ages of the parties' lifetime accounts, next to the primary's key; it outlives runs.
     ages: PathBuf,
-    purpose: Purpose,
+    purpose: JoinPurpose,
     stop: Arc<AtomicBool>,
     /// True if the run leaves out parties that do not join.
     drops: bool,
@@ -38,7 +38,12 @@ impl Elsewhere {
     ///
     /// # Errors
     /// Returns an error if a file is invalid, or the key is not the primary's.
-    pub fn new(roster: &Path, key: &Path, purpose: Purpose, stop: &Arc<AtomicBool>) -> anyhow::Result<Self> {
+    pub fn new(
+        roster: &Path,
+        key: &Path,
+        purpose: JoinPurpose,
+        stop: &Arc<AtomicBool>,
+    ) -> anyhow::Result<Self> {
         let roster = Roster::read(roster)?;
         let keys = Arc::new(keys::read(key)?);
         if keys.public() != roster.primary().identity {
@@ -89,14 +94,16 @@ impl Elsewhere {
             return Ok(network);
         }
         let run = match self.purpose {
-            Purpose::Predictions => RunId::finished(folder)?,
-            Purpose::Run => match RunId::continued(folder)? {
+            JoinPurpose::Predictions => RunId::finished(folder)?,
+            JoinPurpose::Run => match RunId::continued(folder)? {
                 Some(run) => run,
                 None => RunId::draw()?,
             },
         };
-        let about =
-            About { rehearsal: self.is_rehearsal(), ..About::of_primary(self.purpose, &run, experiment) };
+        let about = Greeting {
+            rehearsal: self.is_rehearsal(),
+            ..Greeting::of_primary(self.purpose, &run, experiment)
+        };
         let mut network = Network::connect(&self.roster, &self.keys, run, &about, &self.stop)?;
         network.wait(self.drops)?;
         Ok(self.network.get_or_init(|| network))
@@ -148,7 +155,7 @@ impl Network {
         roster: &Roster,
         keys: &Arc<Keys>,
         run: RunId,
-        about: &About,
+        about: &Greeting,
         stop: &Arc<AtomicBool>,
     ) -> anyhow::Result<Self> {
         let wait = Duration::from_secs(roster.file.wait);
@@ -222,7 +229,7 @@ impl Network {
     /// parties that do not.
     fn check_rehearsal(&self, joined: &[Joined]) -> anyhow::Result<()> {
         let differs = |(name, joined): &Joined| {
-            let theirs = About::read(&joined.as_ref().ok()?.about).rehearsal;
+            let theirs = Greeting::read(&joined.as_ref().ok()?.about).rehearsal;
             (theirs != self.rehearsal).then(|| {
                 format!(
                     "party \"{name}\": `rehearsal` is {theirs} in its own file, but {} in this roster. All must have \
@@ -247,7 +254,7 @@ impl Network {
                 scope.spawn(move || {
                     let joined = link.join();
                     if let Ok(peer) = &joined {
-                        greet(&link.name, &About::read(&peer.about));
+                        greet(&link.name, &Greeting::read(&peer.about));
                     }
                     (link.name.clone(), joined)
                 })
@@ -287,7 +294,7 @@ impl Network {
 type Joined = (String, Result<Peer, CallError>);
 
 /// Reports that a party has joined, and warns if its machine may compute different last bits.
-fn greet(name: &str, about: &About) {
+fn greet(name: &str, about: &Greeting) {
     fet_io::note!("party \"{name}\" has joined");
     let ours = super::instructions();
     if !about.instructions.is_empty() && about.instructions != ours {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::run_id::RunId;
-use super::setup::File;
+use super::setup::PartyFile;
 use crate::folder::MODEL;
 use crate::lock;
 use fet_io::input::input;
@@ -29,7 +29,7 @@ pub struct PruneArguments {
 /// Removes the states of finished runs and all files of old runs, and returns the summary.
 pub fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
     let path = &arguments.file;
-    let file: File = super::read(path)?;
+    let file: PartyFile = super::read(path)?;
     let state = path.parent().unwrap_or(Path::new("")).join(file.state);
     if !state.is_dir() {
         return Err(input(format!("{}: `state`: {} is not a folder", path.display(), state.display())));

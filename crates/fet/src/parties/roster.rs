@@ -15,7 +15,7 @@ use fet_io::input::input;
 /// File of a roster.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct RosterFile {
     /// Name of the run: letters, digits, `-` and `_`.
     pub(super) run: String,
     /// `tls://HOST:PORT`, or `nats://HOST:PORT`.
@@ -85,7 +85,7 @@ fn usual_port() -> u16 {
 #[derive(Debug, Clone)]
 pub(super) struct Roster {
     pub(super) path: PathBuf,
-    pub(super) file: File,
+    pub(super) file: RosterFile,
     run: Name,
     primary: hub::Member,
     parties: Vec<hub::Member>,
@@ -97,7 +97,7 @@ impl Roster {
     /// Reads and checks a roster.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let bad = |problem: String| input(format!("{}: {problem}", path.display()));
-        let file: File = super::read(path)?;
+        let file: RosterFile = super::read(path)?;
         let name = |field: &str, text: &str| {
             text.parse::<Name>().map_err(|error| bad(format!("`{field}`: {error}")))
         };

@@ -17,9 +17,9 @@ use super::remote;
 use super::reporter::Reporter;
 use super::roster::Roster;
 use super::run_id::RunId;
-use super::setup::{File, PartySetup, Unable, private_folder};
+use super::setup::{Membership, PartyFile, PartySetup, Unable, private_folder};
 use super::status::{self, LinkStatus, Mirror, Status};
-use super::{About, Purpose, Unreached, common_data, keys, prune};
+use super::{Greeting, JoinPurpose, Unreached, common_data, keys, prune};
 use crate::lock;
 use crate::watch::Log;
 use fet_io::input::input;
@@ -53,7 +53,7 @@ pub enum PartyCommand {
 pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let Some(path) = &arguments.file else { return Err(input("name the party's own file")) };
     let bad = |problem: String| input(format!("{}: {problem}", path.display()));
-    let file: File = super::read(path)?;
+    let file: PartyFile = super::read(path)?;
     file.policy.check().map_err(|violation| bad(violation.to_string()))?;
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
     let roster = Roster::read(&folder.join(&file.roster))?;
@@ -75,7 +75,8 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
         )));
     }
     let reporter = Reporter::new(&file.party, arguments.log);
-    let setup = PartySetup::new(&file, &folder, &roster, index, &keys, reporter.clone())?;
+    let membership = Membership { roster: &roster, index, keys: &keys };
+    let setup = PartySetup::new(&file, &folder, membership, reporter.clone())?;
     let state = folder.join(&file.state);
     private_folder(&state)
         .map_err(|error| bad(format!("`state`: cannot create the folder {} ({error})", state.display())))?;
@@ -85,7 +86,7 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
     status::clear(&state);
     setup.check_table(&state).map_err(bad)?;
     let wait = Duration::from_secs(roster.file.wait);
-    let about = About { rehearsal: file.rehearsal, ..About::party() };
+    let about = Greeting { rehearsal: file.rehearsal, ..Greeting::party() };
     let local = Local::new(keys, about.text());
     reporter.tell(
         "roster",
@@ -126,7 +127,7 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
         }
     });
     let mut serving =
-        Serving { setup, secondary: None, purpose: Purpose::Run, run: None, differs: None, doing };
+        Serving { setup, secondary: None, purpose: JoinPurpose::Run, run: None, differs: None, doing };
     service.serve(&mut serving, stop);
     if let denied @ Connection::Denied { .. } = service.state().connection {
         return Err(input(format!("{}: {denied}", file.party)));
@@ -157,7 +158,7 @@ fn differs(theirs: Option<&str>, ours: Option<&str>) -> Option<String> {
 struct Serving {
     setup: PartySetup,
     secondary: Option<Secondary>,
-    purpose: Purpose,
+    purpose: JoinPurpose,
     /// Id of the run that the primary has joined for.
     run: Option<RunId>,
     /// Difference between the primary's and this party's settings of the common data.
@@ -211,7 +212,7 @@ impl Serving {
             request,
             Request::Join(_) | Request::Predict(_) | Request::Answer(_) | Request::Forward(_)
         );
-        if self.purpose == Purpose::Predictions && !of_predictions {
+        if self.purpose == JoinPurpose::Predictions && !of_predictions {
             return Ok(Err(Refusal::new(format!(
                 "`{name}` belongs to a training run, but the primary has joined for predictions"
             ))));
@@ -253,7 +254,7 @@ impl Serving {
 
 impl fet_net::Answer for Serving {
     fn begins(&mut self, peer: &Peer) {
-        let about = About::read(&peer.about);
+        let about = Greeting::read(&peer.about);
         self.tell("joined", format_args!("the primary has joined: {}", about.program));
         self.purpose = about.purpose;
         self.run = RunId::parse(&about.run);
@@ -307,7 +308,7 @@ impl fet_net::Answer for Serving {
     }
 
     fn refused(&mut self, peer: &Peer, ours: u16) {
-        let (program, theirs) = (About::read(&peer.about).program, peer.version);
+        let (program, theirs) = (Greeting::read(&peer.about).program, peer.version);
         self.tell(
             "refused",
             format_args!(

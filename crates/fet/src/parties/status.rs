@@ -14,7 +14,7 @@ use fet_net::{Connection, Doing, Settings};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::setup::File;
+use super::setup::PartyFile;
 use crate::folder::{CHECKPOINT, REPORT};
 use crate::{ledger, lock};
 use fet_io::input::{InputError, input};
@@ -200,7 +200,7 @@ fn folder(place: &Path) -> anyhow::Result<PathBuf> {
             place.display()
         )));
     }
-    let file: File = super::read(place)?;
+    let file: PartyFile = super::read(place)?;
     Ok(place.parent().unwrap_or(Path::new("")).join(file.state))
 }
 

@@ -1,7 +1,7 @@
 //! Records that programs exchange: reports, events, questions, answers. A record that is accepted, written
 //! and read again must be unchanged, without lost fields.
 
-use fet_eval::records::{Event, Report, ShowAnswer, ShowQuestion};
+use fet_eval::records::{Report, RunEvent, ShowAnswer, ShowQuestion};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub(super) fn records() -> Vec<Vec<u8>> {
 
 pub(super) fn read(bytes: &[u8]) -> ReaderOutcome {
     let mut last = String::new();
-    for attempt in [again::<Event>, again::<ShowQuestion>, again::<ShowAnswer>, again::<Report>] {
+    for attempt in [again::<RunEvent>, again::<ShowQuestion>, again::<ShowAnswer>, again::<Report>] {
         match outcome(attempt(bytes)) {
             ReaderOutcome::Refused(message) => last = message,
             found => return found,
