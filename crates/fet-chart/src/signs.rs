@@ -12,7 +12,7 @@ pub fn swatch(number: usize) -> String {
     )
 }
 
-/// Series differ in shape as well as in colour, so that the chart is readable on paper and by the colour-blind.
+/// Series differ in shape as well as in colour, so the chart is readable on paper and for the colour-blind.
 pub(crate) fn sign(number: usize, x: f64, y: f64, title: &str) -> String {
     let path = match number % 4 {
         0 => format!("M{:.1} {y:.1}a5 5 0 1 0 10 0a5 5 0 1 0 -10 0Z", x - 5.0),

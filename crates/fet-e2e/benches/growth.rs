@@ -18,7 +18,7 @@ use fet_federation::trainer::{RunError, StepReport};
 use fet_io::memory::peak_memory;
 use serde::{Deserialize, Serialize};
 
-/// Number of measured steps, from which the median is taken.
+/// Number of measured steps; the figure is their median.
 const STEPS: usize = 15;
 /// Number of warm-up steps.
 const WARM: usize = 3;

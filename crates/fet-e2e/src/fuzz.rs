@@ -34,7 +34,7 @@ pub enum ReaderOutcome {
 pub struct FuzzReader {
     /// Name on the command line, and of its folder in the corpus.
     pub name: &'static str,
-    /// Returns valid inputs, all of which the reader accepts.
+    /// Returns valid inputs, which the reader accepts.
     pub sound: fn() -> Vec<Vec<u8>>,
     /// Separators of values in text inputs. `None` for binary inputs.
     pub ends: Option<&'static [char]>,
@@ -53,7 +53,7 @@ impl FuzzReader {
         (self.sound)().into_iter().chain(self.found().into_iter().map(|(_, bytes)| bytes)).collect()
     }
 
-    /// Returns the corpus by name: inputs with which this reader once failed.
+    /// Returns the corpus by name: inputs that once made this reader fail.
     pub fn found(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(self.name);
         let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };

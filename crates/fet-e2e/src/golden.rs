@@ -34,7 +34,7 @@ pub struct GoldenArguments {
 /// Prints the verdict on a file as one JSON line. Exit codes: 0: all figures are met. 1: a figure is missed.
 /// 2: the file cannot be checked.
 ///
-/// Output and exit codes are those that `fet golden` had, so that scripts which read them still work.
+/// Output and exit codes equal those of the former command `fet golden`, for scripts that read them.
 pub fn run(arguments: &GoldenArguments) -> ExitCode {
     let _ = ctrlc::set_handler(|| fet_io::leave(130));
     match answer(arguments) {

@@ -12,7 +12,7 @@ use crate::mutate::generator;
 use crate::process::go_on;
 use crate::tally::Tally;
 
-/// Choice of cases, and what to show and keep of them.
+/// Options of a suite: its cases, output and kept files.
 #[derive(Debug, Clone)]
 pub(crate) struct RunnerOptions<'a> {
     /// Folder below which the cases run.
@@ -86,7 +86,7 @@ pub(crate) fn run<C>(
     let seconds = start.elapsed().as_secs_f64();
     say(format!("{} cases in {seconds:.1} s, seed {}", tally.cases(), options.seed));
     say(tally.table("area"));
-    say(format!("{} of {} cases are as they should be", tally.good(), tally.cases()));
+    say(format!("{} of {} cases ended as expected", tally.good(), tally.cases()));
     Ok(tally.good() == tally.cases())
 }
 

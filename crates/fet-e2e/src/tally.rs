@@ -16,7 +16,7 @@ struct Row {
     counts: BTreeMap<&'static str, u64>,
 }
 
-/// Counts by area, in the order in which areas were added.
+/// Counts by area, in the order of their addition.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
     areas: Vec<(&'static str, Row)>,

@@ -47,7 +47,7 @@ impl Task {
     }
 }
 
-/// Direction in which a metric improves.
+/// Direction of improvement of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -175,7 +175,7 @@ impl Metric {
         self.facts().0
     }
 
-    /// Returns the direction in which the metric improves.
+    /// Returns the metric's direction of improvement.
     pub fn direction(self) -> Direction {
         self.facts().1
     }

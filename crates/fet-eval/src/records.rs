@@ -1,7 +1,7 @@
 //! Records that `fet` writes and other programs read: the report of a run, the progress events of a run, and the questions and
 //! answers of `fet show --batch`.
 //!
-//! Writers and readers use the same types, so that a renamed field is a compile error on both sides. A record that is read must have
+//! Writers and readers use the same types, so a renamed field is a compile error on both sides. A record that is read must have
 //! every field and no other.
 
 mod attack;

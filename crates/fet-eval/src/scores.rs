@@ -64,7 +64,7 @@ pub enum ScoreValue {
 }
 
 impl Scores {
-    /// Returns scores in which every metric of the task is undefined for the same reason.
+    /// Returns scores with every metric of the task undefined, for the same reason.
     pub fn undefined(task: Task, reason: &str) -> Self {
         Self(
             Metric::for_task(task)

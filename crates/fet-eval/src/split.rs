@@ -1,6 +1,6 @@
 //! Splits of rows into training, validation and test.
 //!
-//! A split depends only on the number of rows, a [`SplitStrategy`] and a stream of random numbers, so that all
+//! A split depends only on the number of rows, a [`SplitStrategy`] and a stream of random numbers, so all
 //! compared methods use the same rows. The module reads no table: the caller passes the column that a
 //! strategy needs.
 

@@ -194,7 +194,7 @@ pub fn link(arguments: &LinkArguments) -> anyhow::Result<String> {
 /// Number of candidates per row for the estimate of a threshold.
 const SECONDS: usize = 2;
 
-/// Returns the threshold where the command names none: it is estimated if each row's best record, or one-to-one pairs, are the links.
+/// Returns the threshold for a command without `--threshold`: `auto` if the links are each row's best record or one-to-one pairs.
 fn usual_threshold(arguments: &LinkArguments, about: &About) -> Threshold {
     let as_links = about.neighbours == 1 || arguments.assign.is_some();
     if as_links && about.has_threshold { Threshold::Auto } else { Threshold::None }

@@ -15,12 +15,12 @@
 //! C-DCS is defined only if all attacks have the same seeds; otherwise it would cover fewer seeds than the
 //! figures next to it.
 //!
-//! Neither score counts an attack that finds nothing in the undefended run: such an attack would make every
-//! defence look better.
+//! Neither score counts an attack that finds nothing in the undefended run: such an attack would raise the
+//! score of every defence.
 //!
 //! AP is the leakage. AP\* is 0, the leakage of an attacker that does not use the run. VFLAIR's own program
-//! uses 0 on the scale of the attack (accuracy, AUC) instead. That choice blames a defence for what guessing
-//! achieves, and more so with fewer classes. MP\* is the metric of the undefended run with the same seed. For
+//! uses 0 on the scale of the attack (accuracy, AUC) instead. That choice counts the success of
+//! guessing against a defence, most of all with few classes. MP\* is the metric of the undefended run with the same seed. For
 //! an error such as the RMSE, the relative loss (MP − MP\*) / MP\*, at most 1, replaces MP\* − MP, so that
 //! both terms are between 0 and 1.
 
@@ -61,7 +61,7 @@ pub(crate) struct Defences {
 /// An attack.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Attack {
-    /// Kind of the attack, with the settings in which attacks of this kind differ.
+    /// Kind of the attack, with the settings that distinguish attacks of this kind.
     pub(crate) name: String,
     /// Settings of the attack.
     pub(crate) settings: Value,

@@ -41,7 +41,7 @@ pub(crate) struct Variant {
     pub(crate) root: String,
     /// Setting and value for each axis.
     pub(crate) point: Vec<(String, String)>,
-    /// Name of the control variant, which has no data from other parties, as in the file.
+    /// Name of the control variant in the file: the same variant without data from other parties.
     pub(crate) control: Option<String>,
 }
 

@@ -116,7 +116,7 @@ pub(crate) fn half_widths(row: &Row<'_>) -> Values {
 }
 
 /// Returns the names of the classes and the sum of all seeds' confusion matrices. Returns `None` if a seed
-/// has no matrix, or if the classes of two seeds differ.
+/// lacks a matrix, or if the classes of two seeds differ.
 pub(crate) fn confusion(row: &Row<'_>) -> Option<(Vec<String>, Vec<Vec<f64>>)> {
     let mut all: Option<(Vec<String>, Vec<Vec<f64>>)> = None;
     for result in &row.results {

@@ -158,7 +158,7 @@ impl<'a> Summary<'a> {
         let few = self.rows.iter().filter(|row| row.verdict == Verdict::Untested).count();
         if few > 0 {
             notes.push(format!(
-                "Fewer than {FEWEST} seeds: no test, so that differences may be due to chance ({few} of them); `--seeds` adds \
+                "Fewer than {FEWEST} seeds: there is no test, so differences may be due to chance ({few} of them); `--seeds` adds \
                  seeds."
             ));
         }
@@ -167,13 +167,13 @@ impl<'a> Summary<'a> {
             let level = 1.0 - CONFIDENCE;
             notes.push(format!(
                 "Bold: a difference from the base by the paired t-test over seeds, p below {level:.2} after Holm's \
-                 correction for {tested} comparison{}. A difference that is not bold was not shown; this does not mean that the variants are equal.",
+                 correction for {tested} comparison{}. Other differences are not significant, which does not mean that the variants are equal.",
                 if tested == 1 { "" } else { "s" }
             ));
         }
         if self.rows.iter().any(|row| row.base.is_some_and(|base| !share_rows(row, &self.rows[base]))) {
             notes.push(
-                "Some variants and their bases were run on different rows. Their pairs share only the seed, so that their \
+                "Some variants and their bases were run on different rows. Their pairs share only the seed, so their \
                  tests are weaker than the other tests."
                     .to_string(),
             );

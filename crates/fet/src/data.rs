@@ -79,7 +79,11 @@ pub fn show(arguments: &DataShowArguments) -> anyhow::Result<String> {
         table.columns.into_iter().partition(|column| column.values.missing() < table.rows);
     table.columns = columns;
     for column in empty {
-        let _ = writeln!(text, "note: `{}` has no values; name it in `drop` of the experiment", column.name);
+        let _ = writeln!(
+            text,
+            "note: all cells of `{}` are missing; name it in `drop` of the experiment",
+            column.name
+        );
     }
     let rows: Vec<usize> = (0..table.rows).collect();
     let prepared = Preparation::fit(&table, &rows, &Rules::default()).map_err(input)?;

@@ -2,7 +2,7 @@
 //! rows.
 //!
 //! The reliance on a column is the permutation loss: the loss of the main metric when the column is shuffled
-//! (Breiman 2001). The reliance on a party is the loss of the metric when its part is left out of the sum.
+//! (Breiman 2001). The reliance on a party is the loss of the metric when the sum omits the party.
 //! The Shapley value of a party is the mean of that loss over all orders in which parties leave.
 //!
 //! These figures describe this model. Columns with the same content hide each other, and a model trained
@@ -294,7 +294,7 @@ impl Shuffler<'_> {
     }
 
     /// Computes the losses of the primary's columns and keys. If `refines` is true, links depend on the
-    /// columns, so that a shuffled column changes the links.
+    /// columns, so a shuffled column changes the links.
     fn primary(
         &mut self,
         table: &PartyTable,

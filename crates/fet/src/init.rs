@@ -99,7 +99,7 @@ impl Looked {
             let hint = did_you_mean(name, self.names());
             let known = self.names().collect::<Vec<_>>().join(", ");
             input(format!(
-                "{argument} {name}: {} has no such column{hint}; it has {known}",
+                "{argument} {name}: there is no such column in {}{hint}; its columns are {known}",
                 self.path.display()
             ))
         })

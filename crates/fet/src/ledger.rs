@@ -42,7 +42,7 @@ pub struct Add {
     /// The party's own file, or its `state` folder.
     pub place: PathBuf,
     /// Standard deviation of the noise, in units of the sensitivity: `noise_multiplier` in the report of a
-    /// run. Use 0 for a run without noise or a rehearsal; the total ε then has no bound.
+    /// run. Use 0 for a run without noise or a rehearsal; the total ε is then unbounded.
     #[arg(long)]
     pub noise: f64,
     /// Number of releases: `releases` in the report of a run.
@@ -130,7 +130,7 @@ impl Account {
         for run in runs {
             let name = &run.name;
             if let Some(reason) = run.unbounded() {
-                notes.push(format!("{name} has no bound: {reason}"));
+                notes.push(format!("{name}: the privacy loss is unbounded: {reason}"));
             }
             if run.about.as_ref().is_some_and(|about| about.learning == Some(Learning::Assumed)) {
                 notes.push(format!(

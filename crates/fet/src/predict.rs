@@ -224,11 +224,9 @@ impl Served {
         let missing: Vec<usize> =
             network.missing().iter().copied().filter(|party| !gone.contains(party)).collect();
         let missing_names: Vec<String> = missing.iter().map(|&party| names[party].clone()).collect();
-        warnings.extend(
-            missing_names
-                .iter()
-                .map(|name| format!("\"{name}\" has not joined; the predictions omit it and have no bounds")),
-        );
+        warnings.extend(missing_names.iter().map(|name| {
+            format!("\"{name}\" has not joined; the predictions omit the party and lack bounds")
+        }));
         gone.extend(missing);
         gone.sort_unstable();
         let machine = Machine { party_threads: names.len(), ..machine(&backend) };

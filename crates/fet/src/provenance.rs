@@ -112,7 +112,7 @@ fn data_files(experiment: &Experiment, folders: &Folders) -> Result<Vec<String>,
     let context = DatasetContext { folders, seed: experiment.seed, metadata: &[] };
     let mut names = experiment.data.build(&context)?.files();
     names.push(experiment.split.file.clone());
-    // An empty name would stand for the whole folder.
+    // An empty name would mean the whole folder.
     names.retain(|name| !name.is_empty());
     Ok(names)
 }

@@ -56,7 +56,7 @@ fn signalled(step: &Step, signal: i32) -> Option<Fault> {
 }
 
 fn code_fault(expect: Expect, code: i32, disk_full: bool) -> Option<Fault> {
-    // A full disk is temporary, so that a command may ask to be tried again.
+    // A full disk is temporary, so a command may ask the user to try again.
     if code == TRY_AGAIN && disk_full && matches!(expect, Expect::Stopped | Expect::Any) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Plays the script of a case, and describes a failing script so that it can be repeated.
+//! Plays the script of a case, and describes how to repeat a failing script.
 
 use std::path::Path;
 
@@ -80,7 +80,7 @@ fn steps<'a>(place: &Sandbox<'_>, script: &'a Script) -> anyhow::Result<Vec<Foun
     Ok(found)
 }
 
-/// Describes a failing script so that it can be repeated.
+/// Describes how to repeat a failing script.
 fn described(script: &Script, found: &[Found<'_>]) -> Vec<String> {
     let file = |(name, bytes): &(String, Vec<u8>)| {
         format!("file {name} ({} bytes): {}", bytes.len(), excerpt(bytes))

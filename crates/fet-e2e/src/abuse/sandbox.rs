@@ -59,7 +59,7 @@ impl Sandbox<'_> {
         let reader = process.pipe().map(|pipe| {
             std::thread::spawn(move || {
                 let mut line = String::new();
-                // The pipe closes when the reader goes out of scope, so that the rest is never read.
+                // Dropping the reader closes the pipe, so the rest is never read.
                 let _ = BufReader::with_capacity(1, pipe).read_line(&mut line);
                 line
             })
@@ -92,7 +92,7 @@ impl Sandbox<'_> {
     }
 }
 
-/// Returns the output of a valid command, from which cases are generated.
+/// Returns the output of a valid command, for generating cases.
 pub(crate) fn asked(fet: &Path, folder: &Path, logs: &Path, command: &str) -> anyhow::Result<String> {
     let place = Sandbox { fet, folder, logs, patience: 1 };
     let ended = place.run(&Step::new(command, Expect::Accepted))?;

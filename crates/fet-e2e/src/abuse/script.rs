@@ -79,7 +79,7 @@ pub(crate) struct Step {
     pub(crate) check: String,
     /// Time limit in seconds. A longer command hangs.
     pub(crate) seconds: u64,
-    /// Path that the command may write but that its arguments do not contain.
+    /// Path outside the arguments that the command may write.
     pub(crate) place: String,
 }
 

@@ -206,7 +206,7 @@ fn weights(party: usize) -> ChaCha8Rng {
 
 fn reference(golden: &GoldenFile, party: usize, ours: &str) -> Result<String, GoldenError> {
     names::reference(golden.method(), party, ours)
-        .ok_or_else(|| golden.bad(&format!("`{ours}` has no name in the reference")))
+        .ok_or_else(|| golden.bad(&format!("the reference lacks a name for `{ours}`")))
 }
 
 fn load(golden: &GoldenFile, party: usize, learner: &mut dyn Learner) -> Result<(), GoldenError> {

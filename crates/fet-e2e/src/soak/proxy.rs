@@ -232,7 +232,7 @@ fn read(shared: &Shared, direction: usize, mut from: TcpStream, to: &Sender<(Ins
                 if shared.ended.load(Ordering::Relaxed) {
                     break;
                 }
-                // No piece follows, so that the held piece is sent without a swap.
+                // No piece follows, so the proxy sends the held piece without a swap.
                 if held.take().is_some_and(|bytes| to.send((Instant::now(), bytes)).is_err()) {
                     break;
                 }

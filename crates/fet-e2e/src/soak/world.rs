@@ -112,7 +112,7 @@ impl<'a> World<'a> {
         self.kept(member).join("model.safetensors")
     }
 
-    /// Returns the folder in which a party stores its state of the primary's run.
+    /// Returns a party's folder for the state of the primary's run.
     pub(crate) fn kept(&self, member: &str) -> PathBuf {
         let run = std::fs::read_to_string(self.member_folder("primary").join("out/parties/run"))
             .unwrap_or_default();

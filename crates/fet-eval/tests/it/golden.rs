@@ -126,7 +126,7 @@ fn balanced_class_weights() {
     }
 }
 
-/// Compares the intervals with scipy's for the same data. scipy draws other resamples, so that the two differ
+/// Compares the intervals with scipy's for the same data. scipy draws other resamples, so the two differ
 /// by the Monte-Carlo error of a quantile. For 40,000 resamples near 5 per cent this error is √(0.05 · 0.95 /
 /// 40,000) over the density there, 0.24: 0.0045 (scipy with 200,000 resamples: 0.002). The bound of 0.025 is
 /// five such errors (α < 1e-5). The two methods differ by 0.08 or more.

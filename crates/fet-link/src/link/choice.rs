@@ -136,8 +136,8 @@ impl Choice {
 impl Chosen {
     /// Returns the selection after a person's decisions.
     ///
-    /// The threshold does not change: the decided pairs were picked for their similarity, so they do not show
-    /// how frequent matches are.
+    /// The threshold does not change: the decided pairs were picked for their similarity, so the
+    /// frequency of matches among them differs from that among all pairs.
     pub(super) fn decided(&self, links: &Links, decisions: &Decisions) -> Self {
         self.choice.with(links, decisions.candidates(links, self.choice.searched), self.estimate)
     }

@@ -59,7 +59,7 @@ impl Review<'_> {
     }
 }
 
-/// Refuses, before any work, a review that cannot be written, would overwrite decisions, or has no threshold.
+/// Refuses a review that cannot be written, would overwrite decisions, or lacks a threshold, before any work.
 pub(super) fn check<'a>(
     arguments: &LinkArguments,
     threshold: Threshold,

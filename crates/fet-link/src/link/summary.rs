@@ -99,7 +99,7 @@ fn oddities(keys: &Keys, compared: Option<&[Comparison]>, missing: &[String]) ->
     (empty, counts.values().filter(|&&count| count > 1).sum())
 }
 
-/// A key of which a linker weighs the cells that are there; nothing where none is.
+/// Returns the key of a row for a linker that weighs cells; `None` if all cells are empty.
 fn weighed<'a>(cells: impl Iterator<Item = &'a str>) -> Option<Vec<u8>> {
     let cells: Vec<String> = cells.map(normalise).collect();
     cells.iter().any(|cell| !cell.is_empty()).then(|| cells.join("\n").into_bytes())

@@ -100,7 +100,7 @@ fn check_order(arguments: &LinkArguments, slot: &Slot<dyn Linker>) -> anyhow::Re
     Ok(())
 }
 
-/// The same keys, of which no column is compared as numbers.
+/// Returns the same keys, compared as text in every column.
 fn no_numbers(keys: Keys) -> Keys {
     let Keys::Text(table) = keys else { return keys };
     let mut forms = table.forms();

@@ -51,7 +51,10 @@ pub(super) fn open(arguments: &PsiOpenArguments) -> anyhow::Result<String> {
     let querier = Querier::from_bytes(&bytes)
         .filter(|querier| querier.rows() == state.rows && fet_io::hex(&querier.request()) == state.request)
         .ok_or_else(|| {
-            input(format!("--secret {}: has other content than its header declares", secret.display()))
+            input(format!(
+                "--secret {}: does not have the content that its header declares",
+                secret.display()
+            ))
         })?;
     let (header, bytes) = files::read::<AnswerHeader>("", path)?;
     let answer = parted(arguments, &state, &header, bytes)?;

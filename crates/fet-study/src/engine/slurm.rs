@@ -271,7 +271,7 @@ impl<'a> Session<'a> {
         };
         let Some(mut job) = commands::submitted(&text) else {
             bail!(Failed(format!(
-                "`sbatch` printed no job id, so that the study cannot follow its jobs; the output is {:?}. \
+                "`sbatch` printed no job id, so the study cannot follow its jobs; the output is {:?}. \
                  `squeue --name={name}` shows any submitted jobs",
                 text.trim()
             )));
@@ -420,7 +420,7 @@ const EXIT: &str = "exit";
 /// File with the standard output of a task.
 const EVENTS: &str = "events.jsonl";
 
-/// Returns the batch script, in which task i runs line i.
+/// Returns the batch script, whose task i runs line i.
 fn script(lines: &[String], folder: &Path) -> String {
     let mut text = format!("#!/bin/sh\ncd {} || exit 2\n", shell_quoted(&folder.display().to_string()));
     text.push_str("case \"$SLURM_ARRAY_TASK_ID\" in\n");

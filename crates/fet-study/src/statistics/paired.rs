@@ -1,7 +1,7 @@
 //! Paired test over seeds of the difference between a variant and its base, with effect size and Holm's
 //! correction.
 //!
-//! A seed gives every variant the same rows, batches and random streams, so that effects common to a seed
+//! A seed gives every variant the same rows, batches and random streams, so effects common to a seed
 //! cancel in the differences. The test is Student's t-test on these differences. The exact sign-flip test is
 //! also reported. It assumes no distribution, but its p cannot be below 2/2^n: with five seeds, 0.0625.
 

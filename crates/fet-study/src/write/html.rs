@@ -154,8 +154,10 @@ fn findings(summary: &Summary<'_>) -> Vec<String> {
         .collect();
     if !open.is_empty() {
         let n = summary.grid.seeds.len();
-        findings
-            .push(format!("No difference from the base was shown with {n} seeds for: {}.", open.join("; ")));
+        findings.push(format!(
+            "With {n} seeds, the difference from the base is not significant for: {}.",
+            open.join("; ")
+        ));
     }
     findings
 }

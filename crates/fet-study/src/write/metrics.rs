@@ -106,7 +106,7 @@ pub(super) fn notes(summary: &Summary<'_>) -> Vec<String> {
     notes
 }
 
-/// Returns the number of cells in which a figure is undefined, with the reason of the first such cell.
+/// Returns the number of cells with an undefined figure, and the reason of the first such cell.
 fn missing<'a>(figures: impl Iterator<Item = (&'a Row<'a>, Values)>) -> Option<String> {
     let (mut all, mut count, mut first) = (0, 0, None);
     for (row, values) in figures {

@@ -136,7 +136,7 @@ pub(super) fn text(found: &Explanation) -> String {
     for party in found.relied_on_for_presence() {
         let _ = writeln!(
             out,
-            "\nThis model relies on {party} being there, not on its values: no column or key of {party} costs more than noise when it is shuffled."
+            "\nThis model relies on the presence of {party}, not on its values: the loss from shuffling any column or key of {party} is within the noise."
         );
     }
     out
@@ -171,7 +171,7 @@ fn reliance(out: &mut String, metric: Metric, parties: &Parties, anchors: &Ancho
             let word = if added < 0.0 { "worse" } else { "better" };
             writeln!(
                 out,
-                "What federating adds on these rows, with one seed: {} {word} than {}.",
+                "Effect of federating on these rows, with one seed: {} {word} than {}.",
                 metric.amount(added.abs()),
                 control.run
             )

@@ -197,7 +197,7 @@ impl Serving {
                 }
                 Err(Unable::Broken(problem)) => {
                     self.tell("unable", problem);
-                    let reason = "has no usable state or model; see the log of its operator";
+                    let reason = "lacks a usable state or model; see the log of its operator";
                     return Ok(Err(Refusal::new(reason)));
                 }
             };
@@ -222,7 +222,7 @@ impl Serving {
             _ => None,
         };
         let Some(secondary) = &mut self.secondary else {
-            let reason = "the party has no run under way: another command with the primary's key has joined it since. \
+            let reason = "this run is no longer under way at the party, because another command with the primary's key has joined. \
              Give the same command again after the other command has ended";
             self.setup.reporter.tell("refused", format_args!("refused {name}: no run is under way"));
             return Ok(Err(Refusal::new(reason)));

@@ -303,7 +303,7 @@ fn own_table(settings: &mut toml::Table, own: &toml::Table, index: usize) -> Res
         .get_mut("data")
         .and_then(|data| data.get_mut("secondaries"))
         .and_then(toml::Value::as_array_mut)
-        .ok_or("has no `secondaries` that your own table could replace")?;
+        .ok_or("lacks `secondaries` that your own table could replace")?;
     let found = secondaries.len();
     let entry = secondaries.get_mut(index).ok_or_else(|| {
         format!(

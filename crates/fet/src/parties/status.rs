@@ -162,7 +162,7 @@ pub fn status(arguments: &StatusArguments) -> anyhow::Result<(String, bool)> {
     let (done, begun) = (folder.join(REPORT).exists(), folder.join(CHECKPOINT).exists());
     let state = match (lock::is_held(&folder), path.exists(), done, begun) {
         (true, true, ..) => None,
-        (true, false, ..) => Some("a process works there, but it has no links to other parties (yet)"),
+        (true, false, ..) => Some("a process works there, but it is not connected to other parties (yet)"),
         (false, _, true, _) => Some("the run is finished, and no process works on it"),
         (false, _, false, true) => {
             Some("the run was interrupted; the command that started the run resumes it")

@@ -53,7 +53,7 @@ fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])
     let (primary, secondaries) = fet_federation::data::divided(experiment, data)?;
     let split = schedule::split(&primary.parts, primary.table.rows(), experiment.seed)?;
     let rows: Vec<usize> = split.test.iter().copied().take(ROWS).collect();
-    let table = secondaries.into_iter().nth(party - 1).context("the data have no such party")?;
+    let table = secondaries.into_iter().nth(party - 1).context("there is no such party in the data")?;
     let prepared = PreparedParty::of_all(table, primary.standardise)?;
     // The primary linked by its keys, or by keys derived from its columns.
     let asked = run.preparing.apply(primary.table)?.raw_keys;

@@ -348,7 +348,7 @@ fn a_party_lost_within_the_opening_of_a_sum_stays_in_it() {
     };
     let (whole, lossy) = (run(false), run(true));
     assert_eq!((whole.1, lossy.1), (vec![], vec![1]));
-    // The sum of the step in which it dropped out is the same, because the party's message arrived before.
+    // The party dropped out after its message for this step had arrived, so the sum of the step is the same.
     assert_eq!(whole.0[..3], lossy.0[..3]);
 }
 

@@ -111,7 +111,7 @@ fn a_run_without_a_mechanism_leaves_no_bound() {
     run(&["train.epochs=1"], states.path(), &Policy::default()).expect("a run");
     let account = shown(&states.path().join("1"));
     assert!(account["epsilon"].is_null(), "{account}");
-    assert!(account["notes"].to_string().contains("has no bound"), "{account}");
+    assert!(account["notes"].to_string().contains("is unbounded"), "{account}");
     let refused = run(&NOISE, states.path(), &limited).err().expect("refused").to_string();
     assert!(refused.contains("earlier runs spent unbounded"), "{refused}");
 }

@@ -1,4 +1,4 @@
-//! Parquet and Arrow. Their values have no checksum, so that a changed value cannot be detected. An accepted
+//! Parquet and Arrow. Without checksums, a reader cannot detect a changed value. An accepted
 //! input must give a consistent table.
 
 use fet_tables::{Column, MISSING_CODE, Options, Table, Values};

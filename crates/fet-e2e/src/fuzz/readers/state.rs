@@ -1,4 +1,4 @@
-//! Saved state and cached links. A checksum covers every byte, so that an accepted input must equal the
+//! Saved state and cached links. A checksum covers every byte, so an accepted input must equal the
 //! written one.
 
 use std::sync::OnceLock;

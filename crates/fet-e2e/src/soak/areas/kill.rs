@@ -16,7 +16,7 @@ use crate::soak::world::World;
 
 const AREA: &str = "kill";
 
-/// Phase of the run in which a process is killed.
+/// Phase of the run at the time of a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Joining,
@@ -76,7 +76,7 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
     for (phase, phase_name) in PHASES {
         for (victim, victim_name) in VICTIMS {
             for number in 1..=EACH {
-                // The primary hears of a restarted party only after some four seconds, so that the short form
+                // The primary hears of a restarted party only after some four seconds, so the short form
                 // has few such cases.
                 let short = number == 1
                     && matches!(victim, Victim::Primary | Victim::Party)
@@ -92,7 +92,7 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
     cases
 }
 
-/// Returns an experiment in which the phase is long enough to be hit.
+/// Returns an experiment whose phase is long enough for a kill.
 fn experiment(phase: Phase, rng: &mut ChaCha8Rng) -> Experiment {
     let digits = || Experiment::new(Data::Digits).rows(600);
     let secure = "{ kind = \"secure-average\" }";

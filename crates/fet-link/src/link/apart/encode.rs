@@ -61,7 +61,8 @@ pub(super) fn learn(arguments: &LinkSchemaArguments) -> anyhow::Result<String> {
     let secret = secret(&arguments.secret_env, false)?;
     let records = texts(table, keys)?;
     let mut salt = [0; 16];
-    getrandom::fill(&mut salt).map_err(|error| input(format!("the system gives no randomness: {error}")))?;
+    getrandom::fill(&mut salt)
+        .map_err(|error| input(format!("the system provides no random numbers: {error}")))?;
     let schema = LinkageSchema::learn(&settings, keys, salt, &secret, &records)
         .map_err(|error| input(error.to_string().replace("`linker.", "`--set ")))?;
     fet_io::write_private(out, &serde_json::to_vec_pretty(&schema)?)

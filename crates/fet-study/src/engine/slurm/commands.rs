@@ -328,7 +328,7 @@ fn answer_within(command: &mut Command, limit: Duration) -> Result<String, CallE
         let message = text(message).unwrap_or_default();
         return Err(failed(format!("ended with {status}: {}", message.trim())));
     }
-    text(output).ok_or_else(|| failed("ended, but another process still holds its output open".to_string()))
+    text(output).ok_or_else(|| failed("ended, but another process keeps its output open".to_string()))
 }
 
 /// Reads a stream on a separate thread, so that the command never waits for its reader.
@@ -367,7 +367,7 @@ pub(super) enum Refusal {
     ArrayTooLong,
     /// The user has reached the limit of jobs.
     TooManyJobs,
-    /// The request is invalid, so that another attempt would fail too.
+    /// The request is invalid, so another attempt would fail too.
     Lasting,
     /// Any other reason, such as a controller that is busy or down.
     Passing,
