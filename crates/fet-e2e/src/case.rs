@@ -67,14 +67,14 @@ impl FaultKind {
 
 /// Fault found by a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct CaseFault {
     /// Kind of the fault.
     pub kind: FaultKind,
     /// Description of the fault.
     pub what: String,
 }
 
-impl Fault {
+impl CaseFault {
     pub(crate) fn new(kind: FaultKind, what: impl Into<String>) -> Self {
         Self { kind, what: what.into() }
     }
@@ -82,7 +82,7 @@ impl Fault {
 
 /// End of a case without faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum CaseEnd {
     /// The commands ended as the case states, or the input was read correctly.
     Expected,
     /// The run wrote the same bytes as the simulation.
@@ -91,7 +91,7 @@ pub(crate) enum End {
     Refused,
 }
 
-impl End {
+impl CaseEnd {
     /// All ends, in the order of the columns.
     pub(crate) const ALL: [Self; 3] = [Self::Expected, Self::Equal, Self::Refused];
 
@@ -109,21 +109,21 @@ impl End {
 #[derive(Debug, Clone)]
 pub(crate) struct CaseResult {
     /// End of the case.
-    pub(crate) end: End,
+    pub(crate) end: CaseEnd,
     /// Faults of the case.
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) faults: Vec<CaseFault>,
     /// Notes for repeating the case: the actions with their random choices and times.
     pub(crate) notes: Vec<String>,
 }
 
 impl CaseResult {
     /// Creates a verdict without faults.
-    pub(crate) fn new(end: End) -> Self {
+    pub(crate) fn new(end: CaseEnd) -> Self {
         Self { end, faults: Vec::new(), notes: Vec::new() }
     }
 
     pub(crate) fn fault(&mut self, kind: FaultKind, what: impl Into<String>) {
-        self.faults.push(Fault::new(kind, what));
+        self.faults.push(CaseFault::new(kind, what));
     }
 
     pub(crate) fn note(&mut self, what: impl Into<String>) {

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use tempfile::TempDir;
 
-use crate::case::{Case, CaseResult, End, FaultKind};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::folder::copy;
 use crate::mutate::generator;
 use crate::process::go_on;
-use crate::tally::Tally;
+use crate::tally::FaultTally;
 
 /// Options of a suite: its cases, output and kept files.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ pub(crate) fn run<C>(
     cases.retain(|case| options.only.is_none_or(|only| case.title().contains(only)));
     cases.retain(|case| case.short || !options.short);
     ensure!(!cases.is_empty(), "no case matches --only");
-    let mut tally = Tally::default();
+    let mut tally = FaultTally::default();
     let limit = options.minutes.map(|minutes| Duration::from_secs(60 * minutes));
     'seeds: for seed in options.seed.. {
         for case in cases.iter().filter(|case| seed == options.seed || case.seeded) {
@@ -102,7 +102,7 @@ fn run_case<C>(
     let number = case.name.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(257).wrapping_add(byte.into()));
     let mut rng = generator(seed, case.area, number);
     let verdict = (case.run)(shared, &folder, &mut rng).unwrap_or_else(|error| {
-        let mut verdict = CaseResult::new(End::Refused);
+        let mut verdict = CaseResult::new(CaseEnd::Refused);
         verdict.fault(FaultKind::WrongCode, format!("cannot run the case: {error:#}"));
         verdict
     });

@@ -16,7 +16,7 @@ pub use privacy::{Guarantee, LabelPrivacy, Learning, Neighbouring, Randomness, S
 pub use report::{
     Best, Cost, DataRecord, EpochReport, PartyTraffic, Phases, Program, Report, Rows, TableDigest, Traffic,
 };
-pub use show::{Identity, ShowAnswer, ShowQuestion};
+pub use show::{RunIdentity, ShowAnswer, ShowQuestion};
 
 /// Version of the program's results. Programs with the same version compute the same figures from the same settings, seed, data and
 /// device, except for rounding. A change of results increases it and is listed under "Changed results" in CHANGELOG.md; `cargo xtask

@@ -30,7 +30,7 @@ use fet_linkers::{comparisons, missing};
 
 use self::choice::{Assign, Choice, Threshold};
 use self::decisions::{Cells, Decisions};
-use self::progress::Progress;
+use self::progress::RowProgress;
 use self::review::LinkedTables;
 use fet_io::input::input;
 use fet_io::memory::peak_memory;
@@ -219,7 +219,7 @@ fn search(linker: &dyn Linker, primary: &Keys, secondary: &Keys, seed: u64) -> a
             primary.rows()
         ))
     })?;
-    let (start, progress) = (Instant::now(), Progress::new(primary.rows()));
+    let (start, progress) = (Instant::now(), RowProgress::new(primary.rows()));
     let (mut querier, mut data_holder) = (linker.querier(seed), linker.data_holder(seed));
     let links = link_between(querier.as_mut(), data_holder.as_mut(), primary, secondary, &|count| {
         progress.add(count)

@@ -31,7 +31,7 @@ use fet_eval::{Direction, Metric};
 use serde_json::Value;
 
 use super::cell::Cell;
-use super::grid::Grid;
+use super::grid::StudyGrid;
 use super::row::Row;
 use super::statistics::mean;
 
@@ -48,7 +48,7 @@ pub(crate) type BySeed = BTreeMap<u64, f64>;
 #[derive(Debug)]
 pub(crate) struct Defences {
     /// Attacks that have a result, in the order of the study.
-    pub(crate) attacks: Vec<Attack>,
+    pub(crate) attacks: Vec<AttackSummary>,
     /// Targets of the attacks, without duplicates.
     pub(crate) targets: Vec<Target>,
     /// Defences, in the order of the study.
@@ -60,7 +60,7 @@ pub(crate) struct Defences {
 
 /// An attack.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Attack {
+pub(crate) struct AttackSummary {
     /// Kind of the attack, with the settings that distinguish attacks of this kind.
     pub(crate) name: String,
     /// Settings of the attack.
@@ -132,7 +132,7 @@ impl Defences {
     /// Returns the defences of a study, or `None` if no attack has a result. Without a common `metric` the
     /// defences have no scores.
     pub(crate) fn from_rows(
-        grid: &Grid,
+        grid: &StudyGrid,
         rows: &[Row<'_>],
         runs: &[usize],
         metric: Option<Metric>,
@@ -185,7 +185,7 @@ impl Defence {
 
     /// Returns the attacks that count and lack seeds that another such attack has, each with the missing
     /// seeds.
-    pub(crate) fn lacking<'a>(&self, attacks: &'a [Attack]) -> Vec<(&'a Attack, Vec<u64>)> {
+    pub(crate) fn lacking<'a>(&self, attacks: &'a [AttackSummary]) -> Vec<(&'a AttackSummary, Vec<u64>)> {
         let counted = || attacks.iter().zip(&self.leakage).filter(|(attack, _)| attack.counts);
         let all: BTreeSet<u64> = counted().flat_map(|(_, leakage)| leakage.keys().copied()).collect();
         let lacks =
@@ -194,7 +194,7 @@ impl Defence {
         each.filter(|(_, seeds): &(_, Vec<u64>)| !seeds.is_empty()).collect()
     }
 
-    fn from_rows(run: usize, rows: &[Row<'_>], runs: &[usize], attacks: &[Attack]) -> Self {
+    fn from_rows(run: usize, rows: &[Row<'_>], runs: &[usize], attacks: &[AttackSummary]) -> Self {
         let variants: Vec<usize> = (0..rows.len()).filter(|&row| runs[row] == run).collect();
         let results = || variants.iter().flat_map(|&row| &rows[row].results);
         // Cells with the same seed are the same run, so the first of these cells gives the metric.
@@ -202,7 +202,7 @@ impl Defence {
         for result in results() {
             tests.entry(result.cell.seed).or_insert(result.report.best.test);
         }
-        let leakage = |attack: &Attack| -> BySeed {
+        let leakage = |attack: &AttackSummary| -> BySeed {
             let own = results().filter(|result| result.report.experiment["attack"] == attack.settings);
             own.filter_map(|result| Some((result.cell.seed, result.report.attack.as_ref()?.leakage())))
                 .collect()
@@ -218,7 +218,7 @@ impl Defence {
         }
     }
 
-    fn score(&mut self, metric: Metric, undefended: &BySeed, attacks: &[Attack], targets: &[Target]) {
+    fn score(&mut self, metric: Metric, undefended: &BySeed, attacks: &[AttackSummary], targets: &[Target]) {
         let of = |leakage: &BySeed| -> BySeed {
             let seeds = leakage.iter().filter_map(|(seed, leakage)| {
                 let loss = loss(metric, *self.tests.get(seed)?, *undefended.get(seed)?);
@@ -227,7 +227,7 @@ impl Defence {
             seeds.collect()
         };
         self.scores = self.leakage.iter().map(of).collect();
-        let is_on = |attack: &Attack, target: &Target| attack.counts && attack.target == *target;
+        let is_on = |attack: &AttackSummary, target: &Target| attack.counts && attack.target == *target;
         let of = |target: &Target| {
             let own = attacks.iter().zip(&self.scores).filter(|(attack, _)| is_on(attack, target));
             together(own.map(|(_, scores)| scores))
@@ -275,7 +275,7 @@ fn together<'a>(parts: impl Iterator<Item = &'a BySeed>) -> BySeed {
 }
 
 /// Returns the attacks that have a result, without duplicates.
-fn attacks(rows: &[Row<'_>]) -> Vec<Attack> {
+fn attacks(rows: &[Row<'_>]) -> Vec<AttackSummary> {
     let mut found: Vec<(&Value, &AttackRecord)> = Vec::new();
     for result in rows.iter().flat_map(|row| &row.results) {
         if let Some(record) = &result.report.attack {
@@ -285,7 +285,7 @@ fn attacks(rows: &[Row<'_>]) -> Vec<Attack> {
             }
         }
     }
-    let attack = |&(settings, record): &(&Value, &AttackRecord)| Attack {
+    let attack = |&(settings, record): &(&Value, &AttackRecord)| AttackSummary {
         name: name(settings, record, &found),
         settings: settings.clone(),
         attacker: record.attacker,

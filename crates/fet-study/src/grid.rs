@@ -11,7 +11,7 @@ use super::file::{Head, Profile, Published, StudyFile, VariantTable, check_seeds
 
 /// The variants and seeds of a study, in the order of the tables.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Grid {
+pub(crate) struct StudyGrid {
     /// Name of the study, which is the name of the experiment.
     pub(crate) name: String,
     /// Variants, at least one.
@@ -56,7 +56,7 @@ pub(crate) struct Scope {
     pub(crate) profile: Option<String>,
 }
 
-impl Grid {
+impl StudyGrid {
     /// Reads the file at `path` and builds its grid.
     pub(crate) fn read(path: &Path, scope: &Scope) -> Result<Self> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -203,7 +203,7 @@ impl Grid {
     }
 }
 
-impl Grid {
+impl StudyGrid {
     /// Returns the index of the control variant of variant `index`, at the same values of the axes that both
     /// have.
     pub(crate) fn control_of(&self, index: usize) -> Option<usize> {

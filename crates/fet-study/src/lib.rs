@@ -37,18 +37,18 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 
 use cell::Cell;
-use engine::local::Local;
-use engine::slurm::Slurm;
-use engine::{Engine, Outcome, Work};
-use estimate::Estimate;
-use failure::Failure;
+use engine::local::LocalEngine;
+use engine::slurm::SlurmEngine;
+use engine::{Engine, EngineOutcome, Work};
+use estimate::TimeEstimate;
+use failure::CellFailure;
 use fet::Base;
 pub use fet::Fet;
-use grid::{Grid, Scope};
-use results::Finished;
-use summary::Summary;
+use grid::{Scope, StudyGrid};
+use results::FinishedCell;
+use summary::StudySummary;
 pub use tune::{TuneArguments, tune};
-use view::{Log, View, duration};
+use view::{LogForm, ProgressView, duration};
 
 use crate::output::answer;
 
@@ -77,7 +77,7 @@ pub struct AblateArguments {
     poll: f64,
     /// Form of the progress output.
     #[arg(long, value_enum, default_value_t)]
-    log: Log,
+    log: LogForm,
     /// Tensor backend, such as flex, ndarray, libtorch or libtorch-cuda.
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
@@ -162,7 +162,7 @@ pub fn ablate(arguments: &AblateArguments, locate: impl FnOnce() -> Result<Fet>)
         arguments.poll
     );
     let file = fet_io::experiment(&arguments.file);
-    let grid = Grid::read(&file, &scope)?;
+    let grid = StudyGrid::read(&file, &scope)?;
     let sets = [grid.sets.as_slice(), arguments.sets.as_slice()].concat();
     let base = Base { file: &file, sets: &sets, device: arguments.device.as_deref() };
     let fet = locate()?;
@@ -188,14 +188,14 @@ pub fn ablate(arguments: &AblateArguments, locate: impl FnOnce() -> Result<Fet>)
         return conclude(arguments, &grid, &cells, &done, &folder);
     }
     drop(done);
-    let view = View::new(arguments.log, cells.len() - missing.len(), cells.len());
+    let view = ProgressView::new(arguments.log, cells.len() - missing.len(), cells.len());
     let stop = engine::stop_on_interrupt()?;
     let work = Work { fet: &fet, base: &base, view: &view, stop: &stop };
     let outcome = engine(arguments).run(&missing, &work)?;
     drop(view);
     let done = finished(&cells);
     match outcome {
-        Outcome::Interrupted => {
+        EngineOutcome::Interrupted => {
             fet_io::note!(
                 "interrupted: {} of {} cells are done; the same command resumes",
                 done.len(),
@@ -203,7 +203,7 @@ pub fn ablate(arguments: &AblateArguments, locate: impl FnOnce() -> Result<Fet>)
             );
             Ok(ExitCode::from(130))
         }
-        Outcome::Ended => {
+        EngineOutcome::Ended => {
             let code = conclude(arguments, &grid, &cells, &done, &folder)?;
             // A failure cannot be recorded if the cell's folder is not writable, so the number of done cells
             // decides.
@@ -214,8 +214,8 @@ pub fn ablate(arguments: &AblateArguments, locate: impl FnOnce() -> Result<Fet>)
 
 fn engine(arguments: &AblateArguments) -> Box<dyn Engine> {
     match arguments.engine {
-        EngineName::Local => Box::new(Local { jobs: arguments.jobs.unwrap_or(NonZeroUsize::MIN) }),
-        EngineName::Slurm => Box::new(Slurm {
+        EngineName::Local => Box::new(LocalEngine { jobs: arguments.jobs.unwrap_or(NonZeroUsize::MIN) }),
+        EngineName::Slurm => Box::new(SlurmEngine {
             jobs: arguments.jobs,
             options: arguments.sbatch.clone(),
             interval: Duration::from_secs_f64(arguments.poll),
@@ -223,8 +223,8 @@ fn engine(arguments: &AblateArguments) -> Box<dyn Engine> {
     }
 }
 
-fn finished(cells: &[Cell]) -> Vec<Finished<'_>> {
-    cells.iter().filter_map(|cell| Some(Finished { cell, report: report::read(cell)? })).collect()
+fn finished(cells: &[Cell]) -> Vec<FinishedCell<'_>> {
+    cells.iter().filter_map(|cell| Some(FinishedCell { cell, report: report::read(cell)? })).collect()
 }
 
 /// Warns about reports that this version cannot read. Their cells count as missing.
@@ -242,19 +242,19 @@ fn say_unreadable(missing: &[&Cell]) {
 /// Cells of a study, divided by their state.
 struct StudyState<'a> {
     cells: &'a [Cell],
-    done: &'a [Finished<'a>],
+    done: &'a [FinishedCell<'a>],
     missing: &'a [&'a Cell],
 }
 
 /// Lists the cells, and estimates the time of the missing cells.
 fn dry_run(arguments: &AblateArguments, state: &StudyState<'_>, fet: &Fet, base: &Base<'_>) {
     let StudyState { cells, done, missing } = *state;
-    let estimate = Estimate::measure(done);
+    let estimate = TimeEstimate::measure(done);
     let is_missing: std::collections::HashSet<&PathBuf> = missing.iter().map(|cell| &cell.folder).collect();
     for cell in cells {
         let state = match is_missing.contains(&cell.folder) {
             false => "done   ",
-            true if Failure::read(cell).is_some() => "failed ",
+            true if CellFailure::read(cell).is_some() => "failed ",
             true if cell.folder.join("checkpoint.safetensors").exists() => "begun  ",
             true => "missing",
         };
@@ -279,19 +279,19 @@ fn dry_run(arguments: &AblateArguments, state: &StudyState<'_>, fet: &Fet, base:
 /// Writes every file of the study and shows the table. The exit code is 1 if a cell failed.
 fn conclude(
     arguments: &AblateArguments,
-    grid: &Grid,
+    grid: &StudyGrid,
     cells: &[Cell],
-    done: &[Finished<'_>],
+    done: &[FinishedCell<'_>],
     folder: &Path,
 ) -> Result<ExitCode> {
-    let summary = Summary::new(grid, cells, done);
+    let summary = StudySummary::new(grid, cells, done);
     let (tables, notes) = write::all(&summary, folder)?;
     let failed = summary.failures.len();
     match arguments.log {
-        Log::Json => answer(json!({
+        LogForm::Json => answer(json!({
             "event": "end", "cells": cells.len(), "done": done.len(), "failed": failed, "folder": folder,
         })),
-        Log::Human => {
+        LogForm::Human => {
             tables.iter().for_each(|table| answer(table.text(stdout().is_terminal())));
             notes.iter().chain(&summary.notes).for_each(answer);
             answer(format!("Results in {}: {}", folder.display(), write::files(&summary)));

@@ -5,7 +5,7 @@
 
 use fet_eval::{Bin, Estimate, Evaluation, Metric, Residuals, Scores};
 
-use super::results::Finished;
+use super::results::FinishedCell;
 use super::row::Row;
 use super::statistics::mean;
 
@@ -87,7 +87,7 @@ impl GroupOver {
 }
 
 /// Returns the metrics that any evaluation has, in the order of [`Metric::ALL`].
-pub(crate) fn metrics(results: &[Finished<'_>]) -> Vec<Metric> {
+pub(crate) fn metrics(results: &[FinishedCell<'_>]) -> Vec<Metric> {
     let has = |metric: &Metric| results.iter().any(|result| met(&result.report.evaluation.test, *metric));
     Metric::ALL.into_iter().filter(has).collect()
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use fet_eval::records::{Identity, LabelPrivacy, Report, Spent};
+use fet_eval::records::{LabelPrivacy, Report, RunIdentity, Spent};
 
 use super::cell::Cell;
 
@@ -18,7 +18,7 @@ pub(crate) fn read(cell: &Cell) -> Option<Report> {
 }
 
 /// Returns true if the report belongs to the run that `identity` describes, and has a result.
-fn counts(report: &Report, identity: &Identity) -> bool {
+fn counts(report: &Report, identity: &RunIdentity) -> bool {
     report.experiment == identity.experiment
         && report.data.files == identity.data
         && report.program.results == identity.results

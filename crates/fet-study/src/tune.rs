@@ -22,15 +22,15 @@ use fet_eval::{ChaCha8Rng, SeedableRng};
 
 use super::cell::{self, Cell};
 use super::composed::Composed;
-use super::engine::local::Local;
-use super::engine::{self, Engine, Outcome, Work};
-use super::failure::Failure;
+use super::engine::local::LocalEngine;
+use super::engine::{self, Engine, EngineOutcome, Work};
+use super::failure::CellFailure;
 use super::fet::{Base, Fet, Variation};
 use super::file::{StudyFile, check_seeds};
-use super::grid::{Grid, Variant};
-use super::view::{Log, View};
+use super::grid::{StudyGrid, Variant};
+use super::view::{LogForm, ProgressView};
 use super::{finished, say_unreadable};
-use outcome::{Rung, Score};
+use outcome::{CandidateScore, Rung};
 use space::{Range, Tune};
 
 /// The arguments of `tune`.
@@ -68,7 +68,7 @@ pub struct TuneArguments {
     device: Option<String>,
     /// Form of the progress output.
     #[arg(long, value_enum, default_value_t)]
-    log: Log,
+    log: LogForm,
     /// Folder of the results.
     #[arg(long, default_value = "runs", value_name = "DIR")]
     out: PathBuf,
@@ -165,7 +165,7 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
         let is_last = number + 1 == tune.rungs;
         let survivors = if is_last { rung.scores.len() } else { tune.survivors(started, number) };
         // The unchanged experiment stays in every rung, because the result is compared with it.
-        let goes_on = |(place, score): &(usize, &Score)| *place < survivors || score.number == 0;
+        let goes_on = |(place, score): &(usize, &CandidateScore)| *place < survivors || score.number == 0;
         let order: Vec<usize> =
             rung.scores.iter().enumerate().filter(goes_on).map(|(_, score)| score.number).collect();
         left = order
@@ -225,14 +225,15 @@ impl TuneContext<'_> {
     /// privacy loss to that of the search.
     fn rung(&self, number: usize, left: &[Candidate], composed: &mut Composed) -> Result<RungOutcome> {
         let variants = left.iter().map(|candidate| variant(candidate, self.tune, number)).collect();
-        let grid = Grid::of_variants(self.name, variants, self.seeds.to_vec());
+        let grid = StudyGrid::of_variants(self.name, variants, self.seeds.to_vec());
         let cells = cell::resolve(&grid, self.fet, self.base, &self.arguments.out)?;
-        if self.run(&cells)? == Outcome::Interrupted {
+        if self.run(&cells)? == EngineOutcome::Interrupted {
             return Ok(RungOutcome::Interrupted);
         }
         let done = finished(&cells);
         done.iter().for_each(|result| composed.add(&result.report));
-        let failures: Vec<_> = cells.iter().filter_map(|cell| Some((cell, Failure::read(cell)?))).collect();
+        let failures: Vec<_> =
+            cells.iter().filter_map(|cell| Some((cell, CellFailure::read(cell)?))).collect();
         for (cell, failure) in &failures {
             fet_io::note!("{} leaves the search: {}", cell.title(), failure.problem);
         }
@@ -242,7 +243,8 @@ impl TuneContext<'_> {
             let own: Vec<_> = done.iter().filter(|result| result.cell.index == index).collect();
             // A candidate that fails with one seed leaves the search, even if its other seeds have results.
             let whole = own.len() == self.seeds.len();
-            rung.scores.extend(whole.then(|| Score::from_runs(candidate.number, &candidate.drawn, &own)));
+            rung.scores
+                .extend(whole.then(|| CandidateScore::from_runs(candidate.number, &candidate.drawn, &own)));
         }
         rung.rank()?;
         Ok(match cells.first() {
@@ -252,21 +254,21 @@ impl TuneContext<'_> {
     }
 
     /// Runs those cells that have no result yet.
-    fn run(&self, cells: &[Cell]) -> Result<Outcome> {
+    fn run(&self, cells: &[Cell]) -> Result<EngineOutcome> {
         let done: HashSet<PathBuf> =
             finished(cells).iter().map(|result| result.cell.folder.clone()).collect();
         let missing: Vec<&Cell> = cells.iter().filter(|cell| !done.contains(&cell.folder)).collect();
         if missing.is_empty() {
-            return Ok(Outcome::Ended);
+            return Ok(EngineOutcome::Ended);
         }
         say_unreadable(&missing);
-        let view = View::new(self.arguments.log, done.len(), cells.len());
+        let view = ProgressView::new(self.arguments.log, done.len(), cells.len());
         let work = Work { fet: self.fet, base: self.base, view: &view, stop: self.stop };
-        Local { jobs: self.arguments.jobs }.run(&missing, &work)
+        LocalEngine { jobs: self.arguments.jobs }.run(&missing, &work)
     }
 }
 
-fn first(failures: &[(&Cell, Failure)]) -> String {
+fn first(failures: &[(&Cell, CellFailure)]) -> String {
     failures
         .first()
         .map_or_else(String::new, |(cell, failure)| format!("{}: {}", cell.title(), failure.problem))

@@ -12,12 +12,12 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::cell::Cell;
-use super::failure::{self, Failure};
+use super::failure::{self, CellFailure};
 use crate::output::answer;
 
 /// Form of the progress output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub(crate) enum Log {
+pub(crate) enum LogForm {
     /// Bars on a terminal, plain lines elsewhere.
     #[default]
     Human,
@@ -26,8 +26,8 @@ pub(crate) enum Log {
 }
 
 /// Progress display of a whole study.
-pub(crate) struct View {
-    log: Log,
+pub(crate) struct ProgressView {
+    log: LogForm,
     bars: Option<(MultiProgress, ProgressBar)>,
     done: AtomicUsize,
     total: usize,
@@ -35,7 +35,7 @@ pub(crate) struct View {
 
 /// Progress display of one running cell.
 pub(crate) struct CellProgress<'a> {
-    view: &'a View,
+    view: &'a ProgressView,
     cell: &'a Cell,
     bar: Option<ProgressBar>,
     /// Thousandths of the cell that the overall bar already includes.
@@ -53,11 +53,11 @@ const STEPS: u64 = 1000;
 /// Minimum time between two progress lines of a cell without a terminal.
 const PAUSE: Duration = Duration::from_secs(10);
 
-impl View {
+impl ProgressView {
     /// Creates a view of `total` cells; `done` of them are already finished.
-    pub(crate) fn new(log: Log, done: usize, total: usize) -> Self {
+    pub(crate) fn new(log: LogForm, done: usize, total: usize) -> Self {
         let missing = (total - done) as u64;
-        let bars = (log == Log::Human && stderr().is_terminal() && missing > 0).then(|| {
+        let bars = (log == LogForm::Human && stderr().is_terminal() && missing > 0).then(|| {
             let bars = MultiProgress::new();
             let overall = bars.add(ProgressBar::new(missing * STEPS));
             overall.set_style(style("{bar:30} {msg}  {elapsed} gone, {eta} left"));
@@ -96,13 +96,13 @@ impl View {
 
     /// Prints an event as a line of JSON if the user asked for JSON.
     pub(crate) fn event(&self, event: Value) {
-        if self.log == Log::Json {
+        if self.log == LogForm::Json {
             answer(event);
         }
     }
 }
 
-impl Drop for View {
+impl Drop for ProgressView {
     fn drop(&mut self) {
         if let Some((_, overall)) = &self.bars {
             overall.finish_and_clear();
@@ -187,7 +187,7 @@ impl CellProgress<'_> {
     }
 
     /// Shows that the cell failed.
-    pub(crate) fn failed(mut self, failure: &Failure) {
+    pub(crate) fn failed(mut self, failure: &CellFailure) {
         self.count(STEPS);
         let (log, tail) = (failure::log(self.cell), failure::tail(self.cell));
         self.event("failed", json!({"problem": failure.problem, "log": log}));
@@ -221,7 +221,7 @@ impl CellProgress<'_> {
 
     /// Shows a line in the human-readable form; the JSON form has events instead.
     fn tell_text(&self, text: &str) {
-        if self.view.log == Log::Human {
+        if self.view.log == LogForm::Human {
             self.view.say(text);
         }
     }

@@ -79,7 +79,7 @@ pub struct Explanation {
     /// Permutation losses of keys as model inputs, the primary's first. The links do not change.
     pub keys: Vec<KeysImportance>,
     /// Reliance on the secondaries; `None` without secondaries.
-    pub parties: Option<Parties>,
+    pub parties: Option<PartyReliance>,
 }
 
 /// Scores of the same metric on the same rows.
@@ -129,7 +129,7 @@ pub struct KeysImportance {
 
 /// Reliance on the secondaries.
 #[derive(Debug, Clone, Serialize)]
-pub struct Parties {
+pub struct PartyReliance {
     /// Names of the secondaries.
     pub names: Vec<String>,
     /// Score of the metric without each secondary.
@@ -360,7 +360,7 @@ impl Shuffler<'_> {
     }
 
     /// Measures the reliance on each secondary, from scores of the model without some secondaries.
-    fn parties(&mut self, names: Vec<String>) -> anyhow::Result<Parties> {
+    fn parties(&mut self, names: Vec<String>) -> anyhow::Result<PartyReliance> {
         let (metric, here, new) = (self.scorer.metric, self.here.clone(), self.new.clone());
         let mut score = |coalition: &[bool]| -> Result<f64, InputError> {
             let parties: Vec<usize> =
@@ -379,7 +379,7 @@ impl Shuffler<'_> {
             without.push(score(&coalition)?);
         }
         let lost = |score: &f64| shapley.all - metric.direction().gain(*score, 0.0);
-        Ok(Parties { names, reliance: without.iter().map(lost).collect(), without, shapley })
+        Ok(PartyReliance { names, reliance: without.iter().map(lost).collect(), without, shapley })
     }
 }
 

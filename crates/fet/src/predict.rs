@@ -21,7 +21,7 @@ use fet_tables::{Format, Kind, Options, Table};
 
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
-use crate::parties::network::{Elsewhere, Network};
+use crate::parties::network::{Elsewhere, PartyNetwork};
 use crate::parties::{self, JoinPurpose};
 use crate::predictions::{Predicted, ROW, number, table, text};
 use crate::provenance::{Provenance, files};
@@ -206,7 +206,7 @@ impl Served {
     }
 
     /// Reaches the parties of a run on separate machines, each with its finished model.
-    fn elsewhere(run: &FinishedRun, model: &SavedModel, network: &Network) -> anyhow::Result<Self> {
+    fn elsewhere(run: &FinishedRun, model: &SavedModel, network: &PartyNetwork) -> anyhow::Result<Self> {
         let experiment = &run.experiment;
         let backend = backend(run)?;
         let names: Vec<String> =

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use fet_core::data::{DatasetContext, Folders};
 use fet_core::experiment::Experiment;
 use fet_core::registry::SettingsError;
-use fet_eval::records::{Identity, RESULTS_VERSION};
+use fet_eval::records::{RESULTS_VERSION, RunIdentity};
 use fet_federation::schedule::Split;
 use fet_io::{hex, sha256, sha256_of_file};
 use serde_json::Value;
@@ -72,8 +72,12 @@ impl Provenance {
     /// Returns the provenance together with the version of the results.
     ///
     /// A run resumes only if the identities are equal. The address of a cell derives from the identity.
-    pub fn identity(&self) -> Identity {
-        Identity { experiment: self.experiment.clone(), data: self.files.clone(), results: RESULTS_VERSION }
+    pub fn identity(&self) -> RunIdentity {
+        RunIdentity {
+            experiment: self.experiment.clone(),
+            data: self.files.clone(),
+            results: RESULTS_VERSION,
+        }
     }
 }
 

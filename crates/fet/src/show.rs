@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, ErrorKind, Write};
 
-use fet_eval::records::{Identity, ShowAnswer, ShowQuestion};
+use fet_eval::records::{RunIdentity, ShowAnswer, ShowQuestion};
 
 use crate::experiment_file::{self, ExperimentArguments, data_folders};
 use crate::provenance::{Provenance, check_files};
@@ -50,7 +50,7 @@ fn identity(
     base: &ExperimentArguments,
     line: &str,
     devices: &mut BTreeMap<String, Option<String>>,
-) -> Result<Identity, String> {
+) -> Result<RunIdentity, String> {
     let question: ShowQuestion =
         serde_json::from_str(line).map_err(|e| format!("standard input: not a question: {}", of_json(&e)))?;
     let mut arguments = base.clone();

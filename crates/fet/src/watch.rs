@@ -10,7 +10,7 @@ use fet_eval::Metric;
 use fet_eval::records::{EpochReport, Rows, RunEvent, Spent};
 use fet_federation::trainer::StepReport;
 
-use crate::parties::network::Network;
+use crate::parties::network::PartyNetwork;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Form of progress messages.
@@ -33,7 +33,7 @@ pub(crate) struct Watch<'a> {
     untold: Option<std::io::Error>,
     last: Instant,
     /// Links to parties elsewhere.
-    network: Option<&'a Network>,
+    network: Option<&'a PartyNetwork>,
 }
 
 impl<'a> Watch<'a> {
@@ -55,7 +55,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Adds the state of these parties to the display.
-    pub(crate) fn parties(&mut self, network: Option<&'a Network>) {
+    pub(crate) fn parties(&mut self, network: Option<&'a PartyNetwork>) {
         self.network = network;
     }
 

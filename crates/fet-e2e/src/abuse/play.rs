@@ -7,7 +7,7 @@ use super::judge::judge;
 use super::sandbox::Sandbox;
 use super::script::{Script, Step};
 use super::snapshot::Snapshot;
-use crate::case::{Case, CaseResult, End, Fault, FaultKind};
+use crate::case::{Case, CaseEnd, CaseFault, CaseResult, FaultKind};
 use crate::process::Ended;
 
 /// Number of cases of each area in the short form.
@@ -34,13 +34,13 @@ pub(crate) fn cases(scripts: Vec<Script>) -> Vec<Case<Shared>> {
     scripts.into_iter().zip(counts).map(case).collect()
 }
 
-type Found<'a> = (&'a Step, Ended, Vec<Fault>);
+type Found<'a> = (&'a Step, Ended, Vec<CaseFault>);
 
 fn play(shared: &Shared, folder: &Path, script: &Script) -> anyhow::Result<CaseResult> {
     shared.bases.copy(script.base, folder)?;
     let place = Sandbox { fet: &shared.fet, folder, logs: &shared.logs, patience: shared.patience };
     let found = steps(&place, script)?;
-    let mut verdict = CaseResult::new(End::Expected);
+    let mut verdict = CaseResult::new(CaseEnd::Expected);
     verdict.faults = found.iter().flat_map(|(_, _, faults)| faults.clone()).collect();
     match (verdict.faults.is_empty(), found.last()) {
         (true, Some((_, ended, _))) => verdict.note(ended.said()),
@@ -62,7 +62,7 @@ fn steps<'a>(place: &Sandbox<'_>, script: &'a Script) -> anyhow::Result<Vec<Foun
         let mut faults = judge(step, &ended, &before, &after);
         if ended.code == Some(0) && !place.shell(&step.check)? {
             let what = format!("accepted, but this fails: {}", step.check);
-            faults.push(Fault::new(FaultKind::WrongAccept, what));
+            faults.push(CaseFault::new(FaultKind::WrongAccept, what));
         }
         let stop = faults.iter().any(|fault| fault.kind != FaultKind::Unclear);
         found.push((step, ended, faults));
@@ -73,7 +73,7 @@ fn steps<'a>(place: &Sandbox<'_>, script: &'a Script) -> anyhow::Result<Vec<Foun
     if let (Some((one, other)), Some((_, ended, faults))) = (script.same, found.last_mut()) {
         let read = |name: &str| std::fs::read(place.folder.join(name)).ok();
         if ended.code == Some(0) && (read(one).is_none() || read(one) != read(other)) {
-            faults.push(Fault::new(FaultKind::WrongAccept, format!("{one} differs from {other}")));
+            faults.push(CaseFault::new(FaultKind::WrongAccept, format!("{one} differs from {other}")));
         }
     }
     place.shell(&script.cleanup)?;

@@ -15,7 +15,7 @@ use anyhow::Context;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::{FuzzReader, ReaderOutcome, unclear};
-use crate::case::{Fault, FaultKind};
+use crate::case::{CaseFault, FaultKind};
 
 /// Maximum time of a case. A longer case is a hang.
 const HANG: Duration = Duration::from_secs(20);
@@ -32,7 +32,7 @@ pub struct CampaignCounts {
     /// Number of inputs without a fault that were refused with a message.
     pub refused: u64,
     /// Faults, each with the number of its case.
-    pub faults: Vec<(u64, Fault)>,
+    pub faults: Vec<(u64, CaseFault)>,
 }
 
 /// Range of cases.
@@ -47,16 +47,16 @@ pub struct CaseRange {
 }
 
 /// Runs one case in this process. Returns its outcome and fault.
-pub fn one(reader: &FuzzReader, input: &[u8]) -> (Option<ReaderOutcome>, Option<Fault>) {
+pub fn one(reader: &FuzzReader, input: &[u8]) -> (Option<ReaderOutcome>, Option<CaseFault>) {
     let start = Instant::now();
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| (reader.read)(input)));
     let took = start.elapsed();
     let fault = match &outcome {
-        Err(payload) => Some(Fault::new(FaultKind::Panic, words(payload.as_ref()))),
-        Ok(ReaderOutcome::Wrong(how)) => Some(Fault::new(FaultKind::WrongAccept, how.clone())),
-        Ok(_) if took > SLOW => Some(Fault::new(FaultKind::Slow, format!("{:.1} s", took.as_secs_f64()))),
+        Err(payload) => Some(CaseFault::new(FaultKind::Panic, words(payload.as_ref()))),
+        Ok(ReaderOutcome::Wrong(how)) => Some(CaseFault::new(FaultKind::WrongAccept, how.clone())),
+        Ok(_) if took > SLOW => Some(CaseFault::new(FaultKind::Slow, format!("{:.1} s", took.as_secs_f64()))),
         Ok(ReaderOutcome::Refused(message)) => {
-            unclear(message).map(|part| Fault::new(FaultKind::Unclear, format!("{part:?} in {message}")))
+            unclear(message).map(|part| CaseFault::new(FaultKind::Unclear, format!("{part:?} in {message}")))
         }
         Ok(ReaderOutcome::Accepted) => None,
     };
@@ -86,7 +86,7 @@ pub fn child(
         let input = reader.case(&beginnings, range.seed, number);
         let (outcome, fault) = one(reader, &input);
         match (outcome, fault) {
-            (_, Some(Fault { kind, what })) => {
+            (_, Some(CaseFault { kind, what })) => {
                 let what: String = what.escape_debug().take(300).collect();
                 say(format!("{number} {kind:?} {what}"));
             }
@@ -123,7 +123,7 @@ pub fn run(reader: &FuzzReader, range: CaseRange, most: usize) -> anyhow::Result
         let mut moved = (Instant::now(), u64::MAX);
         let fault = loop {
             if let Some(status) = child.try_wait()? {
-                break (!status.success()).then(|| Fault::new(FaultKind::Abort, status.to_string()));
+                break (!status.success()).then(|| CaseFault::new(FaultKind::Abort, status.to_string()));
             }
             let [number, ..] = read(&file)?;
             if number != moved.1 {
@@ -131,7 +131,7 @@ pub fn run(reader: &FuzzReader, range: CaseRange, most: usize) -> anyhow::Result
             } else if moved.0.elapsed() > HANG {
                 child.kill()?;
                 child.wait()?;
-                break Some(Fault::new(FaultKind::Hang, format!("more than {} s", HANG.as_secs())));
+                break Some(CaseFault::new(FaultKind::Hang, format!("more than {} s", HANG.as_secs())));
             }
             std::thread::sleep(Duration::from_millis(20));
         };
@@ -140,7 +140,7 @@ pub fn run(reader: &FuzzReader, range: CaseRange, most: usize) -> anyhow::Result
             let parts = [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default);
             let kind = FaultKind::ALL.into_iter().find(|kind| format!("{kind:?}") == parts[1]);
             if let (Ok(number), Some(kind)) = (parts[0].parse(), kind) {
-                counts.faults.push((number, Fault::new(kind, parts[2])));
+                counts.faults.push((number, CaseFault::new(kind, parts[2])));
             }
         }
         let [number, accepted, refused] = read(&file)?;

@@ -6,8 +6,8 @@ use anyhow::Context;
 
 use super::campaign::{CampaignCounts, CaseRange, child};
 use super::{FuzzReader, campaign, readers};
-use crate::case::End;
-use crate::tally::Tally;
+use crate::case::CaseEnd;
+use crate::tally::FaultTally;
 
 /// Arguments of `fet-e2e fuzz`.
 #[derive(Debug, clap::Args)]
@@ -58,14 +58,14 @@ pub fn run(arguments: &FuzzArguments, say: &mut dyn FnMut(String)) -> anyhow::Re
         [] => readers::ALL.iter().collect(),
         names => names.iter().map(|name| find(name)).collect::<anyhow::Result<_>>()?,
     };
-    let mut tally = Tally::default();
+    let mut tally = FaultTally::default();
     for reader in chosen {
         let range =
             CaseRange { seed: arguments.seed, from: arguments.from, to: arguments.from + arguments.cases };
         let counts = campaign::run(reader, range, MOST_FAULTS)?;
         keep(arguments, reader, &counts, say)?;
-        tally.add(reader.name, counts.accepted, Some(End::Expected), []);
-        tally.add(reader.name, counts.refused, Some(End::Refused), []);
+        tally.add(reader.name, counts.accepted, Some(CaseEnd::Expected), []);
+        tally.add(reader.name, counts.refused, Some(CaseEnd::Refused), []);
         for (_, fault) in &counts.faults {
             tally.add(reader.name, 1, None, [fault.kind]);
         }

@@ -13,7 +13,7 @@ use fet_core::rng::{ChaCha8Rng, Purpose, stream};
 use fet_core::trainable::Learner;
 
 use super::file::{GoldenError, GoldenFile};
-use super::slots::Slots;
+use super::slots::GoldenSlots;
 use super::{finite, largest, names};
 
 /// Parties' submodels with the file's parameters, and the file's batch.
@@ -38,7 +38,7 @@ impl GoldenModel {
         let device = device.clone().autodiff();
         let refused =
             |violation: Violation| golden.bad(&format!("its configuration is impossible: {violation}"));
-        let slots = Slots::from_golden(golden)?;
+        let slots = GoldenSlots::from_golden(golden)?;
         let method = slots.method.build(&()).map_err(refused)?;
         let aggregator = slots.aggregator.build(&()).map_err(refused)?;
         let parties = slots.data_dims.len() - 1;

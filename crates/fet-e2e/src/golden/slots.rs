@@ -11,7 +11,7 @@ use toml::{Table, Value};
 use super::file::{GoldenError, GoldenFile};
 
 /// Components of a golden file's model.
-pub(super) struct Slots {
+pub(super) struct GoldenSlots {
     pub(super) method: Slot<dyn Method>,
     pub(super) encoder: Slot<dyn Encoder>,
     pub(super) aggregator: Slot<dyn Aggregator>,
@@ -24,7 +24,7 @@ pub(super) struct Slots {
     pub(super) data_dims: Vec<usize>,
 }
 
-impl Slots {
+impl GoldenSlots {
     pub(super) fn from_golden(golden: &GoldenFile) -> Result<Self, GoldenError> {
         let data_dims: Vec<usize> = golden.setting("data_dims")?;
         let (method, encoder, aggregator, key_dims) = match golden.method() {

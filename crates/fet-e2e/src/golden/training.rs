@@ -24,7 +24,7 @@ use fet_federation::trainer::{StepReport, Trainer};
 
 use super::file::{GoldenError, GoldenFile};
 use super::model::{compare, gradient_floor, parameters};
-use super::slots::Slots;
+use super::slots::GoldenSlots;
 use super::{GoldenVerdict, finite};
 
 /// Seed of the run, which only selects the training rows, because all weights are loaded.
@@ -37,7 +37,7 @@ pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<G
     if golden.method() != "fet" {
         return Ok(None);
     }
-    let slots = Slots::from_golden(&golden)?;
+    let slots = GoldenSlots::from_golden(&golden)?;
     let losses = golden.losses()?;
     let epochs = losses.as_ref().map_or(1, Vec::len);
     let experiment = experiment(&golden, &slots, backend, fused, epochs)?;
@@ -106,7 +106,7 @@ pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<G
 
 fn experiment(
     golden: &GoldenFile,
-    slots: &Slots,
+    slots: &GoldenSlots,
     backend: &Backend,
     fused: bool,
     epochs: usize,
@@ -175,7 +175,12 @@ impl Tables {
     }
 
     /// Returns a party's table: one record per row for the primary, K records per row for a secondary.
-    fn party(&self, golden: &GoldenFile, slots: &Slots, party: usize) -> Result<PartyTable, GoldenError> {
+    fn party(
+        &self,
+        golden: &GoldenFile,
+        slots: &GoldenSlots,
+        party: usize,
+    ) -> Result<PartyTable, GoldenError> {
         let each = if party == 0 { 1 } else { slots.neighbours };
         let records: Vec<usize> =
             self.source.iter().flat_map(|&row| (0..each).map(move |place| row * each + place)).collect();

@@ -9,29 +9,29 @@ use anyhow::Context;
 use crate::case::{CaseResult, FaultKind};
 use crate::process::{Ended, Process};
 use crate::soak::compare::differences;
-use crate::soak::experiment::Experiment;
+use crate::soak::experiment::SoakExperiment;
 use crate::soak::kit::{Kit, MEMBERS};
-use crate::soak::proxy::{Plan, Proxy};
-use crate::soak::server::{Server, certificates, free_port};
+use crate::soak::proxy::{Proxy, ProxyPlan};
+use crate::soak::server::{NatsServer, certificates, free_port};
 
 /// Environment of a case.
 #[derive(Debug)]
-pub(crate) struct World<'a> {
+pub(crate) struct SoakWorld<'a> {
     pub(crate) kit: &'a Kit,
-    pub(crate) experiment: Experiment,
+    pub(crate) experiment: SoakExperiment,
     pub(crate) folder: PathBuf,
-    pub(crate) server: Server,
+    pub(crate) server: NatsServer,
     tls: bool,
     /// Time in seconds that the primary waits for a party that dropped out.
     wait: u64,
 }
 
-impl<'a> World<'a> {
+impl<'a> SoakWorld<'a> {
     /// Writes the folders, and starts the server.
     pub(crate) fn new(
         kit: &'a Kit,
         folder: &Path,
-        experiment: Experiment,
+        experiment: SoakExperiment,
         tls: bool,
         wait: u64,
     ) -> anyhow::Result<Self> {
@@ -42,10 +42,10 @@ impl<'a> World<'a> {
         let server = |world: &Self| {
             std::fs::write(hub.join("roster.toml"), world.roster(port)?)?;
             std::fs::write(hub.join("hub.conf"), kit.asked(&hub, &["hub", "config", "roster.toml"])?)?;
-            Server::start(&kit.nats, &hub, port)
+            NatsServer::start(&kit.nats, &hub, port)
         };
         let mut world =
-            Self { kit, experiment, folder: folder.into(), server: Server::none(port), tls, wait };
+            Self { kit, experiment, folder: folder.into(), server: NatsServer::none(port), tls, wait };
         world.server = server(&world)?;
         for member in world.members() {
             let own = world.member_folder(member);
@@ -73,7 +73,7 @@ impl<'a> World<'a> {
     }
 
     /// Routes a member's connection to the server through a proxy.
-    pub(crate) fn through(&self, member: &str, plan: Plan) -> anyhow::Result<Proxy> {
+    pub(crate) fn through(&self, member: &str, plan: ProxyPlan) -> anyhow::Result<Proxy> {
         let proxy = Proxy::start(self.server.port, plan)?;
         std::fs::write(self.member_folder(member).join("roster.toml"), self.roster(proxy.port())?)?;
         Ok(proxy)

@@ -11,7 +11,7 @@ use crate::nullable;
 /// Identity of a run. Equal identities give equal reports, except for `cost`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Identity {
+pub struct RunIdentity {
     /// All settings, including defaults.
     pub experiment: Value,
     /// Checksum of the files named in the data settings.
@@ -35,8 +35,8 @@ pub struct ShowQuestion {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "AnswerLine", into = "AnswerLine")]
 pub enum ShowAnswer {
-    /// A line with the fields of an [`Identity`].
-    Identity(Identity),
+    /// A line with the fields of an [`RunIdentity`].
+    Identity(RunIdentity),
     /// A line with the field `error`: the problem with the experiment.
     Refused(String),
 }
@@ -58,7 +58,7 @@ struct AnswerLine {
 impl From<ShowAnswer> for AnswerLine {
     fn from(answer: ShowAnswer) -> Self {
         match answer {
-            ShowAnswer::Identity(Identity { experiment, data, results }) => Self {
+            ShowAnswer::Identity(RunIdentity { experiment, data, results }) => Self {
                 experiment: Some(experiment),
                 data: Some(data),
                 results: Some(results),
@@ -79,7 +79,7 @@ impl TryFrom<AnswerLine> for ShowAnswer {
                 data: Some(data),
                 results: Some(results),
                 error: None,
-            } => Ok(Self::Identity(Identity { experiment, data, results })),
+            } => Ok(Self::Identity(RunIdentity { experiment, data, results })),
             AnswerLine { experiment: None, data: None, results: None, error: Some(error) } => {
                 Ok(Self::Refused(error))
             }

@@ -10,9 +10,9 @@ use fet_data::read_texts;
 use fet_tables::{Kind, Options, Table, Values};
 
 use super::LinkArguments;
-use super::candidates::{Candidate, Decided, found};
+use super::candidates::{Candidate, DecidedPairs, found};
 use super::named::{RowInFile, Side};
-use super::pairs::Pairs;
+use super::pairs::LinkedPairs;
 use super::tables;
 use fet_io::input::input;
 
@@ -222,7 +222,7 @@ impl Decisions {
 
     /// Returns the candidates of each row with decisions: the confirmed records, and up to `searched` others
     /// that the linker found, without the rejected records.
-    pub(super) fn candidates(&self, links: &Links, searched: usize) -> Decided {
+    pub(super) fn candidates(&self, links: &Links, searched: usize) -> DecidedPairs {
         let mut rows: BTreeMap<usize, [Vec<u32>; 2]> = BTreeMap::new();
         for ((row, record), decision) in &self.pairs {
             let side = match decision.word {
@@ -250,7 +250,7 @@ impl Decisions {
 
     /// Returns a line for people about the decisions, and about the difference that they make between two
     /// selections of links.
-    pub(super) fn told(&self, before: &Pairs<'_>, after: &Pairs<'_>) -> String {
+    pub(super) fn told(&self, before: &LinkedPairs<'_>, after: &LinkedPairs<'_>) -> String {
         let (yes, no) = (self.with_word(Word::Yes).count(), self.with_word(Word::No).count());
         let changing = |word, linked: bool| {
             self.with_word(word)
@@ -259,8 +259,9 @@ impl Decisions {
         };
         let (mut came, mut went) = (0, 0);
         for row in 0..before.candidates.rows() {
-            let news =
-                |a: &Pairs<'_>, b: &Pairs<'_>| a.row(row).filter(|(_, c)| !b.has(row, c.record)).count();
+            let news = |a: &LinkedPairs<'_>, b: &LinkedPairs<'_>| {
+                a.row(row).filter(|(_, c)| !b.has(row, c.record)).count()
+            };
             came += news(after, before);
             went += news(before, after);
         }

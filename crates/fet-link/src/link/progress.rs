@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Shows the number of finished rows.
-pub(crate) enum Progress {
+pub(crate) enum RowProgress {
     Bar(ProgressBar),
     Lines { done: &'static str, rows: usize, start: Instant, reported: Mutex<ReportedProgress> },
 }
@@ -21,7 +21,7 @@ pub(crate) struct ReportedProgress {
     at: Instant,
 }
 
-impl Progress {
+impl RowProgress {
     /// Starts the progress of linking `rows` rows.
     pub(super) fn new(rows: usize) -> Self {
         Self::start("linking", "linked", rows)
@@ -63,7 +63,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for RowProgress {
     fn drop(&mut self) {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();

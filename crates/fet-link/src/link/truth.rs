@@ -9,7 +9,7 @@ use fet_data::{read_names, read_texts};
 use fet_linkage::quality::{Quality, best, curve};
 
 use super::named::{RowInFile, Side};
-use super::pairs::Pairs;
+use super::pairs::LinkedPairs;
 use fet_io::input::input;
 
 /// Pairs of matching rows.
@@ -51,7 +51,7 @@ pub(super) fn read(
 }
 
 /// Returns a line about the quality of the written links.
-pub(super) fn written(pairs: &Pairs<'_>, truth: &Truth) -> String {
+pub(super) fn written(pairs: &LinkedPairs<'_>, truth: &Truth) -> String {
     let (mut links, mut correct) = (0, 0);
     for row in 0..pairs.candidates.rows() {
         for (_, candidate) in pairs.row(row) {
@@ -75,7 +75,7 @@ pub(super) fn written(pairs: &Pairs<'_>, truth: &Truth) -> String {
 }
 
 /// Returns lines for people about the quality of the best links by threshold.
-pub(super) fn text(pairs: &Pairs<'_>, truth: &Truth) -> String {
+pub(super) fn text(pairs: &LinkedPairs<'_>, truth: &Truth) -> String {
     let mut out = String::new();
     let rows = 0..pairs.candidates.rows();
     let tops: Vec<(u32, u32, f32)> = rows

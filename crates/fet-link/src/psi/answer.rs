@@ -9,7 +9,7 @@ use fet_linkage::psi::labelled::{self, TAG, identity, padded, record};
 use super::files::{self, RequestHeader};
 use super::table::{KeyComparison, TableArguments, TableKeys};
 use super::{PsiResult, payload};
-use crate::link::progress::Progress;
+use crate::link::progress::RowProgress;
 use fet_io::input::input;
 use fet_io::output;
 
@@ -78,7 +78,7 @@ pub(super) fn answer(arguments: &PsiAnswerArguments) -> anyhow::Result<String> {
         padded,
     };
     let context = files::line(&header)?;
-    let progress = Progress::start("answering", "answered", request.rows.saturating_add(rows));
+    let progress = RowProgress::start("answering", "answered", request.rows.saturating_add(rows));
     let done = |count| progress.add(count);
     let (context, mut rng) = (context.as_bytes(), rand::rng());
     let answer = match give {

@@ -8,7 +8,7 @@ use fet_linkage::psi::labelled::Querier;
 use super::PsiResult;
 use super::files::{self, RequestHeader, SecretHeader};
 use super::table::{KeyComparison, TableArguments};
-use crate::link::progress::Progress;
+use crate::link::progress::RowProgress;
 use fet_io::input::input;
 use fet_io::output;
 
@@ -52,7 +52,7 @@ pub(super) fn ask(arguments: &PsiAskArguments) -> anyhow::Result<String> {
     }
     let own = named.asked(*compare, *text)?;
     let (told, rows) = (own.told(&named.keys), own.keys.len());
-    let progress = Progress::start("blinding", "blinded", rows);
+    let progress = RowProgress::start("blinding", "blinded", rows);
     let (querier, elements) = Querier::ask(own.keys, &mut rand::rng(), &|count| progress.add(count));
     drop(progress);
     let id = fet_io::hex(&querier.request());

@@ -10,7 +10,7 @@ use fet_linkage::psi::{ELEMENT, PsiError};
 
 use super::files::{self, AnswerHeader, SecretHeader};
 use super::{PsiResult, payload};
-use crate::link::progress::Progress;
+use crate::link::progress::RowProgress;
 use crate::link::{self, pairs};
 use fet_io::input::input;
 use fet_io::output;
@@ -68,7 +68,7 @@ pub(super) fn open(arguments: &PsiOpenArguments) -> anyhow::Result<String> {
         (out, _) => out,
     };
     let rows = header.rows;
-    let progress = Progress::start("opening", "opened", state.rows);
+    let progress = RowProgress::start("opening", "opened", state.rows);
     let done = |count| progress.add(count);
     let context = files::line(&header)?;
     let wrong = |error| {

@@ -17,14 +17,14 @@ use anyhow::Result;
 use fet_eval::records::RunEvent;
 
 use super::super::cell::Cell;
-use super::super::failure::{self, Failure};
+use super::super::failure::{self, CellFailure};
 use super::super::report;
 use super::super::view::CellProgress;
-use super::{ELSEWHERE, Engine, Outcome, Work, is_elsewhere};
+use super::{ELSEWHERE, Engine, EngineOutcome, Work, is_elsewhere};
 
 /// This machine.
 #[derive(Debug)]
-pub(crate) struct Local {
+pub(crate) struct LocalEngine {
     /// Number of cells that run at the same time.
     pub(crate) jobs: NonZeroUsize,
 }
@@ -39,8 +39,8 @@ const MOST_TRIES: u32 = 10;
 /// Pause before the engine checks again a cell that another process works on.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-impl Engine for Local {
-    fn run(&self, cells: &[&Cell], work: &Work<'_>) -> Result<Outcome> {
+impl Engine for LocalEngine {
+    fn run(&self, cells: &[&Cell], work: &Work<'_>) -> Result<EngineOutcome> {
         let ended = AtomicBool::new(false);
         let runner = Runner {
             work: *work,
@@ -59,7 +59,7 @@ impl Engine for Local {
                 std::panic::resume_unwind(panic);
             }
         });
-        Ok(if work.stop.load(Ordering::SeqCst) { Outcome::Interrupted } else { Outcome::Ended })
+        Ok(if work.stop.load(Ordering::SeqCst) { EngineOutcome::Interrupted } else { EngineOutcome::Ended })
     }
 }
 
@@ -115,9 +115,9 @@ impl Runner<'_> {
             }
             (Ok(status), _) => {
                 let problem = failure::explain(cell, status.code(), failure::signal(status));
-                line.failed(&Failure::note(cell, &problem));
+                line.failed(&CellFailure::note(cell, &problem));
             }
-            (Err(error), _) => line.failed(&Failure::note(cell, &format!("could not run: {error}"))),
+            (Err(error), _) => line.failed(&CellFailure::note(cell, &format!("could not run: {error}"))),
         }
         true
     }
@@ -125,7 +125,7 @@ impl Runner<'_> {
     fn train(&self, cell: &Cell, line: &mut CellProgress<'_>) -> io::Result<ExitStatus> {
         fs::create_dir_all(&cell.folder)?;
         report::move_away(cell)?;
-        Failure::forget(cell)?;
+        CellFailure::forget(cell)?;
         File::create(failure::log(cell))?;
         // The log receives the child's standard error, and the lines of its standard output that are not
         // events.

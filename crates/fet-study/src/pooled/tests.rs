@@ -4,7 +4,7 @@ use fet_eval::records::Report;
 use fet_eval::{Confusion, Group, Groups, Others, Quantile};
 
 use super::super::results::tests::{ACCURACY, RMSE, finished};
-use super::super::summary::Summary;
+use super::super::summary::StudySummary;
 use super::super::summary::tests::{pair, study};
 use super::*;
 
@@ -14,7 +14,7 @@ fn look<T>(metric: Metric, changes: &[&dyn Fn(&mut Report)], look: impl FnOnce(&
     let (grid, cells, mut reports) = study(&given);
     reports.iter_mut().zip(changes).for_each(|(report, change)| change(report));
     let results = pair(&cells, &reports);
-    look(&Summary::new(&grid, &cells, &results).rows[0])
+    look(&StudySummary::new(&grid, &cells, &results).rows[0])
 }
 
 fn bin(predicted: f64, observed: f64, weight: f64) -> Bin {

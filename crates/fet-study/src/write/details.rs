@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::super::pooled::{self, ByGroup, Calibration, GroupOver, Histogram};
 use super::super::statistics::mean;
-use super::super::summary::{Row, Summary};
+use super::super::summary::{Row, StudySummary};
 use super::metrics::UNDEFINED;
 use super::table::mean_and_deviation;
 
@@ -45,7 +45,7 @@ struct GroupTable {
 
 /// Returns the details of every run that has a chart or groups. Variants that differ only in the attack are
 /// one run.
-pub(super) fn details(summary: &Summary<'_>) -> Vec<Detail> {
+pub(super) fn details(summary: &StudySummary<'_>) -> Vec<Detail> {
     let of = |(name, row): (String, &Row<'_>)| {
         let seeds = row.results.len();
         let charts: Vec<Chart> = [

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::study::{Outcome, STUDY, Study, check};
+use crate::study::{CommandOutcome, STUDY, Study, check};
 
 #[test]
 fn a_cell_that_another_process_is_at_is_waited_for() {
@@ -28,7 +28,7 @@ fn a_cell_that_another_process_is_at_is_waited_for() {
     sleep(Duration::from_millis(500));
     assert_eq!(study.calls().len(), 3, "the cell that is locked has not been run");
     drop(lock);
-    let outcome = Outcome::from_output(child.wait_with_output().expect("ended"));
+    let outcome = CommandOutcome::from_output(child.wait_with_output().expect("ended"));
     assert_eq!((outcome.code, study.calls().len()), (0, 4), "{outcome:?}");
     check(&outcome.stderr, &["Full, seed 0: another process runs it"]);
 }
@@ -52,13 +52,19 @@ impl Cluster {
     }
 
     /// Runs a study on this cluster, with `environment` for `fake-slurm.sh`.
-    fn ablate(&self, study: &Study, fake: &str, environment: &[(&str, &str)], arguments: &[&str]) -> Outcome {
+    fn ablate(
+        &self,
+        study: &Study,
+        fake: &str,
+        environment: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> CommandOutcome {
         let arguments = [&["--engine", "slurm", "--poll", "0.1"], arguments].concat();
         let mut command = study.command(fake, &arguments);
         let path = format!("{}:{}", self.bin.display(), std::env::var("PATH").unwrap_or_default());
         command.env("PATH", path).env("FAKE_SLURM", &self.bin).env("USER", "");
         command.envs(environment.iter().copied());
-        Outcome::from_output(command.output().expect("ran"))
+        CommandOutcome::from_output(command.output().expect("ran"))
     }
 
     /// Returns the ranges of the arrays that were submitted or refused, as in `0-3`.
@@ -229,7 +235,7 @@ fn slurm_that_is_not_there_is_said() {
     let mut command = study.command("", &["--engine", "slurm"]);
     let bin = study.path("bin");
     fs::create_dir_all(&bin).expect("a folder");
-    let outcome = Outcome::from_output(command.env("PATH", &bin).output().expect("ran"));
+    let outcome = CommandOutcome::from_output(command.env("PATH", &bin).output().expect("ran"));
     assert_eq!(outcome.code, 2, "{outcome:?}");
     check(&outcome.stderr, &["--engine slurm", "`sbatch`", "PATH"]);
 }
@@ -248,7 +254,7 @@ fn an_interrupt_is_waited_for_and_resumed() {
     let id = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
     let asked = Instant::now();
-    let outcome = Outcome::from_output(child.wait_with_output().expect("ended"));
+    let outcome = CommandOutcome::from_output(child.wait_with_output().expect("ended"));
     // The stand-in would end without a signal after 30 seconds.
     assert!(asked.elapsed() < Duration::from_secs(20), "the signal was not passed on: {outcome:?}");
     assert_eq!(outcome.code, 130, "{outcome:?}");

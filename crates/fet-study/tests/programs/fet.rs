@@ -28,8 +28,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use fet_eval::records::{
-    AttackRecord, Attacker, Best, Cost, DataRecord, EpochReport, Identity, Measure, Program, RESULTS_VERSION,
-    Report, Rows, RunEvent, ShowAnswer, ShowQuestion, Target, Traffic,
+    AttackRecord, Attacker, Best, Cost, DataRecord, EpochReport, Measure, Program, RESULTS_VERSION, Report,
+    Rows, RunEvent, RunIdentity, ShowAnswer, ShowQuestion, Target, Traffic,
 };
 use fet_eval::{ChaCha8Rng, Predictions, SeedableRng, Task};
 use fet_eval::{Estimate, Evaluation, Metric, ScoreValue};
@@ -83,10 +83,10 @@ impl CommandLine {
     }
 
     /// Returns the identity that `fet` would resolve the experiment to.
-    fn identity(&self, sets: &[String], seed: u64) -> Result<Identity> {
+    fn identity(&self, sets: &[String], seed: u64) -> Result<RunIdentity> {
         let text = std::fs::read_to_string(&self.file)?;
         let name = text.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
-        Ok(Identity {
+        Ok(RunIdentity {
             experiment: experiment(name.unwrap_or_default(), sets, &self.device, seed),
             data: std::env::var("FAKE_DATA").unwrap_or_else(|_| "data".into()),
             results: RESULTS_VERSION,
@@ -207,7 +207,7 @@ fn run(arguments: &CommandLine) -> Result<ExitCode> {
 }
 
 fn report(arguments: &CommandLine, rows: Rows) -> Result<Report> {
-    let Identity { experiment, data, results } = arguments.identity(&arguments.sets, arguments.seed)?;
+    let RunIdentity { experiment, data, results } = arguments.identity(&arguments.sets, arguments.seed)?;
     let seed = arguments.seed;
     let epoch = |epoch, train_loss, result| EpochReport {
         epoch,

@@ -13,10 +13,10 @@ use fet_core::rng::OwnSeed;
 use fet_federation::lifetime::Known;
 use fet_net::{CallError, Caller, Keys, Local, Peer};
 
-use super::remote::{self, Link, Remote};
+use super::remote::{self, PartyLink, Remote};
 use super::roster::Roster;
 use super::run_id::RunId;
-use super::status::{LinkStatus, Mirror, Status};
+use super::status::{LinkStatus, Mirror, PartyStatus};
 use super::{Greeting, JoinPurpose, Unreached, keys};
 use fet_io::input::input;
 
@@ -30,7 +30,7 @@ pub struct Elsewhere {
     stop: Arc<AtomicBool>,
     /// True if the run leaves out parties that do not join.
     drops: bool,
-    network: OnceCell<Network>,
+    network: OnceCell<PartyNetwork>,
 }
 
 impl Elsewhere {
@@ -89,7 +89,7 @@ impl Elsewhere {
 
     /// Waits until the parties have joined for this experiment and the run in `folder`, and returns the links
     /// to them.
-    pub(crate) fn join(&self, experiment: &Experiment, folder: &Path) -> anyhow::Result<&Network> {
+    pub(crate) fn join(&self, experiment: &Experiment, folder: &Path) -> anyhow::Result<&PartyNetwork> {
         if let Some(network) = self.network.get() {
             return Ok(network);
         }
@@ -104,7 +104,7 @@ impl Elsewhere {
             rehearsal: self.is_rehearsal(),
             ..Greeting::of_primary(self.purpose, &run, experiment)
         };
-        let mut network = Network::connect(&self.roster, &self.keys, run, &about, &self.stop)?;
+        let mut network = PartyNetwork::connect(&self.roster, &self.keys, run, &about, &self.stop)?;
         network.wait(self.drops)?;
         Ok(self.network.get_or_init(|| network))
     }
@@ -130,26 +130,26 @@ impl Elsewhere {
     }
 
     /// Returns the links if the parties have joined.
-    pub(crate) fn joined(&self) -> Option<&Network> {
+    pub(crate) fn joined(&self) -> Option<&PartyNetwork> {
         self.network.get()
     }
 }
 
 /// Links to all parties of a roster.
-pub(crate) struct Network {
+pub(crate) struct PartyNetwork {
     run: RunId,
     /// Names of the primary and of the run in the roster.
     names: [String; 2],
     /// True if the roster declares a rehearsal.
     rehearsal: bool,
-    links: Vec<Link>,
+    links: Vec<PartyLink>,
     /// Numbers of the parties that did not join and are left out, from 0.
     missing: Vec<usize>,
     /// Current activity of the run, for `fet status`.
     doing: Arc<Mutex<String>>,
 }
 
-impl Network {
+impl PartyNetwork {
     /// Connects to the server of a roster as its primary.
     fn connect(
         roster: &Roster,
@@ -167,7 +167,7 @@ impl Network {
             let transport = hub.to_party(&route).map_err(input)?;
             let settings = remote::settings(wait);
             let caller = Caller::new(transport, local.clone(), route, party.identity, settings);
-            links.push(Link::new(party.name.to_string(), caller, wait, Arc::clone(stop)));
+            links.push(PartyLink::new(party.name.to_string(), caller, wait, Arc::clone(stop)));
         }
         let names = [roster.primary().name.to_string(), roster.file.run.clone()];
         let rehearsal = roster.file.rehearsal;
@@ -187,7 +187,7 @@ impl Network {
             let links =
                 links.iter().map(|link| LinkStatus::from_state(&link.name, &link.state(), false)).collect();
             let doing = doing.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            Status { party, run, doing, links, written: 0 }
+            PartyStatus { party, run, doing, links, written: 0 }
         })
     }
 
@@ -209,13 +209,13 @@ impl Network {
     /// Returns the parties by their names in the experiment, in the order of the roster.
     pub(crate) fn parties(&self, names: Vec<String>) -> Vec<Box<dyn Party>> {
         let remote =
-            |(link, name): (&Link, String)| Box::new(Remote::new(name, link.clone())) as Box<dyn Party>;
+            |(link, name): (&PartyLink, String)| Box::new(Remote::new(name, link.clone())) as Box<dyn Party>;
         self.links.iter().zip(names).map(remote).collect()
     }
 
     /// Returns a line with the latency and traffic of each party.
     pub(crate) fn line(&self) -> String {
-        let of = |link: &Link| {
+        let of = |link: &PartyLink| {
             let state = link.state();
             let latency = state
                 .latency
@@ -249,7 +249,7 @@ impl Network {
             self.links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ")
         );
         let joined = std::thread::scope(|scope| {
-            let join = |link: &'_ Link| {
+            let join = |link: &'_ PartyLink| {
                 let link = link.clone();
                 scope.spawn(move || {
                     let joined = link.join();

@@ -29,9 +29,9 @@ pub(super) struct RosterFile {
     /// Private key (PEM) of that certificate.
     pub(super) certificate_key: Option<PathBuf>,
     /// The party with the labels.
-    pub(super) primary: Member,
+    pub(super) primary: RosterMember,
     /// The other parties, in the order of the experiment.
-    pub(super) parties: Vec<Member>,
+    pub(super) parties: Vec<RosterMember>,
     /// Maximum wait for a missing party, in seconds.
     #[serde(default = "ten_minutes")]
     pub(super) wait: u64,
@@ -40,13 +40,13 @@ pub(super) struct RosterFile {
     #[serde(default)]
     pub(super) rehearsal: bool,
     /// Settings of the server, for `fet hub config`.
-    pub(super) hub: Option<Hub>,
+    pub(super) hub: Option<HubSettings>,
 }
 
 /// Identity of a party.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Member {
+pub(super) struct RosterMember {
     pub(super) name: String,
     /// Public key from `fet keys show`.
     pub(super) identity: String,
@@ -57,7 +57,7 @@ pub(super) struct Member {
 /// Address and TLS settings of the server.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Hub {
+pub(super) struct HubSettings {
     #[serde(default = "everywhere")]
     pub(super) host: String,
     #[serde(default = "usual_port")]
@@ -101,14 +101,14 @@ impl Roster {
         let name = |field: &str, text: &str| {
             text.parse::<Name>().map_err(|error| bad(format!("`{field}`: {error}")))
         };
-        let member = |field: &str, member: &Member| -> anyhow::Result<hub::Member> {
+        let member = |field: &str, member: &RosterMember| -> anyhow::Result<hub::Member> {
             let identity: PublicIdentity = member
                 .identity
                 .parse()
                 .map_err(|error| bad(format!("`{field}.identity`: {error}; `fet keys show` prints it")))?;
             Ok(hub::Member { name: name(&format!("{field}.name"), &member.name)?, identity })
         };
-        let signer = |field: &str, member: &Member| -> anyhow::Result<Option<Signing>> {
+        let signer = |field: &str, member: &RosterMember| -> anyhow::Result<Option<Signing>> {
             let rule = "must be the 64 hex digits that `fet keys show` prints";
             let problem = || bad(format!("`{field}.signing` {rule}"));
             Ok(member.signing.as_deref().map(|text| hex(text).ok_or_else(problem)).transpose()?.map(Signing))

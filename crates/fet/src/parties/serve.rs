@@ -18,7 +18,7 @@ use super::reporter::Reporter;
 use super::roster::Roster;
 use super::run_id::RunId;
 use super::setup::{Membership, PartyFile, PartySetup, Unable, private_folder};
-use super::status::{self, LinkStatus, Mirror, Status};
+use super::status::{self, LinkStatus, Mirror, PartyStatus};
 use super::{Greeting, JoinPurpose, Unreached, common_data, keys, prune};
 use crate::lock;
 use crate::watch::Log;
@@ -118,7 +118,7 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
         for (event, message) in observer.look(&link, std::time::Instant::now()) {
             reporter.tell(event, message);
         }
-        Status {
+        PartyStatus {
             party: party.clone(),
             run: run.clone(),
             doing: what.lock().unwrap_or_else(PoisonError::into_inner).clone(),

@@ -43,7 +43,7 @@ pub struct StatusArguments {
 
 /// State of a process and its links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Status {
+pub(crate) struct PartyStatus {
     /// Party that runs the process.
     pub(crate) party: String,
     /// Name of the run in the roster.
@@ -108,7 +108,7 @@ pub(crate) struct Mirror {
 
 impl Mirror {
     /// Starts writing the results of `look` into `folder`.
-    pub(crate) fn start(folder: &Path, mut look: impl FnMut() -> Status + Send + 'static) -> Self {
+    pub(crate) fn start(folder: &Path, mut look: impl FnMut() -> PartyStatus + Send + 'static) -> Self {
         let (path, ended) = (folder.join(FILE), Arc::new(AtomicBool::new(false)));
         let (place, stop) = (path.clone(), Arc::clone(&ended));
         let write = move || {
@@ -139,9 +139,9 @@ impl Drop for Mirror {
 }
 
 /// Replaces the file without flushing it to the disk, because the status is short-lived.
-fn replace(path: &Path, status: &Status) -> std::io::Result<()> {
+fn replace(path: &Path, status: &PartyStatus) -> std::io::Result<()> {
     let new = path.with_extension("new");
-    std::fs::write(&new, serde_json::to_vec(&Status { written: seconds(), ..status.clone() })?)?;
+    std::fs::write(&new, serde_json::to_vec(&PartyStatus { written: seconds(), ..status.clone() })?)?;
     std::fs::rename(&new, path)
 }
 
@@ -177,7 +177,7 @@ pub fn status(arguments: &StatusArguments) -> anyhow::Result<(String, bool)> {
     }
     let bad = |problem: String| InputError(format!("{}: {problem}", path.display()));
     let bytes = fet_io::read(&path).map_err(|error| bad(error.to_string()))?;
-    let status: Status = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
+    let status: PartyStatus = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
     let lifetime = ledger::line(&arguments.place, &folder);
     let fresh = seconds().saturating_sub(status.written) < STALE;
     let well = fresh && status.links.iter().all(|link| link.well);
@@ -204,7 +204,7 @@ fn folder(place: &Path) -> anyhow::Result<PathBuf> {
     Ok(place.parent().unwrap_or(Path::new("")).join(file.state))
 }
 
-fn words(status: &Status) -> String {
+fn words(status: &PartyStatus) -> String {
     let mut text = format!("{} of {}: {}\n", status.party, status.run, status.doing);
     let age = seconds().saturating_sub(status.written);
     if age >= STALE {

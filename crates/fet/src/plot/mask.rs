@@ -16,7 +16,7 @@ use fet_core::trainable::{Learner, Trainable};
 use fet_federation::prepare::{PreparedParty, for_model};
 use fet_federation::schedule;
 
-use super::Run;
+use super::PlottedRun;
 use crate::experiment_file::data_folders;
 use fet_io::input::input;
 
@@ -28,12 +28,12 @@ const EVEN: f64 = 5.0;
 
 const SIZE: Size = Size { width: 440.0, height: 400.0, names: 0.0 };
 
-fn parameters(run: &Run, party: usize) -> Parameters {
+fn parameters(run: &PlottedRun, party: usize) -> Parameters {
     run.model.part(&format!("party{party}.mask."))
 }
 
 /// Returns the first secondary with a dynamic mask, from 1.
-pub(super) fn party(run: &Run) -> Option<usize> {
+pub(super) fn party(run: &PlottedRun) -> Option<usize> {
     (1..=run.report.secondaries).find(|&party| !parameters(run, party).segments().is_empty())
 }
 
@@ -45,7 +45,7 @@ struct Row {
 }
 
 /// Returns the test rows, and the titles of the axes for their keys.
-fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])> {
+fn rows(run: &PlottedRun, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])> {
     let experiment = &run.experiment;
     let folders = data_folders(experiment);
     let data = fet_federation::data::read(experiment, &folders)
@@ -112,7 +112,7 @@ fn softmax(logits: &[f32]) -> Vec<f64> {
     raw.into_iter().map(|x| x / total).collect()
 }
 
-pub(super) fn draw(run: &Run, party: usize) -> anyhow::Result<String> {
+pub(super) fn draw(run: &PlottedRun, party: usize) -> anyhow::Result<String> {
     let (rows, [x, y]) = rows(run, party)?;
     let panel = |row: &Row| {
         let even = 1.0 / row.neighbours.len() as f64;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fet::provenance;
 use fet_core::data::Task;
-use fet_eval::records::{Identity, RESULTS_VERSION, ShowAnswer, Traffic};
+use fet_eval::records::{RESULTS_VERSION, RunIdentity, ShowAnswer, Traffic};
 use serde_json::Value;
 
 use crate::command::{TINY, fet};
@@ -141,7 +141,7 @@ fn many_cells_are_shown_at_once() {
     else {
         panic!("{answers:?}")
     };
-    let Identity { experiment, data, results } = first;
+    let RunIdentity { experiment, data, results } = first;
     assert_eq!(
         (&experiment["method"]["hidden"], &experiment["seed"], &experiment["train"]["epochs"]),
         (&8.into(), &4.into(), &9.into())

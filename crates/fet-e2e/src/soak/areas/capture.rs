@@ -8,11 +8,11 @@ use std::path::Path;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use crate::case::{Case, CaseResult, End, FaultKind};
-use crate::soak::experiment::{Data, Experiment};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::proxy::Plan;
-use crate::soak::world::World;
+use crate::soak::proxy::ProxyPlan;
+use crate::soak::world::SoakWorld;
 
 const AREA: &str = "capture";
 /// Length of the pieces to search for.
@@ -26,11 +26,11 @@ const BLOCK: usize = 4096;
 const MOST_CHI2: f64 = 420.0;
 
 pub(super) fn cases() -> Vec<Case<Kit>> {
-    let people = || Experiment::new(Data::People);
-    let places = || Experiment::new(Data::Places);
-    let digits = || Experiment::new(Data::Digits);
+    let people = || SoakExperiment::new(Data::People);
+    let places = || SoakExperiment::new(Data::Places);
+    let digits = || SoakExperiment::new(Data::Digits);
     let secure = "{ kind = \"secure-average\" }";
-    let whole: [(&str, Experiment); 6] = [
+    let whole: [(&str, SoakExperiment); 6] = [
         ("people", people()),
         ("places", places()),
         (
@@ -44,10 +44,10 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
         ("digits", digits().rows(600)),
         (
             "sales, labels with noise",
-            Experiment::new(Data::Sales).with("labels", "{ kind = \"laplace\", low = 0.0, high = 5.0 }"),
+            SoakExperiment::new(Data::Sales).with("labels", "{ kind = \"laplace\", low = 0.0, high = 5.0 }"),
         ),
     ];
-    let case = |(number, (name, experiment)): (usize, (&str, Experiment))| {
+    let case = |(number, (name, experiment)): (usize, (&str, SoakExperiment))| {
         Case::new(AREA, name, move |kit, folder, rng| captured(kit, folder, experiment.clone(), rng))
             .short(number < 2)
     };
@@ -57,13 +57,13 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
 fn captured(
     kit: &Kit,
     folder: &Path,
-    experiment: Experiment,
+    experiment: SoakExperiment,
     rng: &mut ChaCha8Rng,
 ) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Equal);
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     kit.simulation(&experiment)?;
-    let world = World::new(kit, folder, experiment, false, 20)?;
-    let record = || Plan { record: true, ..Plan::default() };
+    let world = SoakWorld::new(kit, folder, experiment, false, 20)?;
+    let record = || ProxyPlan { record: true, ..ProxyPlan::default() };
     let proxies = world
         .members()
         .iter()
@@ -134,7 +134,7 @@ struct Secrets {
 
 impl Secrets {
     /// Collects the keys, tables and models of all members, in the form of files and of memory.
-    fn collect(world: &World<'_>) -> anyhow::Result<Self> {
+    fn collect(world: &SoakWorld<'_>) -> anyhow::Result<Self> {
         let mut secrets = Self { pieces: HashMap::new() };
         for member in world.members() {
             let key = std::fs::read_to_string(world.kit.key(member))?;

@@ -5,12 +5,12 @@ use std::path::Path;
 use anyhow::ensure;
 use rand_chacha::ChaCha8Rng;
 
-use crate::case::{Case, CaseResult, End, FaultKind};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::process::Process;
 use crate::soak::compare::{OF_PRIMARY, differences};
-use crate::soak::experiment::{Data, Experiment};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 const AREA: &str = "equal";
 
@@ -240,7 +240,7 @@ const SHORT: &[&str] = &[
 pub(super) fn cases() -> Vec<Case<Kit>> {
     let case = |&(name, data, tables): &Cell| {
         Case::new(AREA, name, move |kit, folder, _| {
-            let mut experiment = Experiment::new(data);
+            let mut experiment = SoakExperiment::new(data);
             for (table, text) in tables {
                 experiment = experiment.with(table, *text);
             }
@@ -252,8 +252,8 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
         .short(SHORT.contains(&name))
     };
     let again = |kit: &Kit, folder: &Path, _: &mut ChaCha8Rng| {
-        let mut verdict = CaseResult::new(End::Equal);
-        let world = World::new(kit, folder, Experiment::new(Data::Digits), true, 20)?;
+        let mut verdict = CaseResult::new(CaseEnd::Equal);
+        let world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 20)?;
         let mut parties = world.parties()?;
         for time in ["first", "second"] {
             let ended = world.run(kit.patience(60))?;
@@ -287,10 +287,10 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
 /// aggregation must cancel for any secrets. The case does not compare with the simulation, because the
 /// primary sends its rows in a secret order.
 fn new_secrets(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Equal);
-    let mut experiment = Experiment::new(Data::Digits).with("aggregator", SECURE);
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
+    let mut experiment = SoakExperiment::new(Data::Digits).with("aggregator", SECURE);
     experiment.rehearsal = false;
-    let world = World::new(kit, folder, experiment, true, 20)?;
+    let world = SoakWorld::new(kit, folder, experiment, true, 20)?;
     let (first, out) = (folder.join("first"), world.member_folder("primary").join("out"));
     for again in [false, true] {
         let mut parties = world.parties()?;
@@ -328,7 +328,7 @@ fn new_secrets(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<C
 /// Runs a cell with default settings for each plug-in without a cell, so that a new plug-in is covered at once.
 /// Prints a note for a plug-in whose defaults do not suffice for an experiment.
 fn every(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Equal);
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     for slot in ["method", "linker", "encoder", "aggregator", "privacy", "labels"] {
         let text = kit.asked(folder, &["list", slot])?;
         let kinds = text.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
@@ -342,7 +342,7 @@ fn every(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<CaseRes
             {
                 continue;
             }
-            let cell = |data| Experiment::new(data).with(slot, format!("{{ {settings} }}"));
+            let cell = |data| SoakExperiment::new(data).with(slot, format!("{{ {settings} }}"));
             let cells = [Data::Digits, Data::Places, Data::Sales, Data::People, Data::Exact].map(cell);
             let Some(experiment) = cells.into_iter().find(|cell| kit.simulation(cell).is_ok()) else {
                 let what = format!("the {slot} \"{kind}\" needs settings: add a cell to soak/areas/equal.rs");
@@ -365,10 +365,10 @@ fn every(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<CaseRes
 }
 
 /// Runs the experiment once, undisturbed.
-pub(super) fn run(kit: &Kit, folder: &Path, experiment: Experiment) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Equal);
+pub(super) fn run(kit: &Kit, folder: &Path, experiment: SoakExperiment) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     kit.simulation(&experiment)?;
-    let world = World::new(kit, folder, experiment, true, 20)?;
+    let world = SoakWorld::new(kit, folder, experiment, true, 20)?;
     let mut parties = world.parties()?;
     let ended = world.run(kit.patience(60))?;
     if ended.hung {

@@ -8,11 +8,11 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rustix::process::Signal;
 
-use crate::case::{Case, CaseResult, End, FaultKind};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::process::Process;
-use crate::soak::experiment::{Data, Experiment};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 const AREA: &str = "kill";
 
@@ -93,14 +93,16 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
 }
 
 /// Returns an experiment whose phase is long enough for a kill.
-fn experiment(phase: Phase, rng: &mut ChaCha8Rng) -> Experiment {
-    let digits = || Experiment::new(Data::Digits).rows(600);
+fn experiment(phase: Phase, rng: &mut ChaCha8Rng) -> SoakExperiment {
+    let digits = || SoakExperiment::new(Data::Digits).rows(600);
     let secure = "{ kind = \"secure-average\" }";
     match phase {
-        Phase::Joining => Experiment::new(Data::Places),
+        Phase::Joining => SoakExperiment::new(Data::Places),
         Phase::Linking => match rng.random_range(0..2) {
-            0 => Experiment::new(Data::Names).rows(1200),
-            _ => Experiment::new(Data::Exact).rows(600).with("linker", "{ kind = \"psi\", neighbours = 1 }"),
+            0 => SoakExperiment::new(Data::Names).rows(1200),
+            _ => SoakExperiment::new(Data::Exact)
+                .rows(600)
+                .with("linker", "{ kind = \"psi\", neighbours = 1 }"),
         },
         Phase::Keys => digits().with("aggregator", secure),
         Phase::Step | Phase::Saving | Phase::Finishing => {
@@ -109,7 +111,7 @@ fn experiment(phase: Phase, rng: &mut ChaCha8Rng) -> Experiment {
             match rng.random_range(0..4) {
                 0 => plain.with("aggregator", secure),
                 1 => plain.with("privacy", "{ kind = \"discrete-gaussian\" }").with("aggregator", secure),
-                2 => Experiment::new(Data::People).with("train", train),
+                2 => SoakExperiment::new(Data::People).with("train", train),
                 _ => plain,
             }
         }
@@ -122,10 +124,10 @@ fn disturbed(
     Kills { phase, victim, most }: Kills,
     rng: &mut ChaCha8Rng,
 ) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Equal);
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     let experiment = experiment(phase, rng);
     kit.simulation(&experiment)?;
-    let world = World::new(kit, folder, experiment, true, 20)?;
+    let world = SoakWorld::new(kit, folder, experiment, true, 20)?;
     let mut running = Running { parties: world.parties()?, primary: world.primary()?, world: &world };
     let patience = kit.patience(60);
     for number in 0..rng.random_range(1..=most) {
@@ -170,7 +172,7 @@ struct Met {
 }
 
 struct Running<'a> {
-    world: &'a World<'a>,
+    world: &'a SoakWorld<'a>,
     parties: Vec<Process>,
     primary: Process,
 }

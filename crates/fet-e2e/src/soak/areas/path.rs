@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use crate::case::{Case, CaseResult, End, FaultKind};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::message::problems;
 use crate::process::Process;
-use crate::soak::experiment::{Data, Experiment};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::proxy::{Plan, Proxy, Trick};
-use crate::soak::world::World;
+use crate::soak::proxy::{Proxy, ProxyPlan, Trick};
+use crate::soak::world::SoakWorld;
 
 const AREA: &str = "path";
 /// Number of cases per disturbance in the long form.
@@ -76,36 +76,38 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
     cases
 }
 
-fn plan(way: Way, rng: &mut ChaCha8Rng) -> Plan {
+fn plan(way: Way, rng: &mut ChaCha8Rng) -> ProxyPlan {
     match way {
-        Way::Delay => Plan { delay: Duration::from_millis(rng.random_range(5..=20)), ..Plan::default() },
-        Way::Throttle => Plan { rate: rng.random_range(60_000..400_000), ..Plan::default() },
+        Way::Delay => {
+            ProxyPlan { delay: Duration::from_millis(rng.random_range(5..=20)), ..ProxyPlan::default() }
+        }
+        Way::Throttle => ProxyPlan { rate: rng.random_range(60_000..400_000), ..ProxyPlan::default() },
         Way::Tricks(tricks) => {
             let count = rng.random_range(1..=6);
-            Plan::drawn(rng, tricks, count, 20_000)
+            ProxyPlan::drawn(rng, tricks, count, 20_000)
         }
         Way::Early(tricks) => {
             let count = rng.random_range(1..=3);
-            Plan::drawn(rng, tricks, count, 700)
+            ProxyPlan::drawn(rng, tricks, count, 700)
         }
-        Way::Parted(_) | Way::Server | Way::Gone => Plan::default(),
+        Way::Parted(_) | Way::Server | Way::Gone => ProxyPlan::default(),
     }
 }
 
-fn experiment(way: Way, rng: &mut ChaCha8Rng) -> Experiment {
+fn experiment(way: Way, rng: &mut ChaCha8Rng) -> SoakExperiment {
     let train = match way {
         Way::Delay | Way::Throttle => "{ epochs = 2, batch_size = 64 }",
         _ => "{ epochs = 6, batch_size = 32 }",
     };
     match rng.random_range(0..4) {
-        0 => Experiment::new(Data::People).with("train", train),
-        1 => Experiment::new(Data::Digits)
+        0 => SoakExperiment::new(Data::People).with("train", train),
+        1 => SoakExperiment::new(Data::Digits)
             .with("aggregator", "{ kind = \"secure-average\" }")
             .with("train", train),
-        2 => Experiment::new(Data::Exact)
+        2 => SoakExperiment::new(Data::Exact)
             .with("linker", "{ kind = \"psi\", neighbours = 1 }")
             .with("train", train),
-        _ => Experiment::new(Data::Digits).rows(600).with("train", train),
+        _ => SoakExperiment::new(Data::Digits).rows(600).with("train", train),
     }
 }
 
@@ -114,7 +116,7 @@ struct ProxiedRun<'a> {
     primary: Process,
     parties: Vec<Process>,
     proxy: Proxy,
-    world: World<'a>,
+    world: SoakWorld<'a>,
 }
 
 fn disturbed(
@@ -124,10 +126,10 @@ fn disturbed(
     tls: bool,
     rng: &mut ChaCha8Rng,
 ) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Equal);
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     let experiment = experiment(way, rng);
     kit.simulation(&experiment)?;
-    let world = World::new(kit, folder, experiment, tls, 20)?;
+    let world = SoakWorld::new(kit, folder, experiment, tls, 20)?;
     let members = world.members();
     let member = members[rng.random_range(0..members.len())];
     let proxy = world.through(member, plan(way, rng))?;
@@ -166,14 +168,14 @@ fn disturbed(
             let what = format!("the primary, over a good connection: {}: {}", again.said(), again.stderr);
             verdict.fault(FaultKind::WrongCode, what);
         }
-        verdict.end = End::Refused;
+        verdict.end = CaseEnd::Refused;
     }
     run.world.panics(&mut verdict)?;
     Ok(verdict)
 }
 
 /// Restarts parties that have ended. A party may end with a clear message if it could not reach the server.
-fn revive(world: &World<'_>, parties: &mut [Process], verdict: &mut CaseResult) -> anyhow::Result<()> {
+fn revive(world: &SoakWorld<'_>, parties: &mut [Process], verdict: &mut CaseResult) -> anyhow::Result<()> {
     for (member, party) in world.members()[1..].iter().zip(parties) {
         let Some(ended) = party.ended()? else { continue };
         let last = ended.stderr.lines().last().unwrap_or_default();

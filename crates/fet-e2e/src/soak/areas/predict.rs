@@ -7,12 +7,12 @@ use std::time::Duration;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use crate::case::{Case, CaseResult, End, FaultKind};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::message::problems;
 use crate::process::Process;
-use crate::soak::experiment::{Data, Experiment};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 const AREA: &str = "predict";
 /// Arguments of the primary's command, without the parties.
@@ -32,16 +32,16 @@ enum Victim {
 pub(super) fn cases() -> Vec<Case<Kit>> {
     let top1sim = "{ kind = \"top1sim\", local = { hidden = [8], width = 4 }, hidden = [8] }";
     let kinds = [
-        ("places", Experiment::new(Data::Places)),
-        ("people", Experiment::new(Data::People)),
-        ("sales", Experiment::new(Data::Sales)),
+        ("places", SoakExperiment::new(Data::Places)),
+        ("people", SoakExperiment::new(Data::People)),
+        ("sales", SoakExperiment::new(Data::Sales)),
         (
             "top1sim",
-            Experiment::new(Data::Places).with("method", top1sim).with("linker", "{ kind = \"top1\" }"),
+            SoakExperiment::new(Data::Places).with("method", top1sim).with("linker", "{ kind = \"top1\" }"),
         ),
-        ("concat", Experiment::new(Data::People).with("aggregator", "{ kind = \"concat\" }")),
+        ("concat", SoakExperiment::new(Data::People).with("aggregator", "{ kind = \"concat\" }")),
     ];
-    let sound = |(number, (name, experiment)): (usize, (&str, Experiment))| {
+    let sound = |(number, (name, experiment)): (usize, (&str, SoakExperiment))| {
         let run = move |kit: &Kit, folder: &Path, rng: &mut ChaCha8Rng| {
             predicted(kit, folder, experiment.clone(), Victim::Nobody, rng)
         };
@@ -52,7 +52,7 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
     {
         for number in 1..=EACH {
             let run = move |kit: &Kit, folder: &Path, rng: &mut ChaCha8Rng| {
-                predicted(kit, folder, Experiment::new(Data::People), victim, rng)
+                predicted(kit, folder, SoakExperiment::new(Data::People), victim, rng)
             };
             cases.push(Case::new(AREA, format!("{name} killed, {number}"), run).short(number == 1).seeded());
         }
@@ -64,17 +64,17 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
 }
 
 /// Starts the primary's command.
-fn predict(world: &World<'_>) -> anyhow::Result<Process> {
+fn predict(world: &SoakWorld<'_>) -> anyhow::Result<Process> {
     predict_with(world, &[])
 }
 
-fn predict_with(world: &World<'_>, more: &[&str]) -> anyhow::Result<Process> {
+fn predict_with(world: &SoakWorld<'_>, more: &[&str]) -> anyhow::Result<Process> {
     let arguments = [&PREDICT[..], &["--parties", "roster.toml", "--key", "own.key"], more].concat();
     Process::start(&world.kit.fet, &arguments, &world.member_folder("primary"), "predict")
 }
 
 /// Allows predictions in the policy of every party.
-fn allow(world: &World<'_>) -> anyhow::Result<()> {
+fn allow(world: &SoakWorld<'_>) -> anyhow::Result<()> {
     for member in &world.members()[1..] {
         let file = world.party_file(member, "", "\n[policy]\npredictions = true\n");
         std::fs::write(world.member_folder(member).join("party.toml"), file)?;
@@ -84,7 +84,7 @@ fn allow(world: &World<'_>) -> anyhow::Result<()> {
 
 /// Finishes a run and writes a table of new records: the rows of the primary's table, some of them twice.
 /// Returns the parties.
-fn finished(world: &World<'_>, verdict: &mut CaseResult) -> anyhow::Result<Vec<Process>> {
+fn finished(world: &SoakWorld<'_>, verdict: &mut CaseResult) -> anyhow::Result<Vec<Process>> {
     let table = world.experiment.files().remove(0);
     let new = format!("{}{}", table.text, table.text.lines().skip(1).take(50).collect::<Vec<_>>().join("\n"));
     std::fs::write(world.member_folder("primary").join("new.csv"), &new)?;
@@ -98,13 +98,13 @@ fn finished(world: &World<'_>, verdict: &mut CaseResult) -> anyhow::Result<Vec<P
 fn predicted(
     kit: &Kit,
     folder: &Path,
-    experiment: Experiment,
+    experiment: SoakExperiment,
     victim: Victim,
     rng: &mut ChaCha8Rng,
 ) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Equal);
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     let simulation = kit.simulation(&experiment)?;
-    let mut world = World::new(kit, folder, experiment, true, 10)?;
+    let mut world = SoakWorld::new(kit, folder, experiment, true, 10)?;
     allow(&world)?;
     let mut parties = finished(&world, &mut verdict)?;
     let patience = kit.patience(60);
@@ -182,10 +182,10 @@ fn without_similarities(text: &str) -> String {
 
 /// Runs one command three times: with all parties, without one party, and without any party.
 fn missing(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Equal);
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     let method = "{ kind = \"fet\", hidden = 8, heads = 2, party_dropout = 0.3 }";
-    let experiment = Experiment::new(Data::People).with("method", method);
-    let world = World::new(kit, folder, experiment, true, 10)?;
+    let experiment = SoakExperiment::new(Data::People).with("method", method);
+    let world = SoakWorld::new(kit, folder, experiment, true, 10)?;
     allow(&world)?;
     let mut parties = finished(&world, &mut verdict)?;
     let file = world.member_folder("primary").join("new-predictions.csv");
@@ -233,8 +233,8 @@ fn missing(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
 
 /// Predicts without a party although the model was trained with all parties in each step.
 fn never(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Refused);
-    let world = World::new(kit, folder, Experiment::new(Data::Places), true, 10)?;
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Places), true, 10)?;
     allow(&world)?;
     let mut parties = finished(&world, &mut verdict)?;
     let ended = predict_with(&world, &["--missing", "drop"])?.wait(kit.patience(30))?;
@@ -253,8 +253,8 @@ fn never(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
 
 /// Predicts although a party's policy forbids predictions.
 fn forbidden(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Refused);
-    let world = World::new(kit, folder, Experiment::new(Data::Places), true, 10)?;
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Places), true, 10)?;
     allow(&world)?;
     // The first party has the default policy, which forbids predictions.
     std::fs::write(world.member_folder("p1").join("party.toml"), world.party_file("p1", "", ""))?;

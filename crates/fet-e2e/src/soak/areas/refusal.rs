@@ -13,12 +13,12 @@ mod waits;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::case::{Case, CaseResult, End, FaultKind};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::message::problems;
 use crate::process::Ended;
-use crate::soak::experiment::{Data, Experiment};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 const AREA: &str = "refusal";
 
@@ -34,7 +34,7 @@ enum RefusingProcess {
 }
 
 /// Change in the folders of a run that would otherwise succeed.
-type RunChange = fn(&World<'_>) -> anyhow::Result<()>;
+type RunChange = fn(&SoakWorld<'_>) -> anyhow::Result<()>;
 
 /// Name, refusing process, change, and texts that the message must contain: one alternative of each entry,
 /// separated by `|`.
@@ -59,8 +59,8 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
 }
 
 fn refused(kit: &Kit, folder: &Path, (name, who, change, names): RefusalCase) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Refused);
-    let world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 3)?;
     change(&world)?;
     let before = files(folder)?;
     let patience = kit.patience(20);

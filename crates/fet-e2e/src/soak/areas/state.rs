@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use crate::case::{Case, CaseResult, End, FaultKind};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::message::problems;
 use crate::process::{Ended, Process};
-use crate::soak::experiment::{Data, Experiment};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 const AREA: &str = "state";
 
 /// Change in the folders of a run that was killed midway.
-type StateChange = fn(&World<'_>, &mut ChaCha8Rng) -> anyhow::Result<()>;
+type StateChange = fn(&SoakWorld<'_>, &mut ChaCha8Rng) -> anyhow::Result<()>;
 
 /// Name, change, and true if the run must still succeed.
 const CHANGES: &[(&str, StateChange, bool)] = &[
@@ -68,16 +68,16 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
     CHANGES.iter().map(changed).chain(more).collect()
 }
 
-fn experiment() -> Experiment {
-    Experiment::new(Data::Digits).rows(600).with("train", "{ epochs = 8, batch_size = 32 }")
+fn experiment() -> SoakExperiment {
+    SoakExperiment::new(Data::Digits).rows(600).with("train", "{ epochs = 8, batch_size = 32 }")
 }
 
-fn checkpoint(world: &World<'_>) -> PathBuf {
+fn checkpoint(world: &SoakWorld<'_>) -> PathBuf {
     world.member_folder("primary").join("out/checkpoint.safetensors")
 }
 
 /// Returns a party's states, in the order of their epochs.
-fn states(world: &World<'_>, member: &str) -> anyhow::Result<Vec<PathBuf>> {
+fn states(world: &SoakWorld<'_>, member: &str) -> anyhow::Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(world.kept(member))?;
     let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     found.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("state-")));
@@ -101,7 +101,7 @@ fn cut(path: &Path) -> anyhow::Result<()> {
     Ok(std::fs::write(path, &bytes[..bytes.len() / 2])?)
 }
 
-fn another(world: &World<'_>) -> anyhow::Result<()> {
+fn another(world: &SoakWorld<'_>) -> anyhow::Result<()> {
     for (from, to) in states(world, "p2")?.iter().zip(states(world, "p1")?) {
         std::fs::copy(from, to)?;
     }
@@ -109,7 +109,7 @@ fn another(world: &World<'_>) -> anyhow::Result<()> {
 }
 
 /// Runs `epochs` epochs and kills all processes.
-fn half(world: &World<'_>, epochs: usize) -> anyhow::Result<()> {
+fn half(world: &SoakWorld<'_>, epochs: usize) -> anyhow::Result<()> {
     let _parties = world.parties()?;
     let mut primary = world.primary()?;
     after_epochs(world, &mut primary, epochs)?;
@@ -118,7 +118,7 @@ fn half(world: &World<'_>, epochs: usize) -> anyhow::Result<()> {
 }
 
 /// Waits until `epochs` epochs are done.
-fn after_epochs(world: &World<'_>, primary: &mut Process, epochs: usize) -> anyhow::Result<()> {
+fn after_epochs(world: &SoakWorld<'_>, primary: &mut Process, epochs: usize) -> anyhow::Result<()> {
     let began = Instant::now();
     while primary.stdout().matches("\"event\":\"epoch\"").count() < epochs {
         let late = began.elapsed() > world.kit.patience(30);
@@ -129,7 +129,7 @@ fn after_epochs(world: &World<'_>, primary: &mut Process, epochs: usize) -> anyh
 }
 
 /// Compares a successful run with the simulation, and checks the message of a failed one.
-fn judge(world: &World<'_>, ended: &Ended, well: bool, verdict: &mut CaseResult) -> anyhow::Result<()> {
+fn judge(world: &SoakWorld<'_>, ended: &Ended, well: bool, verdict: &mut CaseResult) -> anyhow::Result<()> {
     if ended.hung {
         verdict.fault(FaultKind::Hang, format!("the primary: {}", ended.stderr));
         return Ok(());
@@ -137,7 +137,7 @@ fn judge(world: &World<'_>, ended: &Ended, well: bool, verdict: &mut CaseResult)
     if ended.code == Some(0) {
         return world.compare(verdict);
     }
-    verdict.end = End::Refused;
+    verdict.end = CaseEnd::Refused;
     verdict.note(ended.stderr.lines().last().unwrap_or_default());
     if well || !matches!(ended.code, Some(2 | 75)) {
         verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
@@ -155,9 +155,9 @@ fn resumed(
     well: bool,
     rng: &mut ChaCha8Rng,
 ) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Equal);
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     kit.simulation(&experiment())?;
-    let world = World::new(kit, folder, experiment(), true, 5)?;
+    let world = SoakWorld::new(kit, folder, experiment(), true, 5)?;
     half(&world, rng.random_range(2..7))?;
     change(&world, rng)?;
     let forgets = !world.member_folder("p1").join("state").exists();
@@ -195,9 +195,9 @@ fn resumed(
 /// Runs another seed while the parties keep the states of the first run, which is finished or killed midway
 /// (`amid`). Then runs the first seed again.
 fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Equal);
-    let (first, second) = (experiment(), Experiment { seed: 5, ..experiment() });
-    let mut world = World::new(kit, folder, first.clone(), true, 5)?;
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
+    let (first, second) = (experiment(), SoakExperiment { seed: 5, ..experiment() });
+    let mut world = SoakWorld::new(kit, folder, first.clone(), true, 5)?;
     if amid {
         half(&world, 3)?;
     } else {
@@ -229,10 +229,10 @@ fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<CaseResult> {
 /// too. The primary must refuse the run, and the party must name the file. With the former table, the run
 /// ends with the bytes of the simulation.
 fn replaced(kit: &Kit, folder: &Path, stays: bool) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Refused);
-    let experiment = Experiment::new(Data::Places).with("train", "{ epochs = 60, batch_size = 8 }");
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let experiment = SoakExperiment::new(Data::Places).with("train", "{ epochs = 60, batch_size = 8 }");
     kit.simulation(&experiment)?;
-    let world = World::new(kit, folder, experiment, true, 20)?;
+    let world = SoakWorld::new(kit, folder, experiment, true, 20)?;
     let mine = world.member_folder("p1").join("mine.csv");
     let former = std::fs::read_to_string(&mine)?;
     let other = former.replacen("gravel", "tar", 1);
@@ -284,9 +284,9 @@ fn replaced(kit: &Kit, folder: &Path, stays: bool) -> anyhow::Result<CaseResult>
 
 /// Resumes from an old copy of the checkpoint, older than all states of the parties.
 fn old_checkpoint(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Equal);
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     kit.simulation(&experiment())?;
-    let world = World::new(kit, folder, experiment(), true, 5)?;
+    let world = SoakWorld::new(kit, folder, experiment(), true, 5)?;
     half(&world, 2)?;
     let old = std::fs::read(checkpoint(&world))?;
     half(&world, 3)?;

@@ -14,7 +14,7 @@ use fet_linkage::search::{Index, Measure};
 use super::clusters;
 use super::encodings::Encodings;
 use crate::link::choice::{self, Assign, Choice, Threshold};
-use crate::link::progress::Progress;
+use crate::link::progress::RowProgress;
 use crate::link::{SECONDS, check_output, pairs, summary, truth};
 use fet_io::input::input;
 use fet_io::memory::peak_memory;
@@ -181,7 +181,7 @@ pub(super) fn search(
             queries.rows()
         ))
     })?;
-    let progress = Progress::new(queries.rows());
+    let progress = RowProgress::new(queries.rows());
     let measure: Measure = table.score.measure(queries.bits());
     let done = |count| progress.add(count);
     let blocking =

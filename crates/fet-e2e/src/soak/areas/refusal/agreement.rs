@@ -2,7 +2,7 @@
 
 use super::change::edit;
 use super::{ASKING_PRIMARY, RefusalCase};
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 pub(super) const CASES: &[RefusalCase] = &[
     (
@@ -87,6 +87,6 @@ pub(super) const CASES: &[RefusalCase] = &[
 ];
 
 /// Inserts a text at the beginning of a file.
-fn add(world: &World<'_>, path: &str, text: &str) -> anyhow::Result<()> {
+fn add(world: &SoakWorld<'_>, path: &str, text: &str) -> anyhow::Result<()> {
     edit(world, path, "", text)
 }

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use super::change::edit;
 use super::{AREA, files, judge, unchanged};
-use crate::case::{Case, CaseResult, End, FaultKind};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::process::Process;
-use crate::soak::experiment::{Data, Experiment};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 pub(super) fn cases() -> Vec<Case<Kit>> {
     vec![
@@ -22,8 +22,8 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
 }
 
 fn absent(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Refused);
-    let world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 3)?;
     let mut parties = world.parties()?;
     parties[1].kill();
     let ended = world.run(kit.patience(20))?;
@@ -40,8 +40,8 @@ fn absent(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
 }
 
 fn one_state(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Refused);
-    let world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 3)?;
     edit(&world, "p2/party.toml", "state = \"state\"", "state = \"../p1/state\"")?;
     let first = world.party("p1")?;
     let began = std::time::Instant::now();
@@ -56,9 +56,10 @@ fn one_state(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
 }
 
 fn two_primaries(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Equal);
-    let experiment = Experiment::new(Data::Digits).rows(0).with("train", "{ epochs = 4, batch_size = 64 }");
-    let world = World::new(kit, folder, experiment, true, 10)?;
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
+    let experiment =
+        SoakExperiment::new(Data::Digits).rows(0).with("train", "{ epochs = 4, batch_size = 64 }");
+    let world = SoakWorld::new(kit, folder, experiment, true, 10)?;
     let mut parties = world.parties()?;
     let mut first = world.primary()?;
     std::thread::sleep(std::time::Duration::from_millis(400));
@@ -78,8 +79,8 @@ fn two_primaries(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
 }
 
 fn two_parties(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Refused);
-    let world = World::new(kit, folder, Experiment::new(Data::Digits), true, 5)?;
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 5)?;
     let other = world.member_folder("p1").join("other.toml");
     std::fs::write(&other, world.party_file("p1", "", "").replace("\"state\"", "\"other\""))?;
     let mut parties = world.parties()?;
@@ -115,8 +116,8 @@ fn two_parties(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
 }
 
 fn verified(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Equal);
-    let mut world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
+    let mut world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 3)?;
     let hub = world.member_folder("hub");
     edit(&world, "hub/roster.toml", "key = \"key.pem\"", "key = \"key.pem\"\nverify = \"ca.pem\"")?;
     for member in ["hub"].into_iter().chain(world.members()) {
@@ -136,8 +137,8 @@ fn verified(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
 }
 
 fn key_is_there(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Refused);
-    let world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 3)?;
     let before = files(folder)?;
     let arguments = ["keys", "new", "own.key"];
     let mut process = Process::start(&kit.fet, &arguments, &world.member_folder("p1"), "keys")?;

@@ -2,7 +2,7 @@
 
 use super::change::{everywhere, policy, secure};
 use super::{ASKING_PRIMARY, PARTY, RefusalCase};
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 pub(super) const CASES: &[RefusalCase] = &[
     (
@@ -106,7 +106,7 @@ pub(super) const CASES: &[RefusalCase] = &[
     ),
 ];
 
-fn private(world: &World<'_>) -> anyhow::Result<()> {
+fn private(world: &SoakWorld<'_>) -> anyhow::Result<()> {
     everywhere(world, "method =", "privacy = { kind = \"discrete-gaussian\" }\nmethod =")?;
     everywhere(world, "[data]\n", "[data]\nbounds = [0.0, 16.0]\n")
 }

@@ -2,7 +2,7 @@
 
 use super::change::{edit, policy, remove, signing, write};
 use super::{PARTY, PRIMARY, RefusalCase};
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 pub(super) const CASES: &[RefusalCase] = &[
     // Rosters.
@@ -114,7 +114,7 @@ pub(super) const CASES: &[RefusalCase] = &[
 ];
 
 /// Removes the last party from a roster.
-fn fewer(world: &World<'_>, member: &str) -> anyhow::Result<()> {
+fn fewer(world: &SoakWorld<'_>, member: &str) -> anyhow::Result<()> {
     let path = world.member_folder(member).join("roster.toml");
     let text = std::fs::read_to_string(&path)?;
     let (last, hub) = (text.rfind("[[parties]]"), text.find("[hub]"));

@@ -8,11 +8,11 @@ use rustix::process::Signal;
 
 use super::change::edit;
 use super::{AREA, judge};
-use crate::case::{Case, CaseResult, End, FaultKind};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::process::Process;
-use crate::soak::experiment::{Data, Experiment};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 pub(super) fn cases() -> Vec<Case<Kit>> {
     vec![
@@ -25,15 +25,15 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
 }
 
 /// Changes the server's limit, and starts it again.
-fn limit(world: &mut World<'_>, bytes: u32) -> anyhow::Result<()> {
+fn limit(world: &mut SoakWorld<'_>, bytes: u32) -> anyhow::Result<()> {
     edit(world, "hub/hub.conf", "max_payload: 262144", &format!("max_payload: {bytes}"))?;
     world.server.stop();
     world.server.resume()
 }
 
 fn small(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Refused);
-    let mut world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let mut world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 3)?;
     limit(&mut world, 32_768)?;
     let names = ["max_payload", "32768"];
     judge("p1", &world.party("p1")?.wait(kit.patience(20))?, &[2], &names, &mut verdict);
@@ -43,12 +43,12 @@ fn small(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
 }
 
 /// Returns an experiment with a longer run, for disturbances in the middle.
-fn long() -> Experiment {
-    Experiment::new(Data::Digits).rows(0).with("train", "{ epochs = 400, batch_size = 64 }")
+fn long() -> SoakExperiment {
+    SoakExperiment::new(Data::Digits).rows(0).with("train", "{ epochs = 400, batch_size = 64 }")
 }
 
 /// Starts a run, and waits until its first epoch is done.
-fn under_way(kit: &Kit, world: &World<'_>) -> anyhow::Result<Process> {
+fn under_way(kit: &Kit, world: &SoakWorld<'_>) -> anyhow::Result<Process> {
     let primary = world.primary()?;
     let began = Instant::now();
     while !primary.stdout().contains("\"event\":\"epoch\"") {
@@ -59,8 +59,8 @@ fn under_way(kit: &Kit, world: &World<'_>) -> anyhow::Result<Process> {
 }
 
 fn shrunk(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Refused);
-    let mut world = World::new(kit, folder, long(), true, 3)?;
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let mut world = SoakWorld::new(kit, folder, long(), true, 3)?;
     let mut parties = world.parties()?;
     let mut primary = under_way(kit, &world)?;
     limit(&mut world, 2_048)?;
@@ -74,8 +74,8 @@ fn shrunk(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
 }
 
 fn hangs(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Refused);
-    let world = World::new(kit, folder, long(), true, 3)?;
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let world = SoakWorld::new(kit, folder, long(), true, 3)?;
     let mut parties = world.parties()?;
     let mut primary = under_way(kit, &world)?;
     parties[0].signal(Signal::STOP);
@@ -90,8 +90,8 @@ fn hangs(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
 
 /// Gives a member a new key, which the server and its own roster contain but the other rosters do not.
 fn rotated(kit: &Kit, folder: &Path, member: &str) -> anyhow::Result<CaseResult> {
-    let mut verdict = CaseResult::new(End::Refused);
-    let mut world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let mut world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 3)?;
     let identity = |member: &str| -> anyhow::Result<String> {
         Ok(kit
             .public(member)?
