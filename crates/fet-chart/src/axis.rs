@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use super::frame::Frame;
 use super::scale::Scale;
-use super::signs::{diamond, line, sign};
+use super::signs::{diamond, group, line, sign};
 use super::text::escaped;
-use super::{COLOURS, Mark, Series, Size, Titles};
+use super::{Mark, Series, Size, Titles};
 
 /// Series over the values of an axis, evenly spaced, with error bars.
 pub fn axis(size: Size, titles: Titles<'_>, ticks: &[String], series: &[Series]) -> String {
@@ -47,7 +47,7 @@ fn draw(frame: &Frame<'_>, ticks: &[String], series: &[Series], joined: bool) ->
         // A small offset between series keeps their error bars visible.
         let shift = (index as f64 - (series.len() - 1) as f64 / 2.0) * (7.0_f64).min(frame.width() / 60.0);
         let x = |mark: &Mark| place(mark.place) + shift;
-        let _ = write!(svg, r#"<g class="s{}" data-series="{}">"#, one.number % COLOURS, one.number);
+        svg.push_str(&group(one.number));
         if joined {
             let points: Vec<_> = one.marks.iter().map(|mark| (x(mark), frame.y(mark.mean))).collect();
             svg.push_str(&line("curve", &points));

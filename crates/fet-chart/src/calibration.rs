@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::frame::Frame;
 use super::scale::Scale;
-use super::signs::{line, sign};
-use super::{COLOURS, Series, Size, Titles};
+use super::signs::{curve, sign};
+use super::{Series, Size, Titles};
 
 /// Curve of each series in front of the curves of its seeds, from 0 to 1, and the diagonal of perfect calibration. Markers show the
 /// points of the curve; `said` holds their tooltips.
@@ -26,16 +26,9 @@ pub fn calibration(size: Size, titles: Titles<'_>, series: &[Series], said: &[St
         frame.y(1.0)
     );
     for one in series {
-        let _ = write!(svg, r#"<g class="s{}" data-series="{}">"#, one.number % COLOURS, one.number);
-        let place = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
-            points.iter().map(|&(x, y)| (at(x), frame.y(y))).collect()
-        };
-        for seed in one.seeds.iter().filter(|_| one.seeds.len() > 1) {
-            svg.push_str(&line("thin", &place(seed)));
-        }
-        let curve = place(&one.curve);
-        svg.push_str(&line("curve", &curve));
-        for (index, &(x, y)) in curve.iter().enumerate() {
+        let (group, points) = curve(one, |&(x, y)| (at(x), frame.y(y)));
+        svg.push_str(&group);
+        for (index, &(x, y)) in points.iter().enumerate() {
             svg.push_str(&sign(one.number, x, y, said.get(index).map_or("", String::as_str)));
         }
         svg.push_str("</g>");

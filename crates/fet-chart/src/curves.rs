@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::frame::Frame;
 use super::scale::Scale;
-use super::signs::{line, sign};
-use super::{COLOURS, Series, Size, Titles};
+use super::signs::{curve, sign};
+use super::{Series, Size, Titles};
 
 /// One curve per series in front of the curves of its seeds.
 pub fn curves(size: Size, titles: Titles<'_>, series: &[Series]) -> String {
@@ -31,15 +31,8 @@ pub fn curves(size: Size, titles: Titles<'_>, series: &[Series]) -> String {
     }
     svg.push_str(&frame.x_title());
     for one in series {
-        let _ = write!(svg, r#"<g class="s{}" data-series="{}">"#, one.number % COLOURS, one.number);
-        let place = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
-            points.iter().map(|&(x, y)| (at(x), frame.y(y))).collect()
-        };
-        for seed in one.seeds.iter().filter(|_| one.seeds.len() > 1) {
-            svg.push_str(&line("thin", &place(seed)));
-        }
-        let mean = place(&one.curve);
-        svg.push_str(&line("curve", &mean));
+        let (group, mean) = curve(one, |&(x, y)| (at(x), frame.y(y)));
+        svg.push_str(&group);
         if let Some(&(x, y)) = mean.last() {
             svg.push_str(&sign(one.number, x, y, &one.name));
         }

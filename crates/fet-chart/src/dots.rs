@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use super::frame::{begin, ticks_below};
 use super::scale::Scale;
-use super::signs::{diamond, sign};
+use super::signs::{diamond, group, sign};
 use super::text::{escaped, shortened};
-use super::{COLOURS, Mark, Series, Size};
+use super::{Mark, Series, Size};
 
 /// One row per variant: seeds, mean, interval and published figures, with a line through the mean of the base variant.
 pub fn dots(size: Size, title: &str, x: &str, series: &[Series], base: Option<f64>) -> String {
@@ -40,7 +40,7 @@ pub fn dots(size: Size, title: &str, x: &str, series: &[Series], base: Option<f6
         let name = escaped(&shortened(&one.name, room));
         let _ =
             write!(svg, r#"<text class="name" x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">{name}</text>"#);
-        let _ = write!(svg, r#"<g class="s{}" data-series="{}">"#, one.number % COLOURS, one.number);
+        svg.push_str(&group(one.number));
         if mark.mean.is_finite() {
             if let Some(half) = mark.half_width {
                 let (low, high) = (at(mark.mean - half), at(mark.mean + half));

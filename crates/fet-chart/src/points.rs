@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use super::frame::Frame;
 use super::scale::Scale;
-use super::signs::{line, sign};
+use super::signs::{group, line, sign};
 use super::text::{escaped, shortened};
-use super::{COLOURS, Size, Titles};
+use super::{Size, Titles};
 
 /// A named point.
 #[derive(Debug, Clone, Default)]
@@ -50,12 +50,10 @@ pub fn points(size: Size, titles: Titles<'_>, span: (f64, f64), points: &[Point]
     let frame = Frame::new(size, up, titles);
     let at = |value: f64| frame.x(&across, value);
     let mut svg = frame.begin_plane(&across);
-    let group =
-        |point: &Point| format!(r#"<g class="s{}" data-series="{}">"#, point.number % COLOURS, point.number);
     // Bars are below markers and names; a name crosses a bar only if there is no other room.
     let mut bars: Vec<Area> = Vec::new();
     for point in &points {
-        svg.push_str(&group(point));
+        svg.push_str(&group(point.number));
         let (x, y) = (at(point.at.0), frame.y(point.at.1));
         if let Some((low, high)) = point.across {
             let (low, high, top) = (at(low), at(high), y - 4.0);
@@ -82,7 +80,7 @@ pub fn points(size: Size, titles: Titles<'_>, span: (f64, f64), points: &[Point]
     let places: Vec<(f64, f64)> = points.iter().map(|point| (at(point.at.0), frame.y(point.at.1))).collect();
     let mut taken: Vec<Area> = places.iter().map(|&(x, y)| [x - 7.0, y - 7.0, x + 7.0, y + 7.0]).collect();
     for (point, &(x, y)) in points.iter().zip(&places) {
-        svg.push_str(&group(point));
+        svg.push_str(&group(point.number));
         let name = shortened(&point.name, (0.6 * frame.width() / CHARACTER).max(2.0) as usize);
         let wide = CHARACTER * name.chars().count() as f64;
         let clear = [taken.as_slice(), bars.as_slice()].concat();
