@@ -4,7 +4,6 @@
 //! seen a newer copy of the folder refuses an old copy.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use fet::ledger::{Add, LedgerCommand, Show, ledger};
 use fet_core::data::Task;
@@ -14,9 +13,8 @@ use fet_core::rng::OwnSeed;
 use fet_federation::prepare::divide;
 use fet_federation::secondary::{LifetimePlace, PartyConfig, Secondary, Store};
 use fet_federation::trainer::{RunError, Trainer};
-use fet_privacy::identity::Identity;
 
-use crate::support::{experiment, flex, square};
+use crate::support::{experiment, flex, party_config, square};
 
 const NOISE: [&str; 3] = ["privacy.kind=discrete-gaussian", "privacy.target_epsilon=4.0", "train.epochs=1"];
 const SECURE: &str = "aggregator.kind=secure-average";
@@ -25,26 +23,16 @@ const SECURE: &str = "aggregator.kind=secure-average";
 fn run(sets: &[&str], states: &Path, policy: &Policy) -> Result<Trainer, RunError> {
     let (experiment, machine) = (experiment(sets), fet::run::machine(&flex()));
     let (primary, tables) = divide(square(100, Task::Regression));
-    let identity = |number: usize| Identity::from_secret([number as u8 + 1; 32]);
     let party = |(number, table): (usize, fet_core::data::PartyTable)| {
         let state = states.join(number.to_string());
         let own = state.join("party");
         Secondary::new(PartyConfig {
             file: "second.csv".into(),
-            table,
-            settings: experiment.common(),
             seed: OwnSeed::new([number as u8; 32]),
-            identity: identity(number),
-            roster: (0..2).map(|number| identity(number).public()).collect(),
             policy: policy.clone(),
-            device: machine.device.clone(),
-            computation: Default::default(),
-            evaluation_cache: 1 << 20,
             store: Store::Folder { own: own.clone(), run: state.join("run") },
             lifetime: Some(LifetimePlace { folder: own, table: None }),
-            model: None,
-            start: None,
-            tell: Arc::new(|_| ()),
+            ..party_config(&experiment, table, number + 1, 2)
         })
     };
     let parties = tables.into_iter().enumerate().map(party);

@@ -11,12 +11,12 @@ use fet_core::experiment::Experiment;
 use fet_core::party::Party;
 use fet_eval::records::Randomness;
 use fet_federation::prepare::divide;
-use fet_federation::secondary::{PartyConfig, Secondary, Store};
+use fet_federation::secondary::{PartyConfig, Secondary};
 use fet_federation::simulation::Simulation;
 use fet_federation::trainer::Trainer;
 use fet_privacy::identity::Identity;
 
-use crate::support::{experiment, flex, losses, report, square, trainer};
+use crate::support::{experiment, flex, losses, party_config, report, square, trainer};
 
 /// Enough noise for a bound.
 const NOISE: &str = "privacy.noise=200";
@@ -268,21 +268,13 @@ fn noise_follows_from_the_partys_own_seed() {
             let identity = Identity::from_secret(own);
             let roster = [identity.public(); 2].into();
             Box::new(Secondary::new(PartyConfig {
-                file: table.name.clone(),
-                table,
-                settings: experiment.common(),
                 seed,
                 identity,
                 roster,
-                policy: experiment.policy.clone(),
-                device: machine.device.clone(),
                 computation: experiment.train.computation(true),
                 evaluation_cache: experiment.train.evaluation_cache_of(1),
-                store: Store::Memory(Vec::new()),
-                lifetime: None,
-                model: None,
-                start: None,
                 tell: Arc::clone(&simulation.tell),
+                ..party_config(&experiment, table, 1, 2)
             }))
         });
         let mut trainer =
