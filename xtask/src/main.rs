@@ -43,7 +43,7 @@ Exit codes: 0 done; 1 a cell, a test or a build failed; 2 invalid input; 130 int
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run an ablation study: every variant with every seed; resumes an interrupted study.
-    Ablate(fet_study::Arguments),
+    Ablate(fet_study::AblateArguments),
     /// Search for better settings on the validation rows; the search never reads the test rows.
     Tune(fet_study::TuneArguments),
     /// Set LibTorch up, for the device `libtorch`.

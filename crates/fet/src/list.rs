@@ -17,7 +17,7 @@ use crate::help::{self, paragraph};
 
 /// Plug-in in the list.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct PluginEntry {
     /// Slot of the plug-in.
     pub slot: &'static str,
     /// Name that selects the plug-in.
@@ -31,17 +31,17 @@ pub struct Entry {
 }
 
 /// Returns every plug-in in this program, by slot and name.
-pub fn entries() -> Vec<Entry> {
+pub fn entries() -> Vec<PluginEntry> {
     [
-        of::<dyn Method>(),
+        plugin_entries::<dyn Method>(),
         linkers(),
-        of::<dyn Encoder>(),
-        of::<dyn Aggregator>(),
-        of::<dyn PrivacyMechanism>(),
-        of::<dyn LabelProtection>(),
-        of::<dyn Attack>(),
-        of::<dyn Dataset>(),
-        of::<dyn Source>(),
+        plugin_entries::<dyn Encoder>(),
+        plugin_entries::<dyn Aggregator>(),
+        plugin_entries::<dyn PrivacyMechanism>(),
+        plugin_entries::<dyn LabelProtection>(),
+        plugin_entries::<dyn Attack>(),
+        plugin_entries::<dyn Dataset>(),
+        plugin_entries::<dyn Source>(),
     ]
     .concat()
 }
@@ -108,7 +108,7 @@ pub(crate) fn kind_of(slot: &str) -> String {
 }
 
 /// Returns the prefix of a plug-in's settings.
-pub(crate) fn place(entry: &Entry) -> String {
+pub(crate) fn place(entry: &PluginEntry) -> String {
     format!("{}.{}.", path_of(entry.slot), entry.kind)
 }
 
@@ -138,8 +138,8 @@ fn write_table(settings: &[Setting], prefix: &str, indent: usize, explained: boo
 }
 
 /// Returns the linkers with the information that they reveal beyond the links.
-fn linkers() -> Vec<Entry> {
-    let mut entries = of::<dyn Linker>();
+fn linkers() -> Vec<PluginEntry> {
+    let mut entries = plugin_entries::<dyn Linker>();
     for entry in &mut entries {
         let Ok(linker) = Slot::<dyn Linker>::with_defaults(entry.kind).map(|slot| slot.build(&())) else {
             continue;
@@ -156,12 +156,12 @@ fn linkers() -> Vec<Entry> {
     entries
 }
 
-fn of<T>() -> Vec<Entry>
+fn plugin_entries<T>() -> Vec<PluginEntry>
 where
     T: SlotKind + ?Sized,
     Plugin<T>: inventory::Collect,
 {
-    let entry = |plugin: &&Plugin<T>| Entry {
+    let entry = |plugin: &&Plugin<T>| PluginEntry {
         slot: T::SLOT,
         kind: plugin.kind,
         summary: plugin.summary,

@@ -52,8 +52,8 @@ pub(crate) fn read<T: JsonSchema + DeserializeOwned>(path: &Path) -> anyhow::Res
 /// Returns the settings of a party's own file and of the roster, each with a title.
 pub(crate) fn settings() -> [(&'static str, Vec<Setting>); 2] {
     [
-        ("Own file", schema::settings(&schema::for_type::<setup::File>(), "")),
-        ("Roster", schema::settings(&schema::for_type::<roster::File>(), "")),
+        ("Own file", schema::settings(&schema::for_type::<setup::PartyFile>(), "")),
+        ("Roster", schema::settings(&schema::for_type::<roster::RosterFile>(), "")),
     ]
 }
 
@@ -82,11 +82,11 @@ fn connect(roster: &Roster, keys: &Arc<Keys>, wait: Duration) -> anyhow::Result<
 
 /// Greeting of a program that joins: a description of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-struct About {
+struct Greeting {
     /// Name and version of the program.
     program: String,
     /// Purpose for which the primary joins.
-    purpose: Purpose,
+    purpose: JoinPurpose,
     /// Instruction set that the program computes with.
     #[serde(default)]
     instructions: String,
@@ -107,7 +107,7 @@ struct About {
 /// Purpose for which the primary needs the parties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Purpose {
+pub enum JoinPurpose {
     /// Training of a new or a resumed run.
     #[default]
     Run,
@@ -115,9 +115,9 @@ pub enum Purpose {
     Predictions,
 }
 
-impl About {
+impl Greeting {
     /// Returns the greeting of a primary.
-    fn of(purpose: Purpose, run: &RunId, experiment: &Experiment) -> Self {
+    fn of_primary(purpose: JoinPurpose, run: &RunId, experiment: &Experiment) -> Self {
         let (data, secret) = (common_data(experiment), confirmation(experiment));
         Self { purpose, run: run.to_string(), data, secret, ..Self::party() }
     }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use fet_core::schema::{LEFT_OUT, Setting};
 
 use crate::help;
-use crate::list::{self, Entry};
+use crate::list::{self, PluginEntry};
 use crate::parties;
 
 /// One page of the reference.
@@ -212,7 +212,7 @@ fn index() -> String {
     out
 }
 
-fn text(page: &Page, settings: &[Setting], entries: &[Entry]) -> String {
+fn text(page: &Page, settings: &[Setting], entries: &[PluginEntry]) -> String {
     let mut out = format!("{NOTICE}\n\n# {}\n\n{}\n", page.title, page.introduction);
     match page.body {
         Body::Table(table) => {

@@ -359,7 +359,7 @@ fn an_explanation_shows_the_control_variant_and_refuses_another_run() {
     assert_eq!((control["run"].as_str(), control["method"].as_str()), (Some("alone"), Some("solo")));
     assert_eq!(control["score"].as_f64(), Some(alone.best.test));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.contains("What federating adds on these rows") && said.contains("than alone"), "{said}");
+    assert!(said.contains("Effect of federating on these rows") && said.contains("than alone"), "{said}");
     for (control, part) in
         [("result", "primary alone"), ("other", "same split and seed"), ("nowhere", "nowhere")]
     {

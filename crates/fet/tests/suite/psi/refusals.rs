@@ -1,4 +1,4 @@
-//! Tests refusals: one message for each invalid input, and nothing is lost.
+//! Tests refusals: one message for each invalid input, and no change of files.
 
 use std::fs;
 
@@ -176,7 +176,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         (open("links.answer", "--secret=cut.links.secret"), "--secret cut.links.secret: is damaged"),
         (
             open("links.answer", "--secret=short.links.secret"),
-            "short.links.secret: has other content than its header declares",
+            "short.links.secret: does not have the content that its header declares",
         ),
         (
             open("links.answer", "--secret=links.answer"),
