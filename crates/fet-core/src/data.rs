@@ -261,7 +261,7 @@ pub trait Dataset: Send + Sync {
         _kinds: &BTreeMap<String, Kind>,
         _read: &Reading<'_>,
     ) -> Result<PartyTable, DataError> {
-        let problem = "has no primary file that defines the columns of new records; use \"linked\"";
+        let problem = "lacks a primary file that defines the columns of new records; use \"linked\"";
         Err(DataError::new("`data.kind`", problem))
     }
 }

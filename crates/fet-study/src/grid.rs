@@ -100,7 +100,7 @@ impl StudyGrid {
         if let Some(variant) = study.variants.iter().find(|variant| !variant.attacked) {
             ensure!(
                 study.axes.keys().any(|axis| is_attack(axis)),
-                "ablation.variants, {:?}: `attacked = false` needs an axis over a setting of the attack, but the axes are {:?}",
+                "ablation.variants, {:?}: `attacked = false` needs an axis over a setting of the attack, and the axes are {:?}",
                 variant.name,
                 study.axes.keys().collect::<Vec<_>>()
             );

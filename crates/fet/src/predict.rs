@@ -227,7 +227,7 @@ impl Served {
         warnings.extend(
             missing_names
                 .iter()
-                .map(|name| format!("\"{name}\" has not joined; the predictions omit it and have no bounds")),
+                .map(|name| format!("\"{name}\" has not joined; the predictions omit it and lack bounds")),
         );
         dropped_out.extend(missing);
         dropped_out.sort_unstable();
@@ -392,7 +392,7 @@ fn unlinked(party: &str, best: &[f64], floor: Option<f32>) -> Option<String> {
     let none: Vec<usize> = (0..best.len()).filter(|&row| best[row] <= floor).collect();
     let first = none.first()?;
     Some(format!(
-        "{} of {} rows have no link with \"{party}\" (the first is row {}); their predictions do not use that party",
+        "{} of {} rows lack a link with \"{party}\" (the first is row {}); their predictions do not use that party",
         none.len(),
         best.len(),
         first

@@ -275,7 +275,7 @@ impl Linked {
         };
         if table.names().next().is_none() {
             return Err(
-                table.error("has no feature column besides the keys, the label and the dropped columns")
+                table.error("must have a feature column in addition to the keys, the label and the dropped columns")
             );
         }
         let numbers = self.settings.key_kind == LinkedKeys::Numbers;

@@ -134,7 +134,7 @@ impl TableArguments {
                         && Comparison::detect(known.column(column)) == Comparison::Verbatim =>
                 {
                     return Err(input(format!(
-                        "{place}: the request ignores case, accents and punctuation, but the cells look like \
+                        "{place}: the request ignores case, accents and punctuation; the cells look like \
                          identifiers, and different identifiers would count as equal. Ask for a new request with \
                          --compare verbatim, or accept it with --compare normal."
                     )));

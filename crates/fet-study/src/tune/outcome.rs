@@ -92,7 +92,7 @@ impl Rung {
         let rows = self.scores.first().map(|score| score.rows);
         ensure!(
             self.scores.iter().all(|score| Some(score.rows) == rows),
-            "tune.space: all candidates must be compared on the same rows, but the numbers of rows differ"
+            "tune.space: all candidates must be compared on the same rows, and the numbers of rows differ"
         );
         let sign = if metric.direction() == Direction::Maximise { -1.0 } else { 1.0 };
         self.scores.sort_by(|a, b| (sign * mean(&a.values)).total_cmp(&(sign * mean(&b.values))));

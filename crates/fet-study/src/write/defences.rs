@@ -69,7 +69,7 @@ pub(super) fn caption(summary: &StudySummary<'_>, defences: &Defences) -> String
     let (true, Some(metric), Some(undefended)) = (defences.scores(), summary.metric, defences.undefended)
     else {
         return format!(
-            "{leakage} There are no scores, because no attack on the undefended run has a result, or because metrics differ."
+            "{leakage} Scores are missing, because no attack on the undefended run has a result, or because metrics differ."
         );
     };
     let name = metric.label();

@@ -98,7 +98,7 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
     let (rows, mut surveys) = text.survey(&cut.pieces, &wanted)?;
     text.look_again(&cut.pieces, &wanted, &mut surveys)?;
     if rows == 0 {
-        return Err(TableError::file(file, "has no rows below its header"));
+        return Err(TableError::file(file, "is empty below its header"));
     }
     nothing_but_missing(
         file,

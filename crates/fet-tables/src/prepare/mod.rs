@@ -179,7 +179,7 @@ impl Preparation {
             }
             if !matches!(table.column(name)?.values, Values::Number(_) | Values::Date(_)) {
                 return Err(TableError::Absent(format!(
-                    "has no numbers or dates in `{name}`, which `clip` names"
+                    "lacks numbers or dates in `{name}`, which `clip` names"
                 )));
             }
         }

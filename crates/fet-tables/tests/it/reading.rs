@@ -114,7 +114,7 @@ fn notes_inferred_formats() {
     check("a,b\n2024-01-01T00:00Z,2\n2024-01-01T00:00,2\n", "times without a zone are read as UTC");
     check("a,b\n2024-01-01T00:00:00.1234567,2\n", "finer than a microsecond");
     check("a,b\n1/2/2024,2\n", "date:%d/%m/%Y");
-    check(",b\n1,2\n", "column 1 has no name in the header; it is called `column_1`");
+    check(",b\n1,2\n", "column 1 lacks a name in the header; it is called `column_1`");
     check("1,2\n1,2\n", "every name in the header is a number");
     check("1,2,red\n1,2,blue\n", "2 of 3 names in the header are numbers");
     check("a\n1\n\n2\n", "1 blank lines were skipped");
@@ -129,8 +129,8 @@ fn errors_name_their_place() {
         }
     };
     check(b"", &[], &["standard input: is empty"]);
-    check(b"\n\n", &[], &["has no header"]);
-    check(b"a,b\n", &[], &["has no rows"]);
+    check(b"\n\n", &[], &["lacks a header"]);
+    check(b"a,b\n", &[], &["is empty below its header"]);
     check(b"a,b,a\n1,2,3\n", &[], &["line 1", "two columns are called `a`", "rename"]);
     check(b"a,\xff\n1,2\n", &[], &["line 1", "column 2 is not valid UTF-8"]);
     check(b"\xff\xfea\0\n\0", &[], &["UTF-16", "UTF-8"]);

@@ -267,7 +267,7 @@ fn predictions_count_rows_from_0_and_repeat_identifiers() {
     let output = fet(folder, &["predict", "run", "--rows", "new.csv", "--id", "k"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.lines().nth(2).is_some_and(|line| line.starts_with("1,2.3125,")), "{text}");
-    for (id, problem) in [("absent", "has no column `absent`"), ("prediction", "prediction")] {
+    for (id, problem) in [("absent", "lacks the column `absent`"), ("prediction", "prediction")] {
         let renamed = new.replacen("id,", &format!("{},", if id == "prediction" { id } else { "id" }), 1);
         std::fs::write(folder.join("new.csv"), renamed).expect("writable");
         let output = fet(folder, &["predict", "run", "--rows", "new.csv", "--id", id, "--out", "no.csv"]);

@@ -204,7 +204,7 @@ impl TableSettings {
         let mut declared = declared.chain(self.dates.keys()).chain(self.categories.keys());
         if let Some(column) = declared.find(|column| !names.contains(&column.as_str())) {
             let problem =
-                format!("has no column `{column}`, but `bounds`, `dates` or `categories` declares it");
+                format!("lacks the column `{column}`, but `bounds`, `dates` or `categories` declares it");
             return Err(DataError::new(&self.file, problem));
         }
         Ok(Some(Bounds { keys, features: Vec::new() }))

@@ -352,7 +352,7 @@ pub(crate) fn cases(seed: u64) -> Vec<Script> {
     let unmatched =
         Step::new("run shops.toml --out out --set linker.kind=exact --set linker.neighbours=1", Accepted);
     let unmatched =
-        Script::new(AREA, "keys that never match", Base::Tables).step(unmatched.says("have no link"));
+        Script::new(AREA, "keys that never match", Base::Tables).step(unmatched.says("lack a link"));
     parts.chain(extends).chain(texts).chain([unmatched]).chain(cut).chain(mutated).collect()
 }
 

@@ -117,7 +117,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         ),
         (
             vec!["answer", "letters.psi", "codes.csv", "--keys=id", give, "--out=x"],
-            "codes.csv, column `id`: the request ignores case, accents and punctuation, but the cells look like identifiers",
+            "codes.csv, column `id`: the request ignores case, accents and punctuation; the cells look like identifiers",
         ),
         (
             answer("links.psi", &[give, "--at-most=59"]),
