@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
-use fet_study::{Arguments, Fet, TuneArguments};
+use fet_study::{AblateArguments, Fet, TuneArguments};
 use serde_json::Value;
 
 use crate::libtorch;
@@ -14,7 +14,7 @@ use crate::output::Failed;
 use crate::workspace::Workspace;
 
 /// `cargo xtask ablate`.
-pub(crate) fn ablate(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) fn ablate(arguments: &AblateArguments) -> Result<ExitCode> {
     fet_study::ablate(arguments, located)
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn gpu(arguments: &Arguments) -> Result<ExitCode> {
     match libtorch::folder(&workspace.target)? {
         Some(folder) if libtorch::has_cuda(&folder) => {}
         Some(folder) => bail!(
-            "the LibTorch in {} has no CUDA; `cargo xtask libtorch --cuda` fetches LibTorch with CUDA",
+            "the LibTorch in {} lacks CUDA; `cargo xtask libtorch --cuda` fetches LibTorch with CUDA",
             folder.display()
         ),
         None => bail!("LibTorch is not set up; `cargo xtask libtorch --cuda` fetches it"),

@@ -10,6 +10,7 @@ mod gpu;
 mod libtorch;
 mod output;
 mod prose;
+mod reference;
 mod site;
 mod workspace;
 
@@ -42,7 +43,7 @@ Exit codes: 0 done; 1 a cell, a test or a build failed; 2 invalid input; 130 int
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run an ablation study: every variant with every seed; resumes an interrupted study.
-    Ablate(fet_study::Arguments),
+    Ablate(fet_study::AblateArguments),
     /// Search for better settings on the validation rows; the search never reads the test rows.
     Tune(fet_study::TuneArguments),
     /// Set LibTorch up, for the device `libtorch`.
@@ -57,6 +58,8 @@ enum Command {
     Gpu(gpu::Arguments),
     /// Build the site of the guides, and mdBook for it.
     Site,
+    /// Write the reference of settings, docs/reference, after a change of settings or plug-ins.
+    Reference,
 }
 
 fn main() -> ExitCode {
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::bench(&arguments),
         Command::Gpu(arguments) => gpu::gpu(&arguments),
         Command::Site => site::site(),
+        Command::Reference => reference::reference(),
     };
     outcome.unwrap_or_else(|error| {
         fet_io::note!("xtask: {error:#}");

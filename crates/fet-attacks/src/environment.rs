@@ -64,7 +64,7 @@ impl<'a> Environment<'a> {
         let method = experiment.method.build(&())?;
         if !method.plan().secondaries {
             let rule = format!(
-                "must be missing for the method \"{}\": it has no secondaries",
+                "must be missing for the method \"{}\": it works without secondaries",
                 experiment.method.kind()
             );
             return Err(Violation::new("attack", rule, "there").into());

@@ -4,30 +4,30 @@ use std::fmt::Write;
 
 use super::frame::Frame;
 use super::scale::Scale;
-use super::signs::{diamond, line, sign};
+use super::signs::{diamond, group, line, sign};
 use super::text::escaped;
-use super::{COLOURS, Mark, Series, Size};
+use super::{Mark, Series, Size, Titles};
 
 /// Series over the values of an axis, evenly spaced, with error bars.
-pub fn axis(size: Size, title: &str, ticks: &[String], x: &str, y: &str, series: &[Series]) -> String {
-    let Some(scale) = Scale::of(values(series)) else { return String::new() };
-    draw(&Frame::new(size, scale, title, y), ticks, x, series, true)
+pub fn axis(size: Size, titles: Titles<'_>, ticks: &[String], series: &[Series]) -> String {
+    let Some(scale) = Scale::spanning(values(series)) else { return String::new() };
+    draw(&Frame::new(size, scale, titles), ticks, series, true)
 }
 
 /// Amounts at unordered positions: no line joins them, and the scale includes 0.
-pub fn amounts(size: Size, title: &str, ticks: &[String], x: &str, y: &str, series: &[Series]) -> String {
+pub fn amounts(size: Size, titles: Titles<'_>, ticks: &[String], series: &[Series]) -> String {
     if values(series).next().is_none() {
         return String::new();
     }
-    let Some(scale) = Scale::of(values(series).chain([0.0])) else { return String::new() };
-    draw(&Frame::new(size, scale, title, y), ticks, x, series, false)
+    let Some(scale) = Scale::spanning(values(series).chain([0.0])) else { return String::new() };
+    draw(&Frame::new(size, scale, titles), ticks, series, false)
 }
 
 fn values(series: &[Series]) -> impl Iterator<Item = f64> {
     series.iter().flat_map(|series| &series.marks).flat_map(Mark::extent)
 }
 
-fn draw(frame: &Frame<'_>, ticks: &[String], x: &str, series: &[Series], joined: bool) -> String {
+fn draw(frame: &Frame<'_>, ticks: &[String], series: &[Series], joined: bool) -> String {
     let place = |place: usize| frame.left + frame.width() * (place as f64 + 0.5) / ticks.len() as f64;
     let mut svg = frame.begin();
     // A narrow picture shows only the labels that fit.
@@ -42,12 +42,12 @@ fn draw(frame: &Frame<'_>, ticks: &[String], x: &str, series: &[Series], joined:
             escaped(tick)
         );
     }
-    svg.push_str(&frame.x_title(x));
+    svg.push_str(&frame.x_title());
     for (index, one) in series.iter().enumerate() {
         // A small offset between series keeps their error bars visible.
         let shift = (index as f64 - (series.len() - 1) as f64 / 2.0) * (7.0_f64).min(frame.width() / 60.0);
         let x = |mark: &Mark| place(mark.place) + shift;
-        let _ = write!(svg, r#"<g class="s{}" data-series="{}">"#, one.number % COLOURS, one.number);
+        svg.push_str(&group(one.number));
         if joined {
             let points: Vec<_> = one.marks.iter().map(|mark| (x(mark), frame.y(mark.mean))).collect();
             svg.push_str(&line("curve", &points));

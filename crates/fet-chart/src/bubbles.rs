@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::Size;
-use super::frame::{Frame, ticks_below};
+use super::frame::Frame;
 use super::scale::Scale;
 use super::text::escaped;
+use super::{Size, Titles};
 
 /// A circle.
 #[derive(Debug, Clone)]
@@ -21,20 +21,18 @@ pub struct Bubble {
 /// Circles on a plane; a cross with the tooltip `what` marks the position `own`.
 pub fn bubbles(
     size: Size,
-    title: &str,
-    (x, y): (&str, &str),
+    titles: Titles<'_>,
     bubbles: &[Bubble],
     (own, what): ((f64, f64), &str),
 ) -> String {
     let places = || bubbles.iter().map(|bubble| bubble.at).chain([own]);
-    let across = Scale::of(places().map(|at| at.0));
-    let Some((across, up)) = across.zip(Scale::of(places().map(|at| at.1))) else { return String::new() };
-    let frame = Frame::new(size, up, title, y);
-    let mut svg = frame.begin();
-    let at = |value: f64| frame.left + frame.width() * across.share(value);
-    let count = (frame.width() / 70.0).max(1.0) as usize;
-    svg.push_str(&ticks_below(&across, count, (frame.top, frame.bottom), at));
-    svg.push_str(&frame.x_title(x));
+    let across = Scale::spanning(places().map(|at| at.0));
+    let Some((across, up)) = across.zip(Scale::spanning(places().map(|at| at.1))) else {
+        return String::new();
+    };
+    let frame = Frame::new(size, up, titles);
+    let at = |value: f64| frame.x(&across, value);
+    let mut svg = frame.begin_plane(&across);
     svg.push_str(r#"<g class="s0">"#);
     for bubble in bubbles {
         let (x, y, title) = (at(bubble.at.0), frame.y(bubble.at.1), escaped(&bubble.title));

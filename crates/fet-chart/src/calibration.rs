@@ -2,30 +2,21 @@
 
 use std::fmt::Write;
 
-use super::frame::{Frame, ticks_below};
+use super::frame::Frame;
 use super::scale::Scale;
-use super::signs::{line, sign};
-use super::{COLOURS, Series, Size};
+use super::signs::{curve, sign};
+use super::{Series, Size, Titles};
 
 /// Curve of each series in front of the curves of its seeds, from 0 to 1, and the diagonal of perfect calibration. Markers show the
 /// points of the curve; `said` holds their tooltips.
-pub fn calibration(
-    size: Size,
-    title: &str,
-    (x, y): (&str, &str),
-    series: &[Series],
-    said: &[String],
-) -> String {
-    let Some(scale) = Scale::of([0.0, 1.0].into_iter()) else { return String::new() };
+pub fn calibration(size: Size, titles: Titles<'_>, series: &[Series], said: &[String]) -> String {
+    let Some(scale) = Scale::spanning([0.0, 1.0].into_iter()) else { return String::new() };
     if series.iter().all(|series| series.curve.is_empty()) {
         return String::new();
     }
-    let frame = Frame::new(size, scale, title, y);
-    let at = |value: f64| frame.left + frame.width() * scale.share(value);
-    let mut svg = frame.begin();
-    let count = (frame.width() / 70.0).max(1.0) as usize;
-    svg.push_str(&ticks_below(&scale, count, (frame.top, frame.bottom), at));
-    svg.push_str(&frame.x_title(x));
+    let frame = Frame::new(size, scale, titles);
+    let at = |value: f64| frame.x(&scale, value);
+    let mut svg = frame.begin_plane(&scale);
     let _ = write!(
         svg,
         r#"<path class="base" d="M{:.1} {:.1}L{:.1} {:.1}"/>"#,
@@ -35,16 +26,9 @@ pub fn calibration(
         frame.y(1.0)
     );
     for one in series {
-        let _ = write!(svg, r#"<g class="s{}" data-series="{}">"#, one.number % COLOURS, one.number);
-        let place = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
-            points.iter().map(|&(x, y)| (at(x), frame.y(y))).collect()
-        };
-        for seed in one.seeds.iter().filter(|_| one.seeds.len() > 1) {
-            svg.push_str(&line("thin", &place(seed)));
-        }
-        let curve = place(&one.curve);
-        svg.push_str(&line("curve", &curve));
-        for (index, &(x, y)) in curve.iter().enumerate() {
+        let (group, points) = curve(one, |&(x, y)| (at(x), frame.y(y)));
+        svg.push_str(&group);
+        for (index, &(x, y)) in points.iter().enumerate() {
             svg.push_str(&sign(one.number, x, y, said.get(index).map_or("", String::as_str)));
         }
         svg.push_str("</g>");
@@ -66,13 +50,22 @@ mod tests {
         };
         for size in [WIDE, NARROW] {
             let said = ["a < b".to_string()];
-            let svg = calibration(size, "t", ("predicted", "observed"), std::slice::from_ref(&series), &said);
+            let svg = calibration(
+                size,
+                Titles { chart: "t", x: "predicted", y: "observed" },
+                std::slice::from_ref(&series),
+                &said,
+            );
             for tick in ["0", "1"] {
                 assert_eq!(svg.matches(&format!(">{tick}</text>")).count(), 2, "{tick} in {svg}");
             }
             assert_eq!((svg.matches("polyline").count(), svg.matches("class=\"sign\"").count()), (3, 2));
             assert!(svg.contains("class=\"base\"") && svg.contains("a &lt; b"), "{svg}");
         }
-        assert_eq!(calibration(WIDE, "t", ("x", "y"), &[Series::default()], &[]), "", "nothing to draw");
+        assert_eq!(
+            calibration(WIDE, Titles { chart: "t", x: "x", y: "y" }, &[Series::default()], &[]),
+            "",
+            "nothing to draw"
+        );
     }
 }

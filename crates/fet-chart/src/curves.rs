@@ -4,15 +4,15 @@ use std::fmt::Write;
 
 use super::frame::Frame;
 use super::scale::Scale;
-use super::signs::{line, sign};
-use super::{COLOURS, Series, Size};
+use super::signs::{curve, sign};
+use super::{Series, Size, Titles};
 
 /// One curve per series in front of the curves of its seeds.
-pub fn curves(size: Size, title: &str, x: &str, y: &str, series: &[Series]) -> String {
+pub fn curves(size: Size, titles: Titles<'_>, series: &[Series]) -> String {
     let points = || series.iter().flat_map(|series| series.seeds.iter().flatten().chain(&series.curve));
-    let Some(scale) = Scale::of(points().map(|point| point.1)) else { return String::new() };
+    let Some(scale) = Scale::spanning(points().map(|point| point.1)) else { return String::new() };
     let last = points().map(|point| point.0).fold(1.0, f64::max);
-    let frame = Frame::new(size, scale, title, y);
+    let frame = Frame::new(size, scale, titles);
     let at =
         |value: f64| frame.left + frame.width() * if last > 1.0 { (value - 1.0) / (last - 1.0) } else { 0.5 };
     let mut svg = frame.begin();
@@ -29,17 +29,10 @@ pub fn curves(size: Size, title: &str, x: &str, y: &str, series: &[Series]) -> S
         let _ =
             write!(svg, r#"<text class="tick" x="{x:.1}" y="{y:.1}" text-anchor="middle">{tick:.0}</text>"#);
     }
-    svg.push_str(&frame.x_title(x));
+    svg.push_str(&frame.x_title());
     for one in series {
-        let _ = write!(svg, r#"<g class="s{}" data-series="{}">"#, one.number % COLOURS, one.number);
-        let place = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
-            points.iter().map(|&(x, y)| (at(x), frame.y(y))).collect()
-        };
-        for seed in one.seeds.iter().filter(|_| one.seeds.len() > 1) {
-            svg.push_str(&line("thin", &place(seed)));
-        }
-        let mean = place(&one.curve);
-        svg.push_str(&line("curve", &mean));
+        let (group, mean) = curve(one, |&(x, y)| (at(x), frame.y(y)));
+        svg.push_str(&group);
         if let Some(&(x, y)) = mean.last() {
             svg.push_str(&sign(one.number, x, y, &one.name));
         }

@@ -4,14 +4,16 @@ use std::fmt::Write;
 
 use super::frame::{begin, ticks_below};
 use super::scale::Scale;
-use super::signs::{diamond, sign};
+use super::signs::{diamond, group, sign};
 use super::text::{escaped, shortened};
-use super::{COLOURS, Mark, Series, Size};
+use super::{Mark, Series, Size};
 
 /// One row per variant: seeds, mean, interval and published figures, with a line through the mean of the base variant.
 pub fn dots(size: Size, title: &str, x: &str, series: &[Series], base: Option<f64>) -> String {
     let marks = || series.iter().flat_map(|series| &series.marks);
-    let Some(scale) = Scale::of(marks().flat_map(Mark::extent).chain(base)) else { return String::new() };
+    let Some(scale) = Scale::spanning(marks().flat_map(Mark::extent).chain(base)) else {
+        return String::new();
+    };
     let row = if size.names > 0.0 { 34.0 } else { 46.0 };
     let (left, right, top) = (size.names + 12.0, size.width - 12.0, 8.0);
     let bottom = top + row * series.len() as f64 + 4.0;
@@ -38,7 +40,7 @@ pub fn dots(size: Size, title: &str, x: &str, series: &[Series], base: Option<f6
         let name = escaped(&shortened(&one.name, room));
         let _ =
             write!(svg, r#"<text class="name" x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">{name}</text>"#);
-        let _ = write!(svg, r#"<g class="s{}" data-series="{}">"#, one.number % COLOURS, one.number);
+        svg.push_str(&group(one.number));
         if mark.mean.is_finite() {
             if let Some(half) = mark.half_width {
                 let (low, high) = (at(mark.mean - half), at(mark.mean + half));

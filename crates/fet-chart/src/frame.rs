@@ -2,16 +2,15 @@
 
 use std::fmt::Write;
 
-use super::Size;
 use super::scale::Scale;
 use super::text::escaped;
+use super::{Size, Titles};
 
 /// The frame of a chart with a vertical scale.
 pub(crate) struct Frame<'a> {
     size: Size,
     scale: Scale,
-    title: &'a str,
-    y_title: &'a str,
+    titles: Titles<'a>,
     pub(crate) left: f64,
     pub(crate) right: f64,
     pub(crate) top: f64,
@@ -19,19 +18,10 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    pub(crate) fn new(size: Size, scale: Scale, title: &'a str, y_title: &'a str) -> Self {
+    pub(crate) fn new(size: Size, scale: Scale, titles: Titles<'a>) -> Self {
         let digits = scale.ticks(7).iter().map(|tick| scale.label(*tick).chars().count()).max().unwrap_or(1);
         let left = 14.0 + 7.5 * digits as f64;
-        Self {
-            size,
-            scale,
-            title,
-            y_title,
-            left,
-            right: size.width - 14.0,
-            top: 30.0,
-            bottom: size.height - 46.0,
-        }
+        Self { size, scale, titles, left, right: size.width - 14.0, top: 30.0, bottom: size.height - 46.0 }
     }
 
     pub(crate) fn width(&self) -> f64 {
@@ -43,7 +33,7 @@ impl<'a> Frame<'a> {
     }
 
     pub(crate) fn begin(&self) -> String {
-        let mut svg = begin(self.size.width, self.size.height, self.title);
+        let mut svg = begin(self.size.width, self.size.height, self.titles.chart);
         for tick in self.scale.ticks(7) {
             let (y, left, right) = (self.y(tick), self.left, self.right);
             let _ = write!(svg, r#"<path class="grid" d="M{left:.1} {y:.1}H{right:.1}"/>"#);
@@ -51,13 +41,28 @@ impl<'a> Frame<'a> {
             let _ =
                 write!(svg, r#"<text class="tick" x="{x:.1}" y="{y:.1}" text-anchor="end">{tick}</text>"#);
         }
-        let _ = write!(svg, r#"<text class="label" x="2" y="14">{}</text>"#, escaped(self.y_title));
+        let _ = write!(svg, r#"<text class="label" x="2" y="14">{}</text>"#, escaped(self.titles.y));
         svg
     }
 
-    pub(crate) fn x_title(&self, text: &str) -> String {
+    /// Returns the position of a number on the horizontal scale `across`.
+    pub(crate) fn x(&self, across: &Scale, value: f64) -> f64 {
+        self.left + self.width() * across.share(value)
+    }
+
+    /// Opens a chart with a horizontal scale.
+    pub(crate) fn begin_plane(&self, across: &Scale) -> String {
+        let count = (self.width() / 70.0).max(1.0) as usize;
+        let ticks = ticks_below(across, count, (self.top, self.bottom), |value| self.x(across, value));
+        self.begin() + &ticks + &self.x_title()
+    }
+
+    pub(crate) fn x_title(&self) -> String {
         let (x, y) = ((self.left + self.right) / 2.0, self.bottom + 38.0);
-        format!(r#"<text class="label" x="{x:.1}" y="{y:.1}" text-anchor="middle">{}</text>"#, escaped(text))
+        format!(
+            r#"<text class="label" x="{x:.1}" y="{y:.1}" text-anchor="middle">{}</text>"#,
+            escaped(self.titles.x)
+        )
     }
 }
 

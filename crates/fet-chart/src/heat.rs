@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::Size;
 use super::frame::begin;
 use super::text::{escaped, shortened};
+use super::{Size, Titles};
 
 /// The sides of the largest and of the smallest cell.
 const SIDES: (f64, f64) = (46.0, 3.0);
@@ -17,9 +17,9 @@ const LONGEST: usize = 14;
 
 /// Matrix `cells[row][column]` with one row and one column per name.
 ///
-/// The colour of a cell shows its share of the row. Cells show their numbers if all numbers fit. `y` is the title of the rows, `x`
-/// of the columns. The chart takes the height that it needs.
-pub fn heat(size: Size, title: &str, (x, y): (&str, &str), names: &[String], cells: &[Vec<f64>]) -> String {
+/// The colour of a cell shows its share of the row. Cells show their numbers if all numbers fit. `titles.y` is the title of the rows,
+/// `titles.x` of the columns. The chart takes the height that it needs.
+pub fn heat(size: Size, titles: Titles<'_>, names: &[String], cells: &[Vec<f64>]) -> String {
     if names.is_empty() || cells.len() != names.len() || cells.iter().any(|row| row.len() != names.len()) {
         return String::new();
     }
@@ -31,8 +31,8 @@ pub fn heat(size: Size, title: &str, (x, y): (&str, &str), names: &[String], cel
     let (width, bottom) = (left + side * count, top + side * count);
     let upright = longest > side;
     let below = if upright { longest } else { LINE };
-    let mut svg = begin(size.width.max(width + 12.0), bottom + below + 2.0 * LINE, title);
-    let _ = write!(svg, r#"<text class="label" x="2" y="14">{}</text>"#, escaped(y));
+    let mut svg = begin(size.width.max(width + 12.0), bottom + below + 2.0 * LINE, titles.chart);
+    let _ = write!(svg, r#"<text class="label" x="2" y="14">{}</text>"#, escaped(titles.y));
     // Shows only the names that fit.
     let every = (LINE / side).ceil().max(1.0) as usize;
     for (at, name) in short.iter().enumerate().filter(|(at, _)| at % every == 0) {
@@ -54,9 +54,9 @@ pub fn heat(size: Size, title: &str, (x, y): (&str, &str), names: &[String], cel
     let _ = write!(
         svg,
         r#"<text class="label" x="{:.1}" y="{:.1}" text-anchor="middle">{}</text><g class="s0">"#,
-        ((left + width) / 2.0).max(CHARACTER * x.chars().count() as f64 / 2.0),
+        ((left + width) / 2.0).max(CHARACTER * titles.x.chars().count() as f64 / 2.0),
         bottom + below + LINE + 6.0,
-        escaped(x)
+        escaped(titles.x)
     );
     let digits = cells.iter().flatten().map(|amount| number(*amount).chars().count()).max().unwrap_or(1);
     let is_numbered = CHARACTER * digits as f64 + 4.0 <= side;
@@ -100,7 +100,12 @@ mod tests {
     #[test]
     fn a_cell_is_as_strong_as_its_share_of_the_row() {
         let names = ["a < b".to_string(), "other".to_string()];
-        let svg = heat(WIDE, "t", ("predicted", "true"), &names, &[vec![3.0, 1.0], vec![0.0, 2.5]]);
+        let svg = heat(
+            WIDE,
+            Titles { chart: "t", x: "predicted", y: "true" },
+            &names,
+            &[vec![3.0, 1.0], vec![0.0, 2.5]],
+        );
         // 0.06 + 0.94 · 3/4, 1/4 and 1; the chart skips the empty cell.
         for opacity in ["0.765", "0.295", "1.000"] {
             assert_eq!(svg.matches(&format!(r#"fill-opacity="{opacity}""#)).count(), 1, "{opacity} in {svg}");
@@ -109,7 +114,12 @@ mod tests {
         assert!(svg.contains("a &lt; b → other: 1<") && svg.contains(">2.50</text>"), "{svg}");
         assert!(!svg.contains("a < b") && !svg.contains("NaN"), "{svg}");
         assert_eq!(svg.matches(r#"class="over""#).count(), 2, "numbers on strong cells are light: {svg}");
-        let svg = heat(WIDE, "t", ("x", "y"), &names, &[vec![3_000_000.0, 1.0], vec![0.0, 2.0]]);
+        let svg = heat(
+            WIDE,
+            Titles { chart: "t", x: "x", y: "y" },
+            &names,
+            &[vec![3_000_000.0, 1.0], vec![0.0, 2.0]],
+        );
         assert!(!svg.contains(">1</text>"), "all numbers or none: {svg}");
     }
 
@@ -119,14 +129,18 @@ mod tests {
         let cells: Vec<Vec<f64>> =
             (0..50).map(|row| (0..50).map(|column| f64::from(u8::from(row == column))).collect()).collect();
         for size in [WIDE, NARROW] {
-            let svg = heat(size, "t", ("predicted", "true"), &names, &cells);
+            let svg = heat(size, Titles { chart: "t", x: "predicted", y: "true" }, &names, &cells);
             assert_eq!(svg.matches("<rect").count(), 50);
             // 925 pixels next to the names leave 16 for each of 50; 260 pixels leave 5, so every third name appears, twice.
             let names = if size.names > 0.0 { 100 } else { 2 * 17 };
             assert_eq!(svg.matches(r#"class="tick""#).count(), names, "{svg}");
             assert!(svg.contains(&format!(r#"width="{:.0}""#, size.width)), "no wider than asked: {svg}");
         }
-        assert_eq!(heat(WIDE, "t", ("x", "y"), &[], &[]), "", "nothing to draw");
-        assert_eq!(heat(WIDE, "t", ("x", "y"), &names, &[vec![1.0]]), "", "not a square");
+        assert_eq!(heat(WIDE, Titles { chart: "t", x: "x", y: "y" }, &[], &[]), "", "nothing to draw");
+        assert_eq!(
+            heat(WIDE, Titles { chart: "t", x: "x", y: "y" }, &names, &[vec![1.0]]),
+            "",
+            "not a square"
+        );
     }
 }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::Size;
-use super::frame::{Frame, ticks_below};
+use super::frame::Frame;
 use super::scale::Scale;
 use super::text::escaped;
+use super::{Size, Titles};
 
 /// A bar of a histogram.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,19 +19,18 @@ pub struct Bar {
 }
 
 /// Bars above 0, with a dashed line at the value 0.
-pub fn histogram(size: Size, title: &str, (x, y): (&str, &str), bars: &[Bar]) -> String {
+pub fn histogram(size: Size, titles: Titles<'_>, bars: &[Bar]) -> String {
     let ends = bars.iter().flat_map(|bar| [bar.span.0, bar.span.1]).chain([0.0]);
     let heights = bars.iter().map(|bar| bar.height).chain([0.0]);
-    let (Some(across), Some(up)) = (Scale::of(ends), Scale::of(heights)) else { return String::new() };
+    let (Some(across), Some(up)) = (Scale::spanning(ends), Scale::spanning(heights)) else {
+        return String::new();
+    };
     if bars.is_empty() {
         return String::new();
     }
-    let frame = Frame::new(size, up, title, y);
-    let at = |value: f64| frame.left + frame.width() * across.share(value);
-    let mut svg = frame.begin();
-    let count = (frame.width() / 70.0).max(1.0) as usize;
-    svg.push_str(&ticks_below(&across, count, (frame.top, frame.bottom), at));
-    svg.push_str(&frame.x_title(x));
+    let frame = Frame::new(size, up, titles);
+    let at = |value: f64| frame.x(&across, value);
+    let mut svg = frame.begin_plane(&across);
     svg.push_str(r#"<g class="s0">"#);
     let floor = frame.y(0.0);
     for bar in bars {
@@ -59,7 +58,7 @@ mod tests {
         let bar = |low: f64, high: f64, height: f64| Bar { span: (low, high), height, title: "a < b".into() };
         for size in [WIDE, NARROW] {
             let bars = [bar(1.0, 2.0, 0.5), bar(2.0, 3.0, 0.25), bar(3.0, 3.0, 0.0)];
-            let svg = histogram(size, "t", ("error", "share"), &bars);
+            let svg = histogram(size, Titles { chart: "t", x: "error", y: "share" }, &bars);
             let of = |name: &str| -> Vec<f64> {
                 let parts = svg.split(r#"class="bin""#).skip(1);
                 let value =
@@ -73,6 +72,6 @@ mod tests {
             assert!(ends.iter().all(|end| (end - ends[0]).abs() < 0.2), "{ends:?}");
             assert!(!svg.contains("a < b") && !svg.contains("NaN") && svg.contains(">0</text>"), "{svg}");
         }
-        assert_eq!(histogram(WIDE, "t", ("x", "y"), &[]), "", "nothing to draw");
+        assert_eq!(histogram(WIDE, Titles { chart: "t", x: "x", y: "y" }, &[]), "", "nothing to draw");
     }
 }

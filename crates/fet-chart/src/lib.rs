@@ -42,6 +42,17 @@ pub struct Size {
     pub names: f64,
 }
 
+/// Titles of a chart and of its axes.
+#[derive(Debug, Clone, Copy)]
+pub struct Titles<'a> {
+    /// Title of the chart, for screen readers.
+    pub chart: &'a str,
+    /// Title of the horizontal axis.
+    pub x: &'a str,
+    /// Title of the vertical axis.
+    pub y: &'a str,
+}
+
 /// For desktop screens and paper.
 pub const WIDE: Size = Size { width: 940.0, height: 360.0, names: 250.0 };
 /// For phones.
@@ -125,9 +136,9 @@ mod tests {
         let ticks = ["1".to_string(), "2".to_string()];
         for size in [WIDE, NARROW] {
             let pictures = [
-                (axis(size, "t", &ticks, "K", "RMSE", &series), 3, 3),
+                (axis(size, Titles { chart: "t", x: "K", y: "RMSE" }, &ticks, &series), 3, 3),
                 (dots(size, "t", "RMSE", &with_broken, Some(0.5)), 4, 3),
-                (curves(size, "t", "epoch", "RMSE", &series), 3, 0),
+                (curves(size, Titles { chart: "t", x: "epoch", y: "RMSE" }, &series), 3, 0),
             ];
             for (svg, groups, papers) in pictures {
                 assert_eq!(svg.matches("data-series=").count(), groups, "{svg}");
@@ -136,8 +147,12 @@ mod tests {
                 assert!(svg.starts_with("<svg") && svg.ends_with("</svg>"), "{svg}");
             }
         }
-        assert_eq!(axis(WIDE, "t", &ticks, "K", "RMSE", &[]), "", "nothing to draw");
-        assert_eq!(amounts(WIDE, "t", &ticks, "party", "distance", &[]), "", "nothing to draw");
+        assert_eq!(axis(WIDE, Titles { chart: "t", x: "K", y: "RMSE" }, &ticks, &[]), "", "nothing to draw");
+        assert_eq!(
+            amounts(WIDE, Titles { chart: "t", x: "party", y: "distance" }, &ticks, &[]),
+            "",
+            "nothing to draw"
+        );
     }
 
     #[test]
@@ -157,8 +172,8 @@ mod tests {
         let series = Series { marks: vec![mark(0), mark(1)], ..Series::default() };
         let ticks = ["1".to_string(), "2".to_string()];
         let series = [series];
-        let joined = axis(NARROW, "t", &ticks, "party", "distance", &series);
-        let apart = amounts(NARROW, "t", &ticks, "party", "distance", &series);
+        let joined = axis(NARROW, Titles { chart: "t", x: "party", y: "distance" }, &ticks, &series);
+        let apart = amounts(NARROW, Titles { chart: "t", x: "party", y: "distance" }, &ticks, &series);
         assert!(joined.contains("polyline") && !joined.contains(">0</text>"), "{joined}");
         assert!(!apart.contains("polyline") && apart.contains(">0</text>"), "{apart}");
     }
@@ -166,7 +181,7 @@ mod tests {
     #[test]
     fn a_picture_is_a_file_and_nothing_leaves_its_frame() {
         let bubble = Bubble { at: (1.0, 2.0), radius: 5.0, title: "a < b".into() };
-        let chart = bubbles(NARROW, "t", ("x", "y"), &[bubble], ((0.0, 0.0), "own"));
+        let chart = bubbles(NARROW, Titles { chart: "t", x: "x", y: "y" }, &[bubble], ((0.0, 0.0), "own"));
         let panel = |title: &str| Panel { title: title.into(), size: NARROW, chart: chart.clone() };
         let names = (0..12).map(|number| (number, format!("a run with quite a long name, {number}")));
         let picture = Picture {

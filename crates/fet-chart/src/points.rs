@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use super::frame::{Frame, ticks_below};
+use super::frame::Frame;
 use super::scale::Scale;
-use super::signs::{line, sign};
+use super::signs::{group, line, sign};
 use super::text::{escaped, shortened};
-use super::{COLOURS, Size};
+use super::{Size, Titles};
 
 /// A named point.
 #[derive(Debug, Clone, Default)]
@@ -36,28 +36,24 @@ const LINE: f64 = 15.0;
 
 /// Points over the range `span` of the horizontal axis. Names never cover each other or a marker; a name without room appears only
 /// in the legend.
-pub fn points(size: Size, title: &str, (x, y): (&str, &str), span: (f64, f64), points: &[Point]) -> String {
+pub fn points(size: Size, titles: Titles<'_>, span: (f64, f64), points: &[Point]) -> String {
     let points: Vec<&Point> =
         points.iter().filter(|point| point.at.0.is_finite() && point.at.1.is_finite()).collect();
     let heights = points.iter().flat_map(|point| {
         let bar = point.up.map_or([point.at.1; 2], |(low, high)| [low, high]);
         bar.into_iter().chain([point.at.1]).chain(point.seeds.iter().map(|seed| seed.1))
     });
-    let (Some(up), Some(across)) = (Scale::of(heights), Scale::of([span.0, span.1].into_iter())) else {
+    let (Some(up), Some(across)) = (Scale::spanning(heights), Scale::spanning([span.0, span.1].into_iter()))
+    else {
         return String::new();
     };
-    let frame = Frame::new(size, up, title, y);
-    let at = |value: f64| frame.left + frame.width() * across.share(value);
-    let mut svg = frame.begin();
-    let count = (frame.width() / 70.0).max(1.0) as usize;
-    svg.push_str(&ticks_below(&across, count, (frame.top, frame.bottom), at));
-    svg.push_str(&frame.x_title(x));
-    let group =
-        |point: &Point| format!(r#"<g class="s{}" data-series="{}">"#, point.number % COLOURS, point.number);
+    let frame = Frame::new(size, up, titles);
+    let at = |value: f64| frame.x(&across, value);
+    let mut svg = frame.begin_plane(&across);
     // Bars are below markers and names; a name crosses a bar only if there is no other room.
     let mut bars: Vec<Area> = Vec::new();
     for point in &points {
-        svg.push_str(&group(point));
+        svg.push_str(&group(point.number));
         let (x, y) = (at(point.at.0), frame.y(point.at.1));
         if let Some((low, high)) = point.across {
             let (low, high, top) = (at(low), at(high), y - 4.0);
@@ -84,7 +80,7 @@ pub fn points(size: Size, title: &str, (x, y): (&str, &str), span: (f64, f64), p
     let places: Vec<(f64, f64)> = points.iter().map(|point| (at(point.at.0), frame.y(point.at.1))).collect();
     let mut taken: Vec<Area> = places.iter().map(|&(x, y)| [x - 7.0, y - 7.0, x + 7.0, y + 7.0]).collect();
     for (point, &(x, y)) in points.iter().zip(&places) {
-        svg.push_str(&group(point));
+        svg.push_str(&group(point.number));
         let name = shortened(&point.name, (0.6 * frame.width() / CHARACTER).max(2.0) as usize);
         let wide = CHARACTER * name.chars().count() as f64;
         let clear = [taken.as_slice(), bars.as_slice()].concat();
@@ -184,7 +180,7 @@ mod tests {
         ];
         let all: Vec<Point> = all.iter().enumerate().map(|(number, &(x, y))| point(number, x, y)).collect();
         for size in [WIDE, NARROW] {
-            let svg = points(size, "t", ("leakage", "accuracy"), (0.0, 1.0), &all);
+            let svg = points(size, Titles { chart: "t", x: "leakage", y: "accuracy" }, (0.0, 1.0), &all);
             let names = names(&svg);
             assert_eq!(names.len(), all.len(), "{svg}");
             for (index, one) in names.iter().enumerate() {
@@ -209,13 +205,23 @@ mod tests {
 
     #[test]
     fn the_axis_is_the_whole_span_wherever_points_lie() {
-        let svg = points(WIDE, "t", ("leakage", "accuracy"), (0.0, 1.0), &[point(0, 0.4, 90.0)]);
+        let svg = points(
+            WIDE,
+            Titles { chart: "t", x: "leakage", y: "accuracy" },
+            (0.0, 1.0),
+            &[point(0, 0.4, 90.0)],
+        );
         for tick in ["0", "0.2", "0.8", "1"] {
             assert!(svg.contains(&format!(">{tick}</text>")), "{tick} in {svg}");
         }
         let none = Point { at: (f64::NAN, 1.0), ..point(1, 0.0, 0.0) };
-        let svg = points(WIDE, "t", ("x", "y"), (0.0, 1.0), &[point(0, 0.4, 90.0), none]);
+        let svg =
+            points(WIDE, Titles { chart: "t", x: "x", y: "y" }, (0.0, 1.0), &[point(0, 0.4, 90.0), none]);
         assert_eq!(svg.matches("class=\"name\"").count(), 1, "a point without room is missing: {svg}");
-        assert_eq!(points(WIDE, "t", ("x", "y"), (0.0, 1.0), &[]), "", "nothing to draw");
+        assert_eq!(
+            points(WIDE, Titles { chart: "t", x: "x", y: "y" }, (0.0, 1.0), &[]),
+            "",
+            "nothing to draw"
+        );
     }
 }

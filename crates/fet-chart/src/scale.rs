@@ -8,7 +8,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+    pub(crate) fn spanning(values: impl Iterator<Item = f64>) -> Option<Self> {
         let finite = values.filter(|value| value.is_finite());
         let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
         if low > high {
@@ -67,9 +67,9 @@ mod tests {
         check(88.3, 96.1, 5, &["90", "92", "94", "96"]);
         check(-0.013, 0.021, 4, &["−0.01", "0", "0.01", "0.02"]);
         check(120.0, 1_900.0, 4, &["500", "1000", "1500"]);
-        assert_eq!(Scale::of([f64::NAN].into_iter()), None);
-        let one = Scale::of([3.0].into_iter()).expect("one value is a scale");
+        assert_eq!(Scale::spanning([f64::NAN].into_iter()), None);
+        let one = Scale::spanning([3.0].into_iter()).expect("one value is a scale");
         assert!((one.share(3.0) - 0.5).abs() < 1e-9);
-        assert_eq!(Scale::of([0.0, 0.0].into_iter()), Some(Scale { low: -1.0, high: 1.0 }));
+        assert_eq!(Scale::spanning([0.0, 0.0].into_iter()), Some(Scale { low: -1.0, high: 1.0 }));
     }
 }

@@ -1,7 +1,7 @@
 //! Markers of series and of published figures, and lines.
 
-use super::COLOURS;
 use super::text::escaped;
+use super::{COLOURS, Series};
 
 /// The marker of a series, for legends.
 pub fn swatch(number: usize) -> String {
@@ -12,7 +12,7 @@ pub fn swatch(number: usize) -> String {
     )
 }
 
-/// Series differ in shape as well as in colour, so that the chart is readable on paper and by the colour-blind.
+/// Series differ in shape as well as in colour, so the chart is readable on paper and for the colour-blind.
 pub(crate) fn sign(number: usize, x: f64, y: f64, title: &str) -> String {
     let path = match number % 4 {
         0 => format!("M{:.1} {y:.1}a5 5 0 1 0 10 0a5 5 0 1 0 -10 0Z", x - 5.0),
@@ -29,6 +29,24 @@ pub(crate) fn diamond(x: f64, y: f64) -> String {
         r#"<path class="paper" d="M{x:.1} {:.1}l6 6l-6 6l-6 -6Z"><title>from the paper</title></path>"#,
         y - 6.0
     )
+}
+
+/// Opening tag of the group of a series.
+pub(crate) fn group(number: usize) -> String {
+    format!(r#"<g class="s{}" data-series="{number}">"#, number % COLOURS)
+}
+
+/// Opens the group of a series and draws its curve in front of the curves of its seeds. Returns also the positions of the curve's
+/// points, to which `at` maps the points.
+pub(crate) fn curve(series: &Series, at: impl Fn(&(f64, f64)) -> (f64, f64)) -> (String, Vec<(f64, f64)>) {
+    let place = |points: &[(f64, f64)]| points.iter().map(&at).collect::<Vec<_>>();
+    let mut svg = group(series.number);
+    for seed in series.seeds.iter().filter(|_| series.seeds.len() > 1) {
+        svg.push_str(&line("thin", &place(seed)));
+    }
+    let points = place(&series.curve);
+    svg.push_str(&line("curve", &points));
+    (svg, points)
 }
 
 pub(crate) fn line(class: &str, points: &[(f64, f64)]) -> String {

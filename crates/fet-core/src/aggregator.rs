@@ -64,10 +64,11 @@ fn adjoint(role: Role<'_>, gradient: Tensor<3>, round: &Aggregation) -> Gradient
         Role::Sum(sum) => sum.mean(leaves[0].clone(), &round),
     };
     let gradients = (memory * gradient.autodiff()).sum().backward();
-    let of = |leaf: &Tensor<3>| leaf.grad(&gradients).unwrap_or_else(|| Tensor::zeros(leaf.dims(), &device));
+    let gradient_of =
+        |leaf: &Tensor<3>| leaf.grad(&gradients).unwrap_or_else(|| Tensor::zeros(leaf.dims(), &device));
     match summed {
-        true => Gradients::Same(of(&leaves[0])),
-        false => Gradients::Each(leaves.iter().map(of).collect()),
+        true => Gradients::Same(gradient_of(&leaves[0])),
+        false => Gradients::Each(leaves.iter().map(gradient_of).collect()),
     }
 }
 

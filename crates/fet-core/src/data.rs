@@ -36,8 +36,12 @@ impl<T: Copy> Matrix<T> {
     /// # Panics
     /// If the values do not fill whole rows: the caller made the table.
     pub fn new(columns: usize, values: Vec<T>) -> Self {
-        let whole = if columns == 0 { values.is_empty() } else { values.len().is_multiple_of(columns) };
-        assert!(whole, "{} values do not fill rows of {columns}", values.len());
+        // Without columns, only a table without values is valid.
+        assert!(
+            values.len().is_multiple_of(columns),
+            "{} values do not fill rows of {columns}",
+            values.len()
+        );
         Self { columns, values }
     }
 
@@ -257,7 +261,7 @@ pub trait Dataset: Send + Sync {
         _kinds: &BTreeMap<String, Kind>,
         _read: &Reading<'_>,
     ) -> Result<PartyTable, DataError> {
-        let problem = "has no primary file that defines the columns of new records; use \"linked\"";
+        let problem = "lacks a primary file that defines the columns of new records; use \"linked\"";
         Err(DataError::new("`data.kind`", problem))
     }
 }

@@ -156,7 +156,7 @@ impl Experiment {
             return match &self.attack {
                 Some(attack) => {
                     let rule = format!(
-                        "must be missing for the method \"{}\": it has no secondaries",
+                        "must be missing for the method \"{}\": it works without secondaries",
                         self.method.kind()
                     );
                     Err(Violation::new("attack", rule, format!("\"{}\"", attack.kind())))

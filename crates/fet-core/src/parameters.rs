@@ -115,7 +115,7 @@ impl fmt::Debug for Parameters {
 #[non_exhaustive]
 pub enum ParameterError {
     /// The model has no such parameter.
-    #[error("the model has no parameter `{name}`")]
+    #[error("the model lacks the parameter `{name}`")]
     Unknown {
         /// The name.
         name: String,

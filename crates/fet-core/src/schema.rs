@@ -16,7 +16,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
 pub use check::check;
-pub use settings::{Setting, settings};
+pub use settings::{LEFT_OUT, Setting, settings};
 
 /// The plug-ins of a slot, by name, with the schema of their settings.
 pub const KINDS: &str = "x-kinds";

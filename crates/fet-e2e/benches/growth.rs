@@ -11,14 +11,14 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
-use fet_chart::{Mark, Panel, Picture, Series, Size};
+use fet_chart::{Mark, Panel, Picture, Series, Size, Titles};
 use fet_e2e::workload::Workload;
 use fet_federation::simulation::Simulation;
 use fet_federation::trainer::{RunError, StepReport};
 use fet_io::memory::peak_memory;
 use serde::{Deserialize, Serialize};
 
-/// Number of measured steps, from which the median is taken.
+/// Number of measured steps; the figure is their median.
 const STEPS: usize = 15;
 /// Number of warm-up steps.
 const WARM: usize = 3;
@@ -138,7 +138,8 @@ fn panel(axis: &Axis, marks: Vec<Mark>) -> Panel {
     let ticks: Vec<String> = axis.values.iter().map(ToString::to_string).collect();
     let y = format!("ms for each {}", axis.unit);
     let series = [Series { marks, name: axis.name.to_string(), ..Series::default() }];
-    let chart = fet_chart::amounts(size, axis.about, &ticks, axis.name, &y, &series);
+    let titles = Titles { chart: axis.about, x: axis.name, y: &y };
+    let chart = fet_chart::amounts(size, titles, &ticks, &series);
     Panel { title: axis.about.to_string(), size, chart }
 }
 

@@ -6,7 +6,7 @@
 //! another. Raw figures go to `benches/runs/DATE-MACHINE/summary.json`, or to the file in `FET_BENCH_OUT`.
 //! Arguments choose cases by a part of their name; only a complete run is saved.
 
-#![expect(clippy::print_stdout, reason = "the table is what the program is for")]
+#![expect(clippy::print_stdout, reason = "the program prints a table")]
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -19,7 +19,7 @@ use fet_federation::trainer::{Phases, StepReport};
 use fet_io::memory::peak_memory;
 use serde::{Deserialize, Serialize};
 
-/// Number of measured portions, from which the median is taken, after one warm-up portion.
+/// Number of measured portions after one warm-up portion; the figure is their median.
 const PORTIONS: usize = 5;
 
 const CASE: &str = "FET_BENCH_CASE";

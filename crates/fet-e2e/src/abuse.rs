@@ -7,19 +7,19 @@
 mod areas;
 mod base;
 mod judge;
-mod place;
 mod play;
+mod sandbox;
 mod script;
 mod snapshot;
 
 use std::path::PathBuf;
 
-use crate::runner::{self, Options};
+use crate::runner::{self, RunnerOptions};
 use base::Bases;
 
 /// Arguments of `fet-e2e abuse`.
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct AbuseArguments {
     /// Path of the program `fet`.
     fet: PathBuf,
     /// Run some cases of each area: about 150, in at most a minute.
@@ -56,14 +56,15 @@ pub(crate) struct Shared {
 ///
 /// # Errors
 /// Returns an error if the base folders cannot be made, or no case is chosen.
-pub fn run(arguments: &Arguments, say: &mut dyn FnMut(String)) -> anyhow::Result<bool> {
+pub fn run(arguments: &AbuseArguments, say: &mut dyn FnMut(String)) -> anyhow::Result<bool> {
     let (fet, root) = runner::prepare(&arguments.fet)?;
     let logs = root.path().join("logs");
     std::fs::create_dir(&logs)?;
     let bases = Bases::new(&fet, root.path(), &logs)?;
     let cases = play::cases(areas::all(&fet, &bases, &logs, arguments.seed)?);
     let kept = format!("fet-e2e-kept-{}", std::process::id());
-    let options = Options {
+    let options = RunnerOptions {
+        root: root.path(),
         suite: "abuse",
         short: arguments.short,
         only: arguments.only.as_deref(),
@@ -72,5 +73,5 @@ pub fn run(arguments: &Arguments, say: &mut dyn FnMut(String)) -> anyhow::Result
         keep: arguments.keep.then(|| std::env::temp_dir().join(kept)),
         verbose: arguments.verbose,
     };
-    runner::run(&Shared { fet, bases, logs, patience: arguments.patience }, cases, root.path(), &options, say)
+    runner::run(&Shared { fet, bases, logs, patience: arguments.patience }, cases, &options, say)
 }

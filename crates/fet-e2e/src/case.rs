@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 /// Kind of fault; a column of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum FaultKind {
     /// A written file differs from the file of the simulation.
     WrongBytes,
     /// A process panicked.
@@ -31,7 +31,7 @@ pub enum Kind {
     Leak,
 }
 
-impl Kind {
+impl FaultKind {
     /// All kinds, in the order of the columns.
     pub(crate) const ALL: [Self; 11] = [
         Self::WrongBytes,
@@ -67,22 +67,22 @@ impl Kind {
 
 /// Fault found by a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct CaseFault {
     /// Kind of the fault.
-    pub kind: Kind,
+    pub kind: FaultKind,
     /// Description of the fault.
     pub what: String,
 }
 
-impl Fault {
-    pub(crate) fn new(kind: Kind, what: impl Into<String>) -> Self {
+impl CaseFault {
+    pub(crate) fn new(kind: FaultKind, what: impl Into<String>) -> Self {
         Self { kind, what: what.into() }
     }
 }
 
 /// End of a case without faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum CaseEnd {
     /// The commands ended as the case states, or the input was read correctly.
     Expected,
     /// The run wrote the same bytes as the simulation.
@@ -91,7 +91,7 @@ pub(crate) enum End {
     Refused,
 }
 
-impl End {
+impl CaseEnd {
     /// All ends, in the order of the columns.
     pub(crate) const ALL: [Self; 3] = [Self::Expected, Self::Equal, Self::Refused];
 
@@ -107,23 +107,23 @@ impl End {
 
 /// Result of a case.
 #[derive(Debug, Clone)]
-pub(crate) struct Verdict {
+pub(crate) struct CaseResult {
     /// End of the case.
-    pub(crate) end: End,
+    pub(crate) end: CaseEnd,
     /// Faults of the case.
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) faults: Vec<CaseFault>,
     /// Notes for repeating the case: the actions with their random choices and times.
     pub(crate) notes: Vec<String>,
 }
 
-impl Verdict {
+impl CaseResult {
     /// Creates a verdict without faults.
-    pub(crate) fn new(end: End) -> Self {
+    pub(crate) fn new(end: CaseEnd) -> Self {
         Self { end, faults: Vec::new(), notes: Vec::new() }
     }
 
-    pub(crate) fn fault(&mut self, kind: Kind, what: impl Into<String>) {
-        self.faults.push(Fault::new(kind, what));
+    pub(crate) fn fault(&mut self, kind: FaultKind, what: impl Into<String>) {
+        self.faults.push(CaseFault::new(kind, what));
     }
 
     pub(crate) fn note(&mut self, what: impl Into<String>) {
@@ -132,7 +132,7 @@ impl Verdict {
 }
 
 /// Action of a case in a separate folder, with the shared resources of its suite.
-type Run<C> = Box<dyn Fn(&C, &Path, &mut ChaCha8Rng) -> anyhow::Result<Verdict>>;
+type Run<C> = Box<dyn Fn(&C, &Path, &mut ChaCha8Rng) -> anyhow::Result<CaseResult>>;
 
 /// Case of a suite whose cases share a `C`.
 pub(crate) struct Case<C> {
@@ -158,7 +158,7 @@ impl<C> Case<C> {
     pub(crate) fn new(
         area: &'static str,
         name: impl Into<String>,
-        run: impl Fn(&C, &Path, &mut ChaCha8Rng) -> anyhow::Result<Verdict> + 'static,
+        run: impl Fn(&C, &Path, &mut ChaCha8Rng) -> anyhow::Result<CaseResult> + 'static,
     ) -> Self {
         Self { area, name: name.into(), short: false, seeded: false, run: Box::new(run) }
     }

@@ -20,7 +20,7 @@ use crate::{message, mutate};
 
 /// Outcome of reading an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ReaderOutcome {
     /// The reader accepted the input and read it correctly.
     Accepted,
     /// The reader refused the input with this message.
@@ -31,20 +31,20 @@ pub enum Outcome {
 
 /// Reader of bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct Reader {
+pub struct FuzzReader {
     /// Name on the command line, and of its folder in the corpus.
     pub name: &'static str,
-    /// Returns valid inputs, all of which the reader accepts.
+    /// Returns valid inputs, which the reader accepts.
     pub sound: fn() -> Vec<Vec<u8>>,
     /// Separators of values in text inputs. `None` for binary inputs.
     pub ends: Option<&'static [char]>,
     /// Reads an input.
-    pub read: fn(&[u8]) -> Outcome,
+    pub read: fn(&[u8]) -> ReaderOutcome,
 }
 
-impl Reader {
+impl FuzzReader {
     /// Returns the reader with this name.
-    pub fn of(name: &str) -> Option<&'static Self> {
+    pub fn by_name(name: &str) -> Option<&'static Self> {
         readers::ALL.iter().find(|reader| reader.name == name)
     }
 
@@ -53,7 +53,7 @@ impl Reader {
         (self.sound)().into_iter().chain(self.found().into_iter().map(|(_, bytes)| bytes)).collect()
     }
 
-    /// Returns the corpus by name: inputs with which this reader once failed.
+    /// Returns the corpus by name: inputs that once made this reader fail.
     pub fn found(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(self.name);
         let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };

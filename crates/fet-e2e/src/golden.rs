@@ -23,7 +23,7 @@ pub use training::check_run;
 
 /// Arguments of `fet-e2e golden`.
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct GoldenArguments {
     /// Golden file.
     file: PathBuf,
     /// Tensor backend.
@@ -34,8 +34,8 @@ pub struct Arguments {
 /// Prints the verdict on a file as one JSON line. Exit codes: 0: all figures are met. 1: a figure is missed.
 /// 2: the file cannot be checked.
 ///
-/// Output and exit codes are those that `fet golden` had, so that scripts which read them still work.
-pub fn run(arguments: &Arguments) -> ExitCode {
+/// Output and exit codes equal those of the former command `fet golden`, for scripts that read them.
+pub fn run(arguments: &GoldenArguments) -> ExitCode {
     let _ = ctrlc::set_handler(|| fet_io::leave(130));
     match answer(arguments) {
         Ok(true) => ExitCode::SUCCESS,
@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-fn answer(Arguments { file, device }: &Arguments) -> anyhow::Result<bool> {
+fn answer(GoldenArguments { file, device }: &GoldenArguments) -> anyhow::Result<bool> {
     let backend = fet_backends::open(device).map_err(|e| InputError(e.to_string()))?;
     let verdict = check(file, &backend).map_err(|e| InputError(e.to_string()))?;
     fet_io::answer(&format!("{}\n", serde_json::to_string(&verdict)?))?;
@@ -57,7 +57,7 @@ fn answer(Arguments { file, device }: &Arguments) -> anyhow::Result<bool> {
 /// Verdict on one file, printed as one JSON line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Verdict {
+pub enum GoldenVerdict {
     /// One forward and backward pass.
     Pass {
         /// Name of the file.
@@ -85,7 +85,7 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
+impl GoldenVerdict {
     /// Returns true if all differences are within their tolerances.
     ///
     /// Outputs and losses: 1e-5, absolute. Gradients and parameters: 1e-4 of their largest value.
@@ -102,12 +102,12 @@ impl Verdict {
 }
 
 /// Compares this program with the file at `path` on a device, with the device's default kernels.
-pub fn check(path: &Path, backend: &Backend) -> Result<Verdict, GoldenError> {
+pub fn check(path: &Path, backend: &Backend) -> Result<GoldenVerdict, GoldenError> {
     check_with(path, backend, backend.on_host)
 }
 
 /// Compares this program with the file at `path`, with or without the host's fused kernels.
-pub fn check_with(path: &Path, backend: &Backend, fused: bool) -> Result<Verdict, GoldenError> {
+pub fn check_with(path: &Path, backend: &Backend, fused: bool) -> Result<GoldenVerdict, GoldenError> {
     let golden = GoldenFile::read(path)?;
     let mut model = GoldenModel::new(&golden, &backend.device, fused)?;
     let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
@@ -122,7 +122,7 @@ pub fn check_with(path: &Path, backend: &Backend, fused: bool) -> Result<Verdict
                 model.step(learning_rate);
             }
             let param_max_rel = model.compare_parameters(&golden)?;
-            Ok(Verdict::Training { file, device, loss_max_abs: finite(loss_max_abs), param_max_rel })
+            Ok(GoldenVerdict::Training { file, device, loss_max_abs: finite(loss_max_abs), param_max_rel })
         }
         None => {
             let outcome = model.pass();
@@ -135,7 +135,7 @@ pub fn check_with(path: &Path, backend: &Backend, fused: bool) -> Result<Verdict
             let output_max_abs = finite(differences.fold(0.0, largest));
             let loss_abs = finite((outcome.loss - f64::from(golden.floats("loss")?[0])).abs());
             let grad_max_rel = model.compare_gradients(&golden)?;
-            Ok(Verdict::Pass { file, device, output_max_abs, loss_abs, grad_max_rel })
+            Ok(GoldenVerdict::Pass { file, device, output_max_abs, loss_abs, grad_max_rel })
         }
     }
 }
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn each_figure_has_its_bound() {
-        let verdict = |output, loss, grad| Verdict::Pass {
+        let verdict = |output, loss, grad| GoldenVerdict::Pass {
             file: "x".into(),
             device: "flex".into(),
             output_max_abs: output,

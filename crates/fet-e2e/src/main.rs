@@ -9,39 +9,40 @@ use fet_e2e::{abuse, fuzz, soak, stop};
 
 /// Tests of the whole program.
 #[derive(Debug, Parser)]
-struct Arguments {
+struct E2eArguments {
     #[command(subcommand)]
-    command: Command,
+    command: E2eCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum E2eCommand {
     /// Run `fet` on hostile and careless inputs.
     #[cfg(unix)]
-    Abuse(abuse::Arguments),
+    Abuse(abuse::AbuseArguments),
     /// Run the parties of an experiment as processes, disturb them, and compare their files with a simulation.
     #[cfg(unix)]
-    Soak(soak::Arguments),
+    Soak(soak::SoakArguments),
     /// Give damaged inputs to each reader and count faults.
     #[cfg(unix)]
-    Fuzz(fuzz::command::Arguments),
+    Fuzz(fuzz::command::FuzzArguments),
     /// Compare this program with another implementation's figures.
-    Golden(golden::Arguments),
+    Golden(golden::GoldenArguments),
 }
 
 /// Stack size of the working thread in bytes, as in `fet`.
 const STACK: usize = 16 << 20;
 
 fn main() -> ExitCode {
-    let worker = std::thread::Builder::new().stack_size(STACK).spawn(|| match Arguments::parse().command {
-        #[cfg(unix)]
-        Command::Abuse(arguments) => suite(|say| abuse::run(&arguments, say)),
-        #[cfg(unix)]
-        Command::Soak(arguments) => suite(|say| soak::run(&arguments, say)),
-        #[cfg(unix)]
-        Command::Fuzz(arguments) => ended(fuzz::command::run(&arguments, &mut say)),
-        Command::Golden(arguments) => golden::run(&arguments),
-    });
+    let worker =
+        std::thread::Builder::new().stack_size(STACK).spawn(|| match E2eArguments::parse().command {
+            #[cfg(unix)]
+            E2eCommand::Abuse(arguments) => suite(|say| abuse::run(&arguments, say)),
+            #[cfg(unix)]
+            E2eCommand::Soak(arguments) => suite(|say| soak::run(&arguments, say)),
+            #[cfg(unix)]
+            E2eCommand::Fuzz(arguments) => ended(fuzz::command::run(&arguments, &mut say)),
+            E2eCommand::Golden(arguments) => golden::run(&arguments),
+        });
     match worker.map(std::thread::JoinHandle::join) {
         Ok(Ok(code)) => code,
         Ok(Err(panic)) => std::panic::resume_unwind(panic),

@@ -6,15 +6,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use tempfile::TempDir;
 
-use crate::case::{Case, End, Kind, Verdict};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::folder::copy;
 use crate::mutate::generator;
 use crate::process::go_on;
-use crate::tally::Tally;
+use crate::tally::FaultTally;
 
-/// Choice of cases, and what to show and keep of them.
+/// Options of a suite: its cases, output and kept files.
 #[derive(Debug, Clone)]
-pub(crate) struct Options<'a> {
+pub(crate) struct RunnerOptions<'a> {
+    /// Folder below which the cases run.
+    pub(crate) root: &'a Path,
     /// Name of the suite on the command line.
     pub(crate) suite: &'static str,
     /// Run only the cases of the short form.
@@ -43,20 +45,19 @@ pub(crate) fn place(root: &Path) -> PathBuf {
     root.join("case")
 }
 
-/// Runs the chosen cases below the folder `root`. Calls `say` with each line to show. Returns true if no case
+/// Runs the chosen cases. Calls `say` with each line to show. Returns true if no case
 /// has a fault.
 pub(crate) fn run<C>(
     shared: &C,
     mut cases: Vec<Case<C>>,
-    root: &Path,
-    options: &Options<'_>,
+    options: &RunnerOptions<'_>,
     say: &mut dyn FnMut(String),
 ) -> anyhow::Result<bool> {
     let start = Instant::now();
     cases.retain(|case| options.only.is_none_or(|only| case.title().contains(only)));
     cases.retain(|case| case.short || !options.short);
     ensure!(!cases.is_empty(), "no case matches --only");
-    let mut tally = Tally::default();
+    let mut tally = FaultTally::default();
     let limit = options.minutes.map(|minutes| Duration::from_secs(60 * minutes));
     'seeds: for seed in options.seed.. {
         for case in cases.iter().filter(|case| seed == options.seed || case.seeded) {
@@ -64,7 +65,7 @@ pub(crate) fn run<C>(
                 break 'seeds;
             }
             let began = Instant::now();
-            let verdict = one(shared, case, seed, root, options, say)?;
+            let verdict = run_case(shared, case, seed, options, say)?;
             if go_on().is_err() {
                 say(format!("stopped in {}", case.title()));
                 break 'seeds;
@@ -85,25 +86,24 @@ pub(crate) fn run<C>(
     let seconds = start.elapsed().as_secs_f64();
     say(format!("{} cases in {seconds:.1} s, seed {}", tally.cases(), options.seed));
     say(tally.table("area"));
-    say(format!("{} of {} cases are as they should be", tally.good(), tally.cases()));
+    say(format!("{} of {} cases ended as expected", tally.good(), tally.cases()));
     Ok(tally.good() == tally.cases())
 }
 
-fn one<C>(
+fn run_case<C>(
     shared: &C,
     case: &Case<C>,
     seed: u64,
-    root: &Path,
-    options: &Options<'_>,
+    options: &RunnerOptions<'_>,
     say: &mut dyn FnMut(String),
-) -> anyhow::Result<Verdict> {
-    let folder = place(root);
+) -> anyhow::Result<CaseResult> {
+    let folder = place(options.root);
     std::fs::create_dir_all(&folder)?;
     let number = case.name.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(257).wrapping_add(byte.into()));
     let mut rng = generator(seed, case.area, number);
     let verdict = (case.run)(shared, &folder, &mut rng).unwrap_or_else(|error| {
-        let mut verdict = Verdict::new(End::Refused);
-        verdict.fault(Kind::WrongCode, format!("cannot run the case: {error:#}"));
+        let mut verdict = CaseResult::new(CaseEnd::Refused);
+        verdict.fault(FaultKind::WrongCode, format!("cannot run the case: {error:#}"));
         verdict
     });
     if !verdict.faults.is_empty() && go_on().is_ok() {

@@ -17,12 +17,12 @@ mod world;
 
 use std::path::PathBuf;
 
-use crate::runner::{self, Options};
+use crate::runner::{self, RunnerOptions};
 use kit::Kit;
 
 /// Arguments of `fet-e2e soak`.
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct SoakArguments {
     /// Path of the program `fet`.
     fet: PathBuf,
     /// Run some cases of each area, in a minute.
@@ -64,14 +64,15 @@ pub struct Arguments {
 ///
 /// # Errors
 /// Returns an error if `nats-server` does not run, or no case is chosen.
-pub fn run(arguments: &Arguments, say: &mut dyn FnMut(String)) -> anyhow::Result<bool> {
+pub fn run(arguments: &SoakArguments, say: &mut dyn FnMut(String)) -> anyhow::Result<bool> {
     let (fet, root) = runner::prepare(&arguments.fet)?;
     let kit = Kit::new(&fet, root.path(), arguments.patience)?;
     if let Some(pairs) = arguments.overhead {
         let given = arguments.experiment.as_deref().map(|file| (file, arguments.parties));
         return overhead::overhead(&kit, root.path(), given, pairs, say);
     }
-    let options = Options {
+    let options = RunnerOptions {
+        root: root.path(),
         suite: "soak",
         short: arguments.short,
         only: arguments.only.as_deref(),
@@ -80,5 +81,5 @@ pub fn run(arguments: &Arguments, say: &mut dyn FnMut(String)) -> anyhow::Result
         keep: arguments.keep.clone(),
         verbose: arguments.verbose,
     };
-    runner::run(&kit, areas::all(), root.path(), &options, say)
+    runner::run(&kit, areas::all(), &options, say)
 }

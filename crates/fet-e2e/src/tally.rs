@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use comfy_table::presets::ASCII_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, Table};
 
-use crate::case::{End, Kind};
+use crate::case::{CaseEnd, FaultKind};
 
 /// Counts of one area.
 #[derive(Debug, Clone, Default)]
@@ -16,24 +16,24 @@ struct Row {
     counts: BTreeMap<&'static str, u64>,
 }
 
-/// Counts by area, in the order in which areas were added.
+/// Counts by area, in the order of their addition.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tally {
+pub(crate) struct FaultTally {
     areas: Vec<(&'static str, Row)>,
     total: Row,
 }
 
-impl Tally {
+impl FaultTally {
     /// Adds `cases` cases with the kinds of their faults, each counted once. Cases without faults count under
     /// their end.
     pub(crate) fn add(
         &mut self,
         area: &'static str,
         cases: u64,
-        end: Option<End>,
-        faults: impl IntoIterator<Item = Kind>,
+        end: Option<CaseEnd>,
+        faults: impl IntoIterator<Item = FaultKind>,
     ) {
-        let faults: BTreeSet<Kind> = faults.into_iter().collect();
+        let faults: BTreeSet<FaultKind> = faults.into_iter().collect();
         let place = self.areas.iter().position(|(name, _)| *name == area).unwrap_or_else(|| {
             self.areas.push((area, Row::default()));
             self.areas.len() - 1
@@ -41,7 +41,7 @@ impl Tally {
         for row in [&mut self.areas[place].1, &mut self.total] {
             row.cases += cases;
             row.good += if faults.is_empty() { cases } else { 0 };
-            let end = end.filter(|_| faults.is_empty()).map(End::name);
+            let end = end.filter(|_| faults.is_empty()).map(CaseEnd::name);
             for title in faults.iter().map(|kind| kind.name()).chain(end) {
                 *row.counts.entry(title).or_default() += cases;
             }
@@ -62,7 +62,7 @@ impl Tally {
     pub(crate) fn table(&self, area: &str) -> String {
         let mut table = Table::new();
         table.load_style(ASCII_HORIZONTAL_ONLY);
-        let titles = End::ALL.map(End::name).into_iter().chain(Kind::ALL.map(Kind::name));
+        let titles = CaseEnd::ALL.map(CaseEnd::name).into_iter().chain(FaultKind::ALL.map(FaultKind::name));
         let titles: Vec<_> =
             titles.filter(|title| self.total.counts.get(title).is_some_and(|&count| count > 0)).collect();
         // A title with line breaks stays unchanged.
@@ -87,10 +87,10 @@ mod tests {
 
     #[test]
     fn counts_a_kind_of_fault_once_per_case_and_an_end_only_without_faults() {
-        let mut tally = Tally::default();
-        tally.add("one", 1, Some(End::Equal), []);
-        tally.add("two", 1, Some(End::Equal), [Kind::Panic, Kind::Panic]);
-        tally.add("one", 1, None, [Kind::Panic, Kind::WrongCode]);
+        let mut tally = FaultTally::default();
+        tally.add("one", 1, Some(CaseEnd::Equal), []);
+        tally.add("two", 1, Some(CaseEnd::Equal), [FaultKind::Panic, FaultKind::Panic]);
+        tally.add("one", 1, None, [FaultKind::Panic, FaultKind::WrongCode]);
         assert_eq!((tally.cases(), tally.good()), (3, 1));
         let table = tally.table("area");
         let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();

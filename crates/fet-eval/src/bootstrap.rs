@@ -18,7 +18,7 @@ use crate::predictions::Predictions;
 use crate::reweighted::Reweighted;
 use crate::undefined::Undefined;
 
-/// Maximum number of rows for which [`Method::Auto`] chooses BCa. The BCa jackknife computes the metric once
+/// Maximum number of rows for which [`BootstrapMethod::Auto`] chooses BCa. The BCa jackknife computes the metric once
 /// per row.
 pub const BCA_ROWS: usize = 3_000;
 
@@ -28,7 +28,7 @@ const UNDEFINED_SHARE: f64 = 0.05;
 /// Method that derives an interval from the resamples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Method {
+pub enum BootstrapMethod {
     /// BCa up to [`BCA_ROWS`] rows, percentile for more rows.
     Auto,
     /// From the α/2-quantile of the resampled values to their (1 − α/2)-quantile (Efron 1979).
@@ -40,29 +40,29 @@ pub enum Method {
 
 /// Settings of a bootstrap interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct BootstrapSettings {
     /// Number of resamples, B.
     pub resamples: usize,
     /// Miscoverage rate α; half of it on either side of the interval.
     pub alpha: f64,
     /// Method that derives the interval from the resamples.
-    pub method: Method,
+    pub method: BootstrapMethod,
 }
 
-impl Default for Settings {
+impl Default for BootstrapSettings {
     /// 95 per cent interval from 2,000 resamples.
     fn default() -> Self {
-        Self { resamples: 2_000, alpha: 0.05, method: Method::Auto }
+        Self { resamples: 2_000, alpha: 0.05, method: BootstrapMethod::Auto }
     }
 }
 
-/// Time limit of [`Settings::bounded`] in nanoseconds.
+/// Time limit of [`BootstrapSettings::bounded`] in nanoseconds.
 const BOUND: f64 = 1.6e9;
 
-/// Minimum number of resamples of [`Settings::bounded`].
+/// Minimum number of resamples of [`BootstrapSettings::bounded`].
 const FEWEST: usize = 100;
 
-impl Settings {
+impl BootstrapSettings {
     /// Returns the default settings, with fewer resamples if the bootstrap would take longer than about two
     /// seconds on one core. The minimum is 100 resamples. The number depends only on rows, classes and
     /// metric.
@@ -83,7 +83,7 @@ impl Settings {
             return full;
         }
         let resamples = ((BOUND / time) as usize).clamp(FEWEST, full.resamples);
-        Self { resamples, method: Method::Percentile, ..full }
+        Self { resamples, method: BootstrapMethod::Percentile, ..full }
     }
 }
 
@@ -102,7 +102,7 @@ pub struct Interval {
     /// Method of this interval: percentile or BCa. BCa falls back to percentile if its corrections are
     /// undefined: if all resamples are on one side of the estimate, or if the metric needs the row that the
     /// jackknife leaves out.
-    pub method: Method,
+    pub method: BootstrapMethod,
     /// Number of resamples that were drawn.
     pub resamples: usize,
     /// Number of resamples with an undefined metric, for example without a row of some class. The interval
@@ -114,7 +114,7 @@ pub struct Interval {
 pub fn bootstrap(
     rows: &Predictions<'_>,
     metric: Metric,
-    settings: Settings,
+    settings: BootstrapSettings,
     rng: &mut ChaCha8Rng,
 ) -> Result<Interval, BootstrapError> {
     rows.score(metric)?;
@@ -134,10 +134,10 @@ pub fn bootstrap(
 pub fn bootstrap_of(
     rows: usize,
     statistic: impl Fn(&[f64]) -> Option<f64>,
-    settings: Settings,
+    settings: BootstrapSettings,
     rng: &mut ChaCha8Rng,
 ) -> Result<Interval, BootstrapError> {
-    let Settings { resamples, alpha, method } = settings;
+    let BootstrapSettings { resamples, alpha, method } = settings;
     if resamples < 2 || !(alpha > 0.0 && alpha < 1.0) {
         return Err(BootstrapError::Settings { resamples, alpha });
     }
@@ -157,11 +157,11 @@ pub fn bootstrap_of(
         return Err(BootstrapError::OftenUndefined { undefined, resamples });
     }
     values.sort_by(f64::total_cmp);
-    let wants_bca = method == Method::Bca || (method == Method::Auto && rows <= BCA_ROWS);
+    let wants_bca = method == BootstrapMethod::Bca || (method == BootstrapMethod::Auto && rows <= BCA_ROWS);
     let corrected = wants_bca.then(|| bca(&values, estimate, rows, &statistic, alpha)).flatten();
     let (method, [lower, upper]) = match corrected {
-        Some(shares) => (Method::Bca, shares),
-        None => (Method::Percentile, [alpha / 2.0, 1.0 - alpha / 2.0]),
+        Some(shares) => (BootstrapMethod::Bca, shares),
+        None => (BootstrapMethod::Percentile, [alpha / 2.0, 1.0 - alpha / 2.0]),
     };
     let [lower, upper] = [lower, upper].map(|share| quantile(&values, share));
     Ok(Interval { estimate, lower, upper, alpha, method, resamples, undefined })
@@ -246,25 +246,25 @@ mod tests {
 
     #[test]
     fn many_rows_and_classes_have_fewer_resamples() {
-        let check = |task: Task, rows: usize, metric: Metric, resamples: usize, method: Method| {
+        let check = |task: Task, rows: usize, metric: Metric, resamples: usize, method: BootstrapMethod| {
             let mut output = vec![0.0; rows * task.width()];
             output.chunks_mut(task.width()).for_each(|row| row[0] = 1.0);
             let truth = vec![0.0; rows];
             let rows = Predictions::new(task, &truth, &output).expect("right");
-            let found = Settings::bounded(&rows, metric);
+            let found = BootstrapSettings::bounded(&rows, metric);
             assert_eq!((found.resamples, found.method), (resamples, method), "{task:?}, {metric}");
         };
-        check(Task::Regression, 3_000, Metric::MedianAbsoluteError, 2_000, Method::Auto);
-        check(Task::Regression, 3_001, Metric::Rmse, 2_000, Method::Percentile);
-        check(Task::Binary, 20_000, Metric::AucRoc, 2_000, Method::Percentile);
+        check(Task::Regression, 3_000, Metric::MedianAbsoluteError, 2_000, BootstrapMethod::Auto);
+        check(Task::Regression, 3_001, Metric::Rmse, 2_000, BootstrapMethod::Percentile);
+        check(Task::Binary, 20_000, Metric::AucRoc, 2_000, BootstrapMethod::Percentile);
         // 1.6 s / (40,000 · 40 ns), and 1.6 s / (20,000 · (40 + 50 · 6.5) ns).
-        check(Task::Binary, 40_000, Metric::Accuracy, 1_000, Method::Percentile);
-        check(Task::Multiclass { classes: 50 }, 20_000, Metric::AucPr, 219, Method::Percentile);
-        check(Task::Multiclass { classes: 50 }, 20_000, Metric::Accuracy, 484, Method::Percentile);
+        check(Task::Binary, 40_000, Metric::Accuracy, 1_000, BootstrapMethod::Percentile);
+        check(Task::Multiclass { classes: 50 }, 20_000, Metric::AucPr, 219, BootstrapMethod::Percentile);
+        check(Task::Multiclass { classes: 50 }, 20_000, Metric::Accuracy, 484, BootstrapMethod::Percentile);
         // A jackknife of 3,000 rows would take as long as 3,000 resamples.
-        check(Task::Multiclass { classes: 10 }, 3_000, Metric::AucRoc, 2_000, Method::Auto);
-        check(Task::Multiclass { classes: 15 }, 3_000, Metric::AucRoc, 2_000, Method::Percentile);
-        check(Task::Multiclass { classes: 50 }, 3_000, Metric::AucRoc, 1_461, Method::Percentile);
-        check(Task::Multiclass { classes: 50 }, 300_000, Metric::Accuracy, 100, Method::Percentile);
+        check(Task::Multiclass { classes: 10 }, 3_000, Metric::AucRoc, 2_000, BootstrapMethod::Auto);
+        check(Task::Multiclass { classes: 15 }, 3_000, Metric::AucRoc, 2_000, BootstrapMethod::Percentile);
+        check(Task::Multiclass { classes: 50 }, 3_000, Metric::AucRoc, 1_461, BootstrapMethod::Percentile);
+        check(Task::Multiclass { classes: 50 }, 300_000, Metric::Accuracy, 100, BootstrapMethod::Percentile);
     }
 }

@@ -1,6 +1,6 @@
 //! Calibration curves: observed frequency of a class against its predicted probability.
 //!
-//! A bin holds the rows whose probability lies in (lower edge, upper edge]; the first bin includes its lower
+//! A bin contains the rows with a probability in (lower edge, upper edge]; the first bin includes its lower
 //! edge. Edges are equal steps from 0 to 1, or quantiles of the probabilities (linear interpolation, as in
 //! numpy, without weights). Empty bins are left out. The curve is scikit-learn's `calibration_curve` with
 //! weights.

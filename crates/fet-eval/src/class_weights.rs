@@ -37,7 +37,7 @@ impl ClassWeights {
     }
 
     /// Returns the weight of a class.
-    pub fn of(&self, class: usize) -> f64 {
+    pub fn weight(&self, class: usize) -> f64 {
         self.0[class]
     }
 
@@ -105,7 +105,7 @@ mod tests {
         let labels = [0, 0, 0, 1, 2, 2];
         let weights = ClassWeights::balanced(&labels, 3).expect("every class occurs");
         assert_eq!(weights.0, [6.0 / 9.0, 2.0, 1.0]);
-        assert_eq!(labels.iter().map(|class| weights.of(*class)).sum::<f64>(), 6.0);
+        assert_eq!(labels.iter().map(|class| weights.weight(*class)).sum::<f64>(), 6.0);
         assert_eq!(ClassWeights::equal(3).classes(), weights.classes());
     }
 

@@ -80,7 +80,7 @@ impl Conformal {
         (0..probabilities.len()).filter(|class| within(probabilities[*class])).collect()
     }
 
-    /// Returns true if the truth of a row lies in its interval or set.
+    /// Returns true if the interval or set of a row contains its truth.
     pub fn covers(&self, rows: &Predictions<'_>, row: usize) -> bool {
         match rows.task() {
             Task::Regression => {

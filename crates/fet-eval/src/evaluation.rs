@@ -10,7 +10,7 @@ mod residuals;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::bootstrap::{Interval, Settings, bootstrap};
+use crate::bootstrap::{BootstrapSettings, Interval, bootstrap};
 use crate::calibration::{Bin, Bins, reliability};
 use crate::confusion::Confusion;
 use crate::metric::{Metric, Task};
@@ -67,10 +67,10 @@ impl Evaluation {
     /// - metric: main metric, for which the interval is computed
     /// - groups: name of a column, and the group of each test row
     ///
-    /// [`Settings::bounded`] sets the interval, which takes at most about two seconds for 20,000 test rows.
+    /// [`BootstrapSettings::bounded`] sets the interval, which takes at most about two seconds for 20,000 test rows.
     /// The same generator gives the same interval. Panics if the number of group names differs from the
     /// number of test rows.
-    pub fn of(
+    pub fn compute(
         metric: Metric,
         validation: &Predictions<'_>,
         test: &Predictions<'_>,
@@ -81,11 +81,11 @@ impl Evaluation {
         Self {
             validation: validation.scores(),
             test: test.scores(),
-            interval: Estimate::of(metric, test, rng),
+            interval: Estimate::compute(metric, test, rng),
             confusion: (1..=CONFUSION_CLASSES).contains(&classes).then(|| Confusion::new(test)),
             calibration: reliability(test, Bins::default()).unwrap_or_default(),
-            residuals: if classes == 0 { Residuals::of(test) } else { None },
-            groups: groups.map(|(column, names)| Groups::of(column, names, test)),
+            residuals: if classes == 0 { Residuals::from_predictions(test) } else { None },
+            groups: groups.map(|(column, names)| Groups::from_names(column, names, test)),
         }
     }
 
@@ -105,8 +105,8 @@ impl Evaluation {
 }
 
 impl Estimate {
-    fn of(metric: Metric, rows: &Predictions<'_>, rng: &mut ChaCha8Rng) -> Self {
-        match bootstrap(rows, metric, Settings::bounded(rows, metric), rng) {
+    fn compute(metric: Metric, rows: &Predictions<'_>, rng: &mut ChaCha8Rng) -> Self {
+        match bootstrap(rows, metric, BootstrapSettings::bounded(rows, metric), rng) {
             Ok(interval) if interval.lower.is_finite() && interval.upper.is_finite() => {
                 Self::Interval(interval)
             }

@@ -43,8 +43,8 @@ pub use evaluation::{Estimate, Evaluation, Group, Groups, Others, Quantile, Resi
 pub use fet_io::did_you_mean;
 pub use metric::{Direction, Metric, Task, Unit};
 pub use predictions::{PredictionError, Predictions};
-pub use scores::{Scores, Value};
-pub use split::{Fractions, Split, SplitError, Strategy};
+pub use scores::{ScoreValue, Scores};
+pub use split::{Fractions, Split, SplitError, SplitStrategy};
 pub use undefined::Undefined;
 
 pub use rand_chacha::ChaCha8Rng;

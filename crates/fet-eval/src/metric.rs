@@ -47,7 +47,7 @@ impl Task {
     }
 }
 
-/// Direction in which a metric improves.
+/// Direction of improvement of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -175,7 +175,7 @@ impl Metric {
         self.facts().0
     }
 
-    /// Returns the direction in which the metric improves.
+    /// Returns the metric's direction of improvement.
     pub fn direction(self) -> Direction {
         self.facts().1
     }
@@ -191,7 +191,7 @@ impl Metric {
     }
 
     /// Returns the metrics of `task`.
-    pub fn of(task: Task) -> impl Iterator<Item = Self> {
+    pub fn for_task(task: Task) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(move |metric| metric.fits(task))
     }
 
@@ -251,9 +251,9 @@ mod tests {
 
     #[test]
     fn each_task_has_its_own_metrics() {
-        assert_eq!(Metric::of(Task::Regression).count(), 5);
-        assert_eq!(Metric::of(Task::Binary).count(), 8);
-        assert_eq!(Metric::of(Task::Multiclass { classes: 3 }).count(), 8);
+        assert_eq!(Metric::for_task(Task::Regression).count(), 5);
+        assert_eq!(Metric::for_task(Task::Binary).count(), 8);
+        assert_eq!(Metric::for_task(Task::Multiclass { classes: 3 }).count(), 8);
         assert_eq!(Metric::Accuracy.direction().gain(0.9, 0.8).signum(), 1.0);
         assert_eq!(Metric::Rmse.direction().gain(0.9, 0.8).signum(), -1.0);
         for (metric, new, old, expect) in [

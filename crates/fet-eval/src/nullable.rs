@@ -1,7 +1,7 @@
 //! Deserialization of numbers that JSON cannot represent, and of fields that can be `null` but must be
 //! present.
 //!
-//! `serde_json` writes NaN and infinities as `null`. The field determines which of them a `null` stands for.
+//! `serde_json` writes NaN and infinities as `null`. The field determines the meaning of `null`.
 
 use serde::{Deserialize, Deserializer};
 

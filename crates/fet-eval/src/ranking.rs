@@ -27,15 +27,15 @@ impl Orders {
 
     /// Computes [`auc_roc`] of the rows under the current weights of `rows`.
     pub(crate) fn auc_roc(&self, rows: &Predictions<'_>) -> Result<f64, Undefined> {
-        over_classes(rows.task(), |class| self.of(rows.task(), class).roc(rows, class))
+        over_classes(rows.task(), |class| self.order(rows.task(), class).roc(rows, class))
     }
 
     /// Computes [`auc_pr`] of the rows under the current weights of `rows`.
     pub(crate) fn auc_pr(&self, rows: &Predictions<'_>) -> Result<f64, Undefined> {
-        over_classes(rows.task(), |class| self.of(rows.task(), class).pr(rows, class))
+        over_classes(rows.task(), |class| self.order(rows.task(), class).pr(rows, class))
     }
 
-    fn of(&self, task: Task, class: usize) -> &Order {
+    fn order(&self, task: Task, class: usize) -> &Order {
         &self.0[class - curves(task).start]
     }
 }

@@ -1,7 +1,7 @@
 //! Records that `fet` writes and other programs read: the report of a run, the progress events of a run, and the questions and
 //! answers of `fet show --batch`.
 //!
-//! Writers and readers use the same types, so that a renamed field is a compile error on both sides. A record that is read must have
+//! Writers and readers use the same types, so a renamed field is a compile error on both sides. A record that is read must have
 //! every field and no other.
 
 mod attack;
@@ -11,12 +11,12 @@ mod report;
 mod show;
 
 pub use attack::{AttackRecord, Attacker, Measure, Target};
-pub use event::Event;
+pub use event::RunEvent;
 pub use privacy::{Guarantee, LabelPrivacy, Learning, Neighbouring, Randomness, Spent};
 pub use report::{
     Best, Cost, DataRecord, EpochReport, PartyTraffic, Phases, Program, Report, Rows, TableDigest, Traffic,
 };
-pub use show::{Answer, Identity, Question};
+pub use show::{RunIdentity, ShowAnswer, ShowQuestion};
 
 /// Version of the program's results. Programs with the same version compute the same figures from the same settings, seed, data and
 /// device, except for rounding. A change of results increases it and is listed under "Changed results" in CHANGELOG.md; `cargo xtask

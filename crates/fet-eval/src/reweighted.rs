@@ -10,11 +10,11 @@ use crate::regression::{absolute_errors, median_of};
 pub(crate) struct Reweighted<'a> {
     rows: Predictions<'a>,
     metric: Metric,
-    kept: Kept,
+    kept: CachedValues,
 }
 
 /// Cached values that do not depend on the weights.
-enum Kept {
+enum CachedValues {
     /// No cached values: the metric is cheap.
     Nothing,
     /// Rows by score.
@@ -26,10 +26,10 @@ enum Kept {
 impl<'a> Reweighted<'a> {
     pub(crate) fn new(rows: Predictions<'a>, metric: Metric) -> Self {
         let kept = match metric {
-            _ if !metric.fits(rows.task()) => Kept::Nothing,
-            Metric::AucRoc | Metric::AucPr => Kept::Orders(Orders::new(&rows)),
-            Metric::MedianAbsoluteError => Kept::Errors(absolute_errors(&rows)),
-            _ => Kept::Nothing,
+            _ if !metric.fits(rows.task()) => CachedValues::Nothing,
+            Metric::AucRoc | Metric::AucPr => CachedValues::Orders(Orders::new(&rows)),
+            Metric::MedianAbsoluteError => CachedValues::Errors(absolute_errors(&rows)),
+            _ => CachedValues::Nothing,
         };
         Self { rows, metric, kept }
     }
@@ -38,10 +38,10 @@ impl<'a> Reweighted<'a> {
     pub(crate) fn score(&self, weights: &[f64]) -> Option<f64> {
         let rows = self.rows.weighted(weights).ok()?;
         let value = match &self.kept {
-            Kept::Orders(orders) if self.metric == Metric::AucRoc => orders.auc_roc(&rows).ok()?,
-            Kept::Orders(orders) => orders.auc_pr(&rows).ok()?,
-            Kept::Errors(errors) => median_of(&rows, errors),
-            Kept::Nothing => rows.score(self.metric).ok()?,
+            CachedValues::Orders(orders) if self.metric == Metric::AucRoc => orders.auc_roc(&rows).ok()?,
+            CachedValues::Orders(orders) => orders.auc_pr(&rows).ok()?,
+            CachedValues::Errors(errors) => median_of(&rows, errors),
+            CachedValues::Nothing => rows.score(self.metric).ok()?,
         };
         value.is_finite().then_some(value)
     }
@@ -71,7 +71,7 @@ mod tests {
         let mut met = 0;
         for rows in cases {
             let rows = rows.expect("right");
-            for metric in Metric::of(rows.task()) {
+            for metric in Metric::for_task(rows.task()) {
                 let reweighted = Reweighted::new(rows, metric);
                 for weights in &weights {
                     let expect = rows.weighted(weights).expect("right").score(metric).ok();

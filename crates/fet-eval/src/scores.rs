@@ -38,25 +38,25 @@ impl Predictions<'_> {
     /// Computes every metric of the task.
     pub fn scores(&self) -> Scores {
         let value = |metric| match self.score(metric) {
-            Ok(value) => Value::Value(value),
-            Err(reason) => Value::Undefined(reason.to_string()),
+            Ok(value) => ScoreValue::Value(value),
+            Err(reason) => ScoreValue::Undefined(reason.to_string()),
         };
-        Scores(Metric::of(self.task()).map(|metric| (metric, value(metric))).collect())
+        Scores(Metric::for_task(self.task()).map(|metric| (metric, value(metric))).collect())
     }
 }
 
 /// Metrics of some predictions by name, in the order of [`Metric::ALL`].
 ///
-/// As JSON: `{"accuracy": {"value": 0.9}, "auc-roc": {"undefined": "class 1 has no row"}}`. Deserialization
+/// As JSON: `{"accuracy": {"value": 0.9}, "auc-roc": {"undefined": "class 1 lacks rows"}}`. Deserialization
 /// requires either every regression metric or every classification metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "BTreeMap<Metric, Value>", into = "BTreeMap<Metric, Value>")]
-pub struct Scores(BTreeMap<Metric, Value>);
+#[serde(try_from = "BTreeMap<Metric, ScoreValue>", into = "BTreeMap<Metric, ScoreValue>")]
+pub struct Scores(BTreeMap<Metric, ScoreValue>);
 
 /// Value of a metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Value {
+pub enum ScoreValue {
     /// Finite value.
     Value(f64),
     /// Reason why the metric is undefined.
@@ -64,16 +64,20 @@ pub enum Value {
 }
 
 impl Scores {
-    /// Returns scores in which every metric of the task is undefined for the same reason.
+    /// Returns scores with every metric of the task undefined, for the same reason.
     pub fn undefined(task: Task, reason: &str) -> Self {
-        Self(Metric::of(task).map(|metric| (metric, Value::Undefined(reason.to_string()))).collect())
+        Self(
+            Metric::for_task(task)
+                .map(|metric| (metric, ScoreValue::Undefined(reason.to_string())))
+                .collect(),
+        )
     }
 
     /// Returns the value of a metric. `None` if the metric is undefined or belongs to another task.
     pub fn get(&self, metric: Metric) -> Option<f64> {
         match self.0.get(&metric)? {
-            Value::Value(value) => Some(*value),
-            Value::Undefined(_) => None,
+            ScoreValue::Value(value) => Some(*value),
+            ScoreValue::Undefined(_) => None,
         }
     }
 
@@ -81,21 +85,21 @@ impl Scores {
     /// task.
     pub fn reason(&self, metric: Metric) -> Option<&str> {
         match self.0.get(&metric)? {
-            Value::Value(_) => None,
-            Value::Undefined(reason) => Some(reason),
+            ScoreValue::Value(_) => None,
+            ScoreValue::Undefined(reason) => Some(reason),
         }
     }
 
     /// Returns every metric of the task with its value.
-    pub fn iter(&self) -> impl Iterator<Item = (Metric, &Value)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Metric, &ScoreValue)> {
         self.0.iter().map(|(metric, value)| (*metric, value))
     }
 }
 
-impl TryFrom<BTreeMap<Metric, Value>> for Scores {
+impl TryFrom<BTreeMap<Metric, ScoreValue>> for Scores {
     type Error = ScoresError;
 
-    fn try_from(scores: BTreeMap<Metric, Value>) -> Result<Self, ScoresError> {
+    fn try_from(scores: BTreeMap<Metric, ScoreValue>) -> Result<Self, ScoresError> {
         let first = *scores.keys().next().ok_or(ScoresError::Empty)?;
         let numbers = first.fits(Task::Regression);
         for metric in Metric::ALL {
@@ -103,7 +107,7 @@ impl TryFrom<BTreeMap<Metric, Value>> for Scores {
             match (is_of_task, scores.get(&metric)) {
                 (true, None) => return Err(ScoresError::Missing(metric)),
                 (false, Some(_)) => return Err(ScoresError::Mixed(first, metric)),
-                (true, Some(Value::Value(value))) if !value.is_finite() => {
+                (true, Some(ScoreValue::Value(value))) if !value.is_finite() => {
                     return Err(ScoresError::NotFinite(metric));
                 }
                 _ => {}
@@ -113,7 +117,7 @@ impl TryFrom<BTreeMap<Metric, Value>> for Scores {
     }
 }
 
-impl From<Scores> for BTreeMap<Metric, Value> {
+impl From<Scores> for BTreeMap<Metric, ScoreValue> {
     fn from(scores: Scores) -> Self {
         scores.0
     }
@@ -124,7 +128,7 @@ impl From<Scores> for BTreeMap<Metric, Value> {
 #[non_exhaustive]
 pub enum ScoresError {
     /// No metrics.
-    #[error("there are no scores")]
+    #[error("scores are missing")]
     Empty,
     /// Missing metric of the task.
     #[error("the scores lack {0}")]
@@ -147,21 +151,21 @@ mod tests {
         let scores = rows.scores();
         let json = serde_json::to_string(&scores).expect("json");
         assert!(json.starts_with(r#"{"accuracy":{"value":0.5},"balanced-accuracy""#), "{json}");
-        assert!(json.contains(r#""auc-roc":{"undefined":"class 1 has no row;"#), "{json}");
+        assert!(json.contains(r#""auc-roc":{"undefined":"class 1 lacks rows;"#), "{json}");
         assert_eq!(serde_json::from_str::<Scores>(&json).expect("read back"), scores);
         assert_eq!(scores.get(Metric::Accuracy), Some(0.5));
         assert_eq!(scores.get(Metric::AucRoc), None);
         assert_eq!(scores.get(Metric::Rmse), None);
-        assert!(scores.iter().map(|(metric, _)| metric).eq(Metric::of(Task::Binary)));
+        assert!(scores.iter().map(|(metric, _)| metric).eq(Metric::for_task(Task::Binary)));
         assert_eq!((scores.reason(Metric::Accuracy), scores.reason(Metric::Rmse)), (None, None));
-        assert!(scores.reason(Metric::AucRoc).is_some_and(|reason| reason.starts_with("class 1 has no row")));
+        assert!(scores.reason(Metric::AucRoc).is_some_and(|reason| reason.starts_with("class 1 lacks rows")));
         let none = Scores::undefined(Task::Binary, "the model diverged");
         assert!(none.iter().all(|(metric, _)| none.reason(metric) == Some("the model diverged")));
         let number = Predictions::new(Task::Regression, &[1.0], &[1.0]).expect("right").scores();
         let number = serde_json::to_string(&number).expect("json");
         let with_number = format!("{},", number.trim_end_matches('}').to_string() + "}");
         for (from, to, expect) in [
-            (json.as_str(), "{}", "there are no scores"),
+            (json.as_str(), "{}", "scores are missing"),
             (r#""accuracy":{"value":0.5},"#, "", "the scores lack accuracy"),
             (r#""brier""#, r#""mae""#, "the scores lack rmse"),
             ("{", &with_number, "rmse and accuracy are metrics of different tasks"),
@@ -190,7 +194,7 @@ mod tests {
             (number, vec![1e9, -1.0], vec![1.0, 1.0], Metric::Mape, "row 1 (from 0) is -1, below 500"),
             (number, vec![1e200], vec![-1e200], Metric::Rmse, "exceeds the range"),
             (Task::Binary, vec![1.0, 1.0], vec![0.1, 0.2], Metric::AucRoc, "class 1 has every row"),
-            (Task::Binary, vec![0.0], vec![0.1], Metric::AucPr, "class 1 has no row"),
+            (Task::Binary, vec![0.0], vec![0.1], Metric::AucPr, "class 1 lacks rows"),
         ] {
             let rows = Predictions::new(task, &truth, &output).expect("right");
             let error = rows.score(metric).expect_err(expect).to_string();

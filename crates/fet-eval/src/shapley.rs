@@ -54,7 +54,7 @@ pub fn shapley<E>(
         let (values, errors) = sampled(players, pairs, &mut game, rng)?;
         (values, Some(errors))
     };
-    let (none, all) = (game.of(&vec![false; players])?, game.of(&vec![true; players])?);
+    let (none, all) = (game.value(&vec![false; players])?, game.value(&vec![true; players])?);
     Ok(Shapley { values, errors, none, all, coalitions: game.known.len() })
 }
 
@@ -65,7 +65,7 @@ struct Game<F> {
 }
 
 impl<E, F: FnMut(&[bool]) -> Result<f64, E>> Game<F> {
-    fn of(&mut self, coalition: &[bool]) -> Result<f64, ShapleyError<E>> {
+    fn value(&mut self, coalition: &[bool]) -> Result<f64, ShapleyError<E>> {
         if let Some(value) = self.known.get(coalition) {
             return Ok(*value);
         }
@@ -88,14 +88,14 @@ fn exact<E, F: FnMut(&[bool]) -> Result<f64, E>>(
     for bits in 0..1usize << players {
         let mut coalition: Vec<bool> = (0..players).map(|player| bits >> player & 1 == 1).collect();
         let size = coalition.iter().filter(|is_in| **is_in).count();
-        let without = game.of(&coalition)?;
+        let without = game.value(&coalition)?;
         for player in 0..players {
             if coalition[player] {
                 continue;
             }
             coalition[player] = true;
             let weight = factorial(size) * factorial(players - size - 1) / factorial(players);
-            values[player] += weight * (game.of(&coalition)? - without);
+            values[player] += weight * (game.value(&coalition)? - without);
             coalition[player] = false;
         }
     }
@@ -134,10 +134,10 @@ fn marginals<E, F: FnMut(&[bool]) -> Result<f64, E>>(
 ) -> Result<Vec<f64>, ShapleyError<E>> {
     let mut coalition = vec![false; order.len()];
     let mut marginals = vec![0.0; order.len()];
-    let mut before = game.of(&coalition)?;
+    let mut before = game.value(&coalition)?;
     for &player in order {
         coalition[player] = true;
-        let after = game.of(&coalition)?;
+        let after = game.value(&coalition)?;
         marginals[player] = after - before;
         before = after;
     }

@@ -1,6 +1,6 @@
 //! Splits of rows into training, validation and test.
 //!
-//! A split depends only on the number of rows, a [`Strategy`] and a stream of random numbers, so that all
+//! A split depends only on the number of rows, a [`SplitStrategy`] and a stream of random numbers, so all
 //! compared methods use the same rows. The module reads no table: the caller passes the column that a
 //! strategy needs.
 
@@ -39,7 +39,7 @@ pub struct Split {
 /// Part of a split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Part {
+pub enum SplitPart {
     /// Training.
     Train,
     /// Selection of the epoch.
@@ -50,7 +50,7 @@ pub enum Part {
 
 /// Strategy that assigns rows to parts. Columns hold one value per row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strategy<'a> {
+pub enum SplitStrategy<'a> {
     /// Random shuffle.
     Random,
     /// Same proportions for each stratum, within one row per part. A stratum is a class, or a bin of
@@ -64,10 +64,10 @@ pub enum Strategy<'a> {
     /// the part that lacks most rows. An empty part receives a group while groups remain.
     Group(&'a [usize]),
     /// Parts named by a column. The strategy uses neither fractions nor random numbers.
-    Labels(&'a [Part]),
+    Labels(&'a [SplitPart]),
 }
 
-impl Strategy<'_> {
+impl SplitStrategy<'_> {
     /// Returns the strategy's name in settings.
     pub fn name(&self) -> &'static str {
         match self {
@@ -100,37 +100,37 @@ impl Split {
     /// rows as earlier versions of `fet`.
     pub fn new(
         rows: usize,
-        strategy: &Strategy<'_>,
+        strategy: &SplitStrategy<'_>,
         fractions: Fractions,
         rng: &mut ChaCha8Rng,
     ) -> Result<Self, SplitError> {
         strategy.check(rows)?;
         let split = match strategy {
-            Strategy::Random => order::random(rows, fractions.sizes(rows)?, rng),
-            Strategy::Stratified(strata) => order::stratified(strata, fractions.sizes(rows)?, rng),
-            Strategy::Time(times) => time::split(times, fractions.sizes(rows)?),
-            Strategy::Group(groups) => group::split(groups, fractions.sizes(rows)?, rng)?,
-            Strategy::Labels(parts) => labelled(parts),
+            SplitStrategy::Random => order::random(rows, fractions.sizes(rows)?, rng),
+            SplitStrategy::Stratified(strata) => order::stratified(strata, fractions.sizes(rows)?, rng),
+            SplitStrategy::Time(times) => time::split(times, fractions.sizes(rows)?),
+            SplitStrategy::Group(groups) => group::split(groups, fractions.sizes(rows)?, rng)?,
+            SplitStrategy::Labels(parts) => labelled(parts),
         };
         split.checked(strategy.name())
     }
 
     /// Returns the rows of a part.
-    pub fn part(&self, part: Part) -> &[usize] {
+    pub fn part(&self, part: SplitPart) -> &[usize] {
         match part {
-            Part::Train => &self.train,
-            Part::Validation => &self.validation,
-            Part::Test => &self.test,
+            SplitPart::Train => &self.train,
+            SplitPart::Validation => &self.validation,
+            SplitPart::Test => &self.test,
         }
     }
 
     /// Returns the split with the given part of each row. Rows without a part stay outside all parts.
-    pub fn given(parts: &[Option<Part>]) -> Result<Self, SplitError> {
+    pub fn given(parts: &[Option<SplitPart>]) -> Result<Self, SplitError> {
         let of = |wanted| (0..parts.len()).filter(|row| parts[*row] == wanted).collect();
         let split = Self {
-            train: of(Some(Part::Train)),
-            validation: of(Some(Part::Validation)),
-            test: of(Some(Part::Test)),
+            train: of(Some(SplitPart::Train)),
+            validation: of(Some(SplitPart::Validation)),
+            test: of(Some(SplitPart::Test)),
             aside: of(None),
         };
         split.checked("given")
@@ -156,14 +156,14 @@ impl Split {
 
     /// Refuses a split with an empty part.
     fn checked(self, strategy: &'static str) -> Result<Self, SplitError> {
-        match Part::ALL.into_iter().find(|part| self.part(*part).is_empty()) {
+        match SplitPart::ALL.into_iter().find(|part| self.part(*part).is_empty()) {
             Some(part) => Err(SplitError::EmptyPart { strategy, part: part.name(), rows: self.rows() }),
             None => Ok(self),
         }
     }
 }
 
-impl Part {
+impl SplitPart {
     /// Training, validation, test.
     pub const ALL: [Self; 3] = [Self::Train, Self::Validation, Self::Test];
 
@@ -190,7 +190,12 @@ impl Part {
 }
 
 /// Returns the split that a column of parts defines. Each part keeps the order of the rows.
-fn labelled(parts: &[Part]) -> Split {
+fn labelled(parts: &[SplitPart]) -> Split {
     let of = |wanted| (0..parts.len()).filter(|row| parts[*row] == wanted).collect();
-    Split { train: of(Part::Train), validation: of(Part::Validation), test: of(Part::Test), aside: vec![] }
+    Split {
+        train: of(SplitPart::Train),
+        validation: of(SplitPart::Validation),
+        test: of(SplitPart::Test),
+        aside: vec![],
+    }
 }

@@ -279,11 +279,11 @@ impl Federation {
         requests: Vec<Request>,
     ) -> Result<Vec<(SentRequest, Reply)>, PartyError> {
         let answered = self.exchange(to, requests)?;
-        let here = |(sent, reply): Answered| match reply {
+        let reply_of = |(sent, reply): Answered| match reply {
             Some(reply) => Ok((sent, reply)),
             None => Err(sent.failed(Problem::Gone)),
         };
-        answered.into_iter().map(here).collect()
+        answered.into_iter().map(reply_of).collect()
     }
 
     /// Sends one party a request and returns its reply.

@@ -9,21 +9,21 @@ use crate::trainer::Trainer;
 /// Returns the bytes to and from each secondary.
 pub fn traffic_by_party(trainer: &Trainer) -> Vec<PartyTraffic> {
     let federation = trainer.federation();
-    let of = |(index, traffic): (usize, &fet_eval::records::Traffic)| PartyTraffic {
+    let party_traffic = |(index, traffic): (usize, &fet_eval::records::Traffic)| PartyTraffic {
         party: federation.name(index).to_string(),
         sent: traffic.sent,
         received: traffic.received,
     };
-    federation.traffic_by_party().iter().enumerate().map(of).collect()
+    federation.traffic_by_party().iter().enumerate().map(party_traffic).collect()
 }
 
 /// Returns the digests of the secondaries' tables, as each secondary reported them.
 pub fn tables(trainer: &Trainer) -> Vec<TableDigest> {
-    let of = |(index, digest): (usize, &Option<[u8; 32]>)| TableDigest {
+    let digest = |(index, digest): (usize, &Option<[u8; 32]>)| TableDigest {
         party: trainer.federation().name(index).to_string(),
         digest: digest.as_ref().map(|digest| fet_io::hex(digest)),
     };
-    trainer.progress().tables.secondaries.iter().enumerate().map(of).collect()
+    trainer.progress().tables.secondaries.iter().enumerate().map(digest).collect()
 }
 
 /// Returns the rows of a trainer's split.

@@ -35,7 +35,7 @@ pub enum JournalError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// A record before the end was changed.
-    #[error("record {0} is not as it was written")]
+    #[error("record {0} has changed since it was written")]
     Damaged(u64),
 }
 

@@ -37,13 +37,14 @@ pub enum LinesError {
     /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A line is not as it was written.
-    #[error("line {0} is not as it was written")]
+    /// A line has changed since it was written.
+    #[error("line {0} has changed since it was written")]
     Damaged(usize),
 }
 
 impl Lines {
-    /// The file at `path` and the objects of its lines; an empty one where there is no file. The first line makes the file.
+    /// Opens the file at `path`, and returns it with the objects of its lines. A missing file counts as empty; the first new line
+    /// creates it.
     pub fn open(path: &Path) -> Result<(Self, Vec<String>), LinesError> {
         let bytes = match fs::read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),

@@ -7,7 +7,7 @@ use crate::input::input;
 /// Name of standard output.
 pub const STANDARD: &str = "-";
 
-/// Refuses an output that is a folder, lies in none that exists, cannot be written, or is one of the inputs.
+/// Refuses an output that is a folder, whose folder does not exist, that cannot be written, or that is one of the inputs.
 pub fn check<'a>(out: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> anyhow::Result<()> {
     check_as("--out", out, inputs)
 }
@@ -62,7 +62,7 @@ pub fn check_own<'a>(
 pub fn check_name(out: &Path) -> Result<(), String> {
     match out.to_string_lossy().chars().find(|c| c.is_control()) {
         Some(found) => {
-            Err(format!("the name holds the control character U+{:04X}; choose another", u32::from(found)))
+            Err(format!("the name contains the control character U+{:04X}; choose another", u32::from(found)))
         }
         None => Ok(()),
     }

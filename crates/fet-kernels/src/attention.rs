@@ -5,7 +5,8 @@
 
 use crate::dropout::{Dropout, Gate, Numbers, passed};
 use crate::math::{LANES, exp, largest, sum, vectorised};
-use crate::matrix::{Into, View, ViewMut, lay, multiply};
+use crate::matrix::{Into, View, ViewMut, multiply, pack};
+use crate::parameters::Qkv;
 use crate::shape::Shape;
 
 /// Logit of padded positions, which the softmax turns into 0.
@@ -21,7 +22,7 @@ pub(crate) struct Scratch {
     weights: Vec<f32>,
     mask: Vec<f32>,
     /// Keys or values of a head, as columns.
-    turned: Vec<f32>,
+    transposed: Vec<f32>,
     numbers: Numbers,
 }
 
@@ -45,33 +46,50 @@ impl Shape {
     }
 }
 
-/// Queries, keys or values of one head: `part` 0, 1 or 2 of rows [3H].
-fn part<'a>(shape: &Shape, projected: &'a [f32], part: usize, head: usize) -> View<'a> {
+/// Queries, keys or values of one head in rows [3H].
+fn of_head<'a>(shape: &Shape, projected: &'a [f32], part: Qkv, head: usize) -> View<'a> {
     let stride = 3 * shape.width;
     let all = View::strided(projected, shape.positions, stride, stride);
-    all.columns(part * shape.width + head * shape.head(), shape.head())
+    all.columns(part.columns(shape.width).start + head * shape.head(), shape.head())
 }
 
-fn part_mut<'a>(shape: &Shape, projected: &'a mut [f32], part: usize, head: usize) -> ViewMut<'a> {
-    let start = part * shape.width + head * shape.head();
+fn of_head_mut<'a>(shape: &Shape, projected: &'a mut [f32], part: Qkv, head: usize) -> ViewMut<'a> {
+    let start = part.columns(shape.width).start + head * shape.head();
     ViewMut::strided(&mut projected[start..], shape.positions, shape.head(), 3 * shape.width)
 }
 
 /// The random numbers of one sequence's weights: dropout, the words before them, and the sequence's place.
 pub(crate) type Draw<'a> = Option<(&'a Dropout, u128, usize)>;
 
-/// projected [K, 3H] → context [K, H], heads side by side; fills `kept` [heads, K, padded].
+/// Input of attention.
+#[derive(Clone, Copy)]
+pub(crate) struct Input<'a> {
+    /// Queries, keys and values, [K, 3H].
+    pub(crate) projected: &'a [f32],
+    /// Term added to the logits of each position, [K].
+    pub(crate) mask: Option<&'a [f32]>,
+}
+
+/// Results of attention.
+pub(crate) struct Output<'a> {
+    /// Attention weights, [heads, K, padded]; the sign bit marks dropped ones.
+    pub(crate) weights: &'a mut [f32],
+    /// Weighted sums of the values, [K, H], heads side by side.
+    pub(crate) context: &'a mut [f32],
+}
+
+/// Forward pass.
 pub(crate) fn forward(
     shape: &Shape,
-    projected: &[f32],
-    mask: Option<&[f32]>,
+    input: Input<'_>,
     draw: Draw<'_>,
-    kept: &mut [f32],
-    context: &mut [f32],
+    output: Output<'_>,
     scratch: &mut Scratch,
 ) {
+    let Input { projected, mask } = input;
+    let Output { weights: kept, context } = output;
     let (positions, padded) = (shape.positions, shape.padded());
-    let Scratch { logits, weights, mask: bias, turned, numbers } = scratch;
+    let Scratch { logits, weights, mask: bias, transposed, numbers } = scratch;
     let rows = ROWS.min(positions);
     logits.clear();
     logits.resize(rows * padded, NOWHERE);
@@ -88,10 +106,10 @@ pub(crate) fn forward(
         dropout.draw(before, sequence * count, numbers, count);
     }
     for head in 0..shape.heads {
-        lay(part(shape, projected, 1, head).transposed(), turned);
-        let keys = View::new(&turned[..shape.head() * positions], positions);
-        let queries = part(shape, projected, 0, head);
-        let values = part(shape, projected, 2, head);
+        pack(of_head(shape, projected, Qkv::Keys, head).transposed(), transposed);
+        let keys = View::new(&transposed[..shape.head() * positions], positions);
+        let queries = of_head(shape, projected, Qkv::Queries, head);
+        let values = of_head(shape, projected, Qkv::Values, head);
         let kept = &mut kept[head * positions * padded..(head + 1) * positions * padded];
         for (first, kept) in (0..positions).step_by(rows).zip(kept.chunks_mut(rows * padded)) {
             let count = kept.len() / padded;
@@ -172,10 +190,23 @@ pub(crate) fn drop_row(gate: Gate, numbers: &[u16], kept: &mut [f32], out: &mut 
 pub(crate) struct Saved<'a> {
     /// Queries, keys and values, [K, 3H].
     pub(crate) projected: &'a [f32],
-    /// Factor by which dropout scaled the kept weights.
+    /// Attention weights, [heads, K, padded].
+    pub(crate) weights: SignedWeights<'a>,
+}
+
+/// Attention weights whose sign bit marks the dropped ones.
+#[derive(Clone, Copy)]
+pub(crate) struct SignedWeights<'a> {
+    pub(crate) values: &'a [f32],
+    /// Dropout's factor for the kept weights.
     pub(crate) scale: f32,
-    /// The weights, [heads, K, padded].
-    pub(crate) kept: &'a [f32],
+}
+
+impl SignedWeights<'_> {
+    /// Weights `start..start + count`.
+    pub(crate) fn part(&self, start: usize, count: usize) -> Self {
+        Self { values: &self.values[start..start + count], scale: self.scale }
+    }
 }
 
 /// Gradients that the backward pass computes.
@@ -194,7 +225,7 @@ pub(crate) fn backward(
     gradients: Gradients<'_>,
     scratch: &mut Scratch,
 ) {
-    let Saved { projected, scale, kept } = saved;
+    let Saved { projected, weights: kept } = saved;
     let Gradients { projected: projected_gradient, mask: mask_gradient } = gradients;
     let (positions, padded) = (shape.positions, shape.padded());
     let Scratch { logits, weights, mask: bias, .. } = scratch;
@@ -203,21 +234,22 @@ pub(crate) fn backward(
     bias.clear();
     bias.resize(padded, 0.0);
     for head in 0..shape.heads {
-        let kept = &kept[head * positions * padded..(head + 1) * positions * padded];
+        let kept = kept.part(head * positions * padded, positions * padded);
         let above = View::strided(context_gradient, positions, shape.width, shape.width)
             .columns(head * shape.head(), shape.head());
-        let values = part(shape, projected, 2, head);
+        let values = of_head(shape, projected, Qkv::Values, head);
         let target = ViewMut::strided(logits, positions, positions, padded);
         multiply(1.0, above, values.transposed(), Into::Set, target);
-        softmax_back(scale, padded, positions, kept, logits, weights, bias);
+        softmax_back(shape, kept, logits, weights, bias);
         let attended = View::strided(weights, positions, positions, padded);
-        let target = part_mut(shape, projected_gradient, 2, head);
+        let target = of_head_mut(shape, projected_gradient, Qkv::Values, head);
         multiply(1.0, attended.transposed(), above, Into::Set, target);
         let slopes = View::strided(logits, positions, positions, padded);
-        let target = part_mut(shape, projected_gradient, 0, head);
-        multiply(shape.factor(), slopes, part(shape, projected, 1, head), Into::Set, target);
-        let target = part_mut(shape, projected_gradient, 1, head);
-        multiply(shape.factor(), slopes.transposed(), part(shape, projected, 0, head), Into::Set, target);
+        let target = of_head_mut(shape, projected_gradient, Qkv::Queries, head);
+        multiply(shape.factor(), slopes, of_head(shape, projected, Qkv::Keys, head), Into::Set, target);
+        let target = of_head_mut(shape, projected_gradient, Qkv::Keys, head);
+        let queries = of_head(shape, projected, Qkv::Queries, head);
+        multiply(shape.factor(), slopes.transposed(), queries, Into::Set, target);
     }
     for (place, value) in mask_gradient.iter_mut().zip(bias.iter()) {
         *place += value;
@@ -227,10 +259,8 @@ pub(crate) fn backward(
 /// `slopes` holds the gradient of the dropped weights and becomes that of the logits; `weights` becomes the
 /// dropped weights; `total` gains the sum over all rows.
 fn softmax_back(
-    scale: f32,
-    padded: usize,
-    positions: usize,
-    kept: &[f32],
+    shape: &Shape,
+    kept: SignedWeights<'_>,
     slopes: &mut [f32],
     weights: &mut [f32],
     total: &mut [f32],
@@ -242,6 +272,8 @@ fn softmax_back(
             *total += *slope;
         }
     }
+    let (positions, padded) = (shape.positions, shape.padded());
+    let SignedWeights { values: kept, scale } = kept;
     vectorised(
         #[inline(always)]
         move || {

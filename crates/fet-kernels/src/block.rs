@@ -1,9 +1,9 @@
 //! One block, for one sequence: x ← x + Drop(MHA(LN₁ x, +M)); x ← x + FFN(LN₂ x).
 
 use crate::dropout::{Dropout, Numbers, drop_values, words};
-use crate::matrix::{Into, View, ViewMut, lay, multiply};
+use crate::matrix::{Into, View, ViewMut, multiply, transposed};
 use crate::parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
-use crate::rows::{NormGradient, add, add_rows, normalise, normalise_back, sized};
+use crate::rows::{NormGradient, NormScratch, add, add_rows, normalise, normalise_back, sized};
 use crate::shape::Shape;
 use crate::{attention, feed_forward};
 
@@ -45,47 +45,24 @@ impl BlockGradient {
     }
 }
 
-/// Transposed weights of one block, computed once for all sequences.
-pub(crate) struct Turned {
-    width: usize,
-    projection: Vec<f32>,
-    output: Vec<f32>,
-    hidden: Vec<f32>,
-    contraction: Vec<f32>,
+/// A block with the sizes of its sequences.
+#[derive(Clone, Copy)]
+pub(crate) struct Block<'a> {
+    pub(crate) shape: &'a Shape,
+    pub(crate) weights: &'a BlockWeights<'a>,
 }
 
-impl Turned {
-    pub(crate) fn new(width: usize, weights: &BlockWeights<'_>) -> Self {
-        let laid = |values: &[f32], columns: usize| {
-            let mut out = Vec::new();
-            lay(View::new(values, columns).transposed(), &mut out);
-            out
-        };
-        Self {
-            width,
-            projection: laid(weights.attention.projection, 3 * width),
-            output: laid(weights.attention.output, width),
-            hidden: laid(weights.feed_forward.hidden, 2 * width),
-            contraction: laid(weights.feed_forward.contraction, width),
-        }
-    }
-
+/// A block and its transposed weights, computed once for the backward pass of all sequences.
+pub(crate) struct TransposedBlock<'a> {
+    block: Block<'a>,
     /// [3H, H].
-    pub(crate) fn projection(&self) -> View<'_> {
-        View::new(&self.projection, self.width)
-    }
-
+    projection: Vec<f32>,
     /// [H, H].
-    fn output(&self) -> View<'_> {
-        View::new(&self.output, self.width)
-    }
-
-    fn feed_forward(&self) -> feed_forward::Turned<'_> {
-        feed_forward::Turned {
-            hidden: View::new(&self.hidden, self.width),
-            contraction: View::new(&self.contraction, 2 * self.width),
-        }
-    }
+    output: Vec<f32>,
+    /// [2H, H].
+    hidden: Vec<f32>,
+    /// [H, 2H].
+    contraction: Vec<f32>,
 }
 
 /// Activations of one sequence in one block, kept for the backward pass.
@@ -104,7 +81,7 @@ pub(crate) struct Trace<'a> {
     pub(crate) hidden: &'a mut [f32],
 }
 
-/// Destination of the activations that [`forward`] keeps.
+/// Destination of the activations that [`Block::forward`] keeps.
 pub(crate) struct Saved<'a> {
     pub(crate) weights: &'a mut [f32],
     pub(crate) context: &'a mut [f32],
@@ -176,76 +153,10 @@ impl Scratch {
         &mut self.normed
     }
 
-    /// The gradient of queries, keys and values that [`backward`] leaves.
+    /// The gradient of queries, keys and values that [`TransposedBlock::backward`] leaves.
     pub(crate) fn projected_gradient(&self) -> &[f32] {
         &self.projected_gradient
     }
-}
-
-/// Applies LN₁ and the projection to `count` rows; the first block does this once per record.
-pub(crate) fn project(
-    width: usize,
-    weights: &AttentionWeights<'_>,
-    rows: &[f32],
-    normed: &mut Vec<f32>,
-    out: &mut [f32],
-) {
-    let normed = sized(normed, rows.len());
-    normalise(rows, weights.gain, weights.bias, normed);
-    let (left, right) = (View::new(normed, width), View::new(weights.projection, 3 * width));
-    multiply(1.0, left, right, Into::Row(weights.projection_bias), ViewMut::new(out, 3 * width));
-}
-
-/// Backward pass of [`project`]: adds to the gradients of the rows and of the parameters.
-pub(crate) fn project_back(
-    width: usize,
-    (weights, turned): (&AttentionWeights<'_>, View<'_>),
-    rows: &[f32],
-    projected_gradient: &[f32],
-    scratch: (&mut Vec<f32>, &mut Vec<f32>),
-    gradient: &mut AttentionGradient,
-    rows_gradient: &mut [f32],
-) {
-    let (normed, normed_gradient) = (sized(scratch.0, rows.len()), sized(scratch.1, rows.len()));
-    normalise(rows, weights.gain, weights.bias, normed);
-    let above = View::new(projected_gradient, 3 * width);
-    let target = ViewMut::new(&mut gradient.projection, 3 * width);
-    multiply(1.0, View::new(normed, width).transposed(), above, Into::Add, target);
-    add_rows(&mut gradient.projection_bias, projected_gradient);
-    multiply(1.0, above, turned, Into::Set, ViewMut::new(normed_gradient, width));
-    let parameters = NormGradient { gain: &mut gradient.gain, bias: &mut gradient.bias };
-    normalise_back(rows, weights.gain, normed_gradient, rows_gradient, parameters);
-}
-
-/// The block after its projection [K, 3H]: `x` [K, H] becomes its result.
-pub(crate) fn forward(
-    shape: &Shape,
-    weights: &BlockWeights<'_>,
-    (x, projected): (&mut [f32], &[f32]),
-    mask: Option<&[f32]>,
-    masks: Option<Masks<'_>>,
-    trace: Saved<'_>,
-    scratch: &mut Scratch,
-) {
-    let width = shape.width;
-    let draw = masks.map(|masks| (masks.dropout, masks.before(shape, 0), masks.sequence));
-    attention::forward(shape, projected, mask, draw, trace.weights, trace.context, &mut scratch.attention);
-    let attended = sized(&mut scratch.narrow, x.len());
-    let (left, right) = (View::new(trace.context, width), View::new(weights.attention.output, width));
-    multiply(1.0, left, right, Into::Row(weights.attention.output_bias), ViewMut::new(attended, width));
-    if let Some(masks) = masks {
-        masks.draw(shape, 1, &mut scratch.numbers);
-        drop_values(masks.dropout, &scratch.numbers, attended);
-    }
-    add(x, attended);
-    trace.middle.copy_from_slice(x);
-
-    let drawn = masks.map(|masks| {
-        masks.draw(shape, 2, &mut scratch.numbers);
-        (masks.dropout, &*scratch.numbers)
-    });
-    let room = &mut scratch.feed_forward;
-    feed_forward::forward(width, &weights.feed_forward, x, trace.hidden, drawn, room);
 }
 
 /// Gradients of one sequence from the backward pass of one block.
@@ -258,69 +169,157 @@ pub(crate) struct Gradients<'a> {
     pub(crate) parameters: &'a mut BlockGradient,
 }
 
-/// Backward pass of [`forward`]; the gradient of the projection stays in the scratch memory.
-pub(crate) fn backward(
-    shape: &Shape,
-    (weights, turned): (&BlockWeights<'_>, &Turned),
-    masks: Option<Masks<'_>>,
-    (trace, projected): (&Trace<'_>, &[f32]),
-    gradients: Gradients<'_>,
-    scratch: &mut Scratch,
-) {
-    let Gradients { x: x_gradient, mask: mask_gradient, parameters: gradient } = gradients;
-    let width = shape.width;
-    let drawn = masks.map(|masks| {
-        masks.draw(shape, 2, &mut scratch.numbers);
-        (masks.dropout, &*scratch.numbers)
-    });
-    feed_forward::backward(
-        width,
-        &weights.feed_forward,
-        turned.feed_forward(),
-        feed_forward::Saved { x: trace.middle, hidden: trace.hidden, drawn },
-        feed_forward::Gradients { x: x_gradient, parameters: &mut gradient.feed_forward },
-        &mut scratch.feed_forward,
-    );
-
-    let narrow = sized(&mut scratch.narrow, x_gradient.len());
-    let normed = sized(&mut scratch.normed, x_gradient.len());
-    let projected_gradient = sized(&mut scratch.projected_gradient, 3 * x_gradient.len());
-    // `narrow` now holds the output of attention, `normed` the gradient of the heads' results.
-    narrow.copy_from_slice(x_gradient);
-    if let Some(masks) = masks {
-        masks.draw(shape, 1, &mut scratch.numbers);
-        drop_values(masks.dropout, &scratch.numbers, narrow);
-    }
-    // Reading this from memory in row order is much faster than by columns.
-    let context = sized(&mut scratch.context, trace.context.len());
-    context.copy_from_slice(trace.context);
-    let above = View::new(narrow, width);
-    let target = ViewMut::new(&mut gradient.attention.output, width);
-    multiply(1.0, View::new(context, width).transposed(), above, Into::Add, target);
-    add_rows(&mut gradient.attention.output_bias, narrow);
-    multiply(1.0, above, turned.output(), Into::Set, ViewMut::new(normed, width));
-    let scale = masks.map_or(1.0, |masks| masks.dropout.scale());
-    attention::backward(
-        shape,
-        attention::Saved { projected, scale, kept: trace.weights },
-        normed,
-        attention::Gradients { projected: projected_gradient, mask: mask_gradient },
-        &mut scratch.attention,
-    );
+/// Applies LN₁ and the projection to some rows; the first block does this once per record.
+pub(crate) fn project(weights: &AttentionWeights<'_>, rows: &[f32], normed: &mut Vec<f32>, out: &mut [f32]) {
+    let width = weights.gain.len();
+    let normed = sized(normed, rows.len());
+    normalise(rows, weights.gain, weights.bias, normed);
+    let (left, right) = (View::new(normed, width), View::new(weights.projection, 3 * width));
+    multiply(1.0, left, right, Into::Row(weights.projection_bias), ViewMut::new(out, 3 * width));
 }
 
-/// Continues [`backward`] from the gradient of the projection to the gradient of the block's input.
-pub(crate) fn input_back(
-    shape: &Shape,
-    (weights, turned): (&BlockWeights<'_>, &Turned),
-    trace: &Trace<'_>,
-    x_gradient: &mut [f32],
-    gradient: &mut BlockGradient,
-    scratch: &mut Scratch,
-) {
-    let Scratch { normed, narrow, projected_gradient, .. } = scratch;
-    let room = (normed, narrow);
-    let (weights, gradient) = (&weights.attention, &mut gradient.attention);
-    let turned = turned.projection();
-    project_back(shape.width, (weights, turned), trace.input, projected_gradient, room, gradient, x_gradient);
+impl Block<'_> {
+    /// The block after its projection: `x` [K, H] becomes its result.
+    pub(crate) fn forward(
+        &self,
+        x: &mut [f32],
+        input: attention::Input<'_>,
+        masks: Option<Masks<'_>>,
+        saved: Saved<'_>,
+        scratch: &mut Scratch,
+    ) {
+        let Self { shape, weights } = *self;
+        let width = shape.width;
+        let draw = masks.map(|masks| (masks.dropout, masks.before(shape, 0), masks.sequence));
+        let output = attention::Output { weights: saved.weights, context: &mut *saved.context };
+        attention::forward(shape, input, draw, output, &mut scratch.attention);
+        let attended = sized(&mut scratch.narrow, x.len());
+        let (left, right) = (View::new(saved.context, width), View::new(weights.attention.output, width));
+        multiply(1.0, left, right, Into::Row(weights.attention.output_bias), ViewMut::new(attended, width));
+        if let Some(masks) = masks {
+            masks.draw(shape, 1, &mut scratch.numbers);
+            drop_values(masks.dropout, &scratch.numbers, attended);
+        }
+        add(x, attended);
+        saved.middle.copy_from_slice(x);
+
+        let drawn = masks.map(|masks| {
+            masks.draw(shape, 2, &mut scratch.numbers);
+            (masks.dropout, &*scratch.numbers)
+        });
+        feed_forward::forward(&weights.feed_forward, x, saved.hidden, drawn, &mut scratch.feed_forward);
+    }
+}
+
+impl<'a> TransposedBlock<'a> {
+    pub(crate) fn new(block: Block<'a>) -> Self {
+        let (width, weights) = (block.shape.width, block.weights);
+        Self {
+            block,
+            projection: transposed(weights.attention.projection, 3 * width),
+            output: transposed(weights.attention.output, width),
+            hidden: transposed(weights.feed_forward.hidden, 2 * width),
+            contraction: transposed(weights.feed_forward.contraction, width),
+        }
+    }
+
+    pub(crate) fn shape(&self) -> &Shape {
+        self.block.shape
+    }
+
+    fn feed_forward(&self) -> feed_forward::TransposedWeights<'_> {
+        let width = self.block.shape.width;
+        feed_forward::TransposedWeights {
+            hidden: View::new(&self.hidden, width),
+            contraction: View::new(&self.contraction, 2 * width),
+        }
+    }
+
+    /// Backward pass of [`Block::forward`]; the gradient of the projection stays in the scratch memory.
+    pub(crate) fn backward(
+        &self,
+        masks: Option<Masks<'_>>,
+        trace: &Trace<'_>,
+        projected: &[f32],
+        gradients: Gradients<'_>,
+        scratch: &mut Scratch,
+    ) {
+        let Gradients { x: x_gradient, mask: mask_gradient, parameters: gradient } = gradients;
+        let Block { shape, weights } = self.block;
+        let width = shape.width;
+        let drawn = masks.map(|masks| {
+            masks.draw(shape, 2, &mut scratch.numbers);
+            (masks.dropout, &*scratch.numbers)
+        });
+        feed_forward::backward(
+            &weights.feed_forward,
+            self.feed_forward(),
+            feed_forward::Saved { x: trace.middle, hidden: trace.hidden, drawn },
+            feed_forward::Gradients { x: x_gradient, parameters: &mut gradient.feed_forward },
+            &mut scratch.feed_forward,
+        );
+
+        let narrow = sized(&mut scratch.narrow, x_gradient.len());
+        let normed = sized(&mut scratch.normed, x_gradient.len());
+        let projected_gradient = sized(&mut scratch.projected_gradient, 3 * x_gradient.len());
+        // `narrow` now holds the output of attention, `normed` the gradient of the heads' results.
+        narrow.copy_from_slice(x_gradient);
+        if let Some(masks) = masks {
+            masks.draw(shape, 1, &mut scratch.numbers);
+            drop_values(masks.dropout, &scratch.numbers, narrow);
+        }
+        // Reading this from memory in row order is much faster than by columns.
+        let context = sized(&mut scratch.context, trace.context.len());
+        context.copy_from_slice(trace.context);
+        let above = View::new(narrow, width);
+        let target = ViewMut::new(&mut gradient.attention.output, width);
+        multiply(1.0, View::new(context, width).transposed(), above, Into::Add, target);
+        add_rows(&mut gradient.attention.output_bias, narrow);
+        multiply(1.0, above, View::new(&self.output, width), Into::Set, ViewMut::new(normed, width));
+        let scale = masks.map_or(1.0, |masks| masks.dropout.scale());
+        let kept = attention::SignedWeights { values: trace.weights, scale };
+        attention::backward(
+            shape,
+            attention::Saved { projected, weights: kept },
+            normed,
+            attention::Gradients { projected: projected_gradient, mask: mask_gradient },
+            &mut scratch.attention,
+        );
+    }
+
+    /// Continues [`Self::backward`] from the gradient of the projection to the gradient of the block's input.
+    pub(crate) fn input_back(
+        &self,
+        input: &[f32],
+        x_gradient: &mut [f32],
+        gradient: &mut AttentionGradient,
+        scratch: &mut Scratch,
+    ) {
+        let Scratch { normed, narrow, projected_gradient, .. } = scratch;
+        let norm_scratch =
+            NormScratch { normed: sized(normed, input.len()), gradient: sized(narrow, input.len()) };
+        self.project_back(input, projected_gradient, x_gradient, gradient, norm_scratch);
+    }
+
+    /// Backward pass of [`project`]: adds to the gradients of the rows and of the parameters.
+    pub(crate) fn project_back(
+        &self,
+        rows: &[f32],
+        projected_gradient: &[f32],
+        rows_gradient: &mut [f32],
+        gradient: &mut AttentionGradient,
+        norm_scratch: NormScratch<'_>,
+    ) {
+        let NormScratch { normed, gradient: normed_gradient } = norm_scratch;
+        let (weights, width) = (&self.block.weights.attention, self.block.shape.width);
+        normalise(rows, weights.gain, weights.bias, normed);
+        let above = View::new(projected_gradient, 3 * width);
+        let target = ViewMut::new(&mut gradient.projection, 3 * width);
+        multiply(1.0, View::new(normed, width).transposed(), above, Into::Add, target);
+        add_rows(&mut gradient.projection_bias, projected_gradient);
+        let right = View::new(&self.projection, width);
+        multiply(1.0, above, right, Into::Set, ViewMut::new(normed_gradient, width));
+        let parameters = NormGradient { gain: &mut gradient.gain, bias: &mut gradient.bias };
+        normalise_back(rows, weights.gain, normed_gradient, rows_gradient, parameters);
+    }
 }

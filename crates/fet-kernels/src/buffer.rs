@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_are_whole() {
+    fn copies_every_value() {
         let values: Vec<f32> = (0..3 * PORTION + 5).map(|value| value as f32).collect();
         assert_eq!(copy(&values), values);
         let width = 7;
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_little_more_than_was_in_use_at_a_time() {
+    fn keeps_little_more_memory_than_was_in_use_at_a_time() {
         // A separate pool, because parallel tests share the pool of the process.
         let mut pool = Pool { idle: Vec::new(), waiting: 0, used: 0, most: 0 };
         let enter = |pool: &mut Pool, length: usize| {
@@ -244,7 +244,7 @@ mod tests {
     /// A tape stays in use while the decoder's backward pass and then the blocks' backward pass take buffers; neither replaces
     /// the buffers of the other.
     #[test]
-    fn buffers_that_take_turns_all_stay() {
+    fn keeps_buffers_that_are_used_in_turn() {
         let mut pool = Pool { idle: Vec::new(), waiting: 0, used: 0, most: 0 };
         let (tape, steps) = (vec![0.0; 1000], 3);
         pool.note_use(tape.len());

@@ -10,18 +10,20 @@ use rayon::prelude::*;
 
 pub(crate) use self::records::gather;
 use self::records::{gather_projected, project_records, records_back};
+use crate::attention;
 use crate::block::{
-    self, BlockGradient, BlockWeights, Gradients, Masks, Scratch, Trace, Turned, masks_of_a_chain,
+    self, Block, BlockGradient, BlockWeights, Gradients, Masks, Scratch, Trace, TransposedBlock,
+    masks_of_a_chain,
 };
 use crate::buffer::Buffer;
 use crate::dropout::Dropout;
-use crate::room::Rooms;
+use crate::scratch::ScratchPool;
 use crate::shape::Shape;
 
 /// Number of parts of a sum over sequences; it does not depend on the number of threads.
-const PORTIONS: usize = 8;
+const PARTS: usize = 8;
 
-static ROOMS: Rooms<Scratch> = Rooms::new();
+static POOL: ScratchPool<Scratch> = ScratchPool::new();
 
 /// Input of a chain.
 #[derive(Debug, Clone, Copy)]
@@ -116,27 +118,28 @@ pub fn forward(
     let sequences = input.slots.len() / shape.positions;
     let length = shape.positions * shape.width;
     let projected = project_records(shape, &blocks[0].attention, input.records);
-    let way = Way { shape, blocks, input, projected: &projected, sequences, dropout: dropout.as_ref() };
+    let pass =
+        ChainPass { shape, blocks, input, projected: &projected, sequences, dropout: dropout.as_ref() };
     let mut values = Buffer::any(sequences * length);
     let mut tapes = Vec::new();
     if taped {
         tapes = (0..blocks.len()).map(|index| BlockTape::new(shape, sequences, index == 0)).collect();
         values.par_chunks_mut(length).zip(traces(&mut tapes, sequences)).enumerate().for_each_init(
-            || ROOMS.enter(),
+            || POOL.borrow(),
             |scratch, (sequence, (x, mut traces))| {
-                way.enter(sequence, x);
+                pass.load_records(sequence, x);
                 for (index, trace) in traces.iter_mut().enumerate() {
-                    way.step(sequence, index, x, trace, scratch);
+                    pass.step(sequence, index, x, trace, scratch);
                 }
             },
         );
     } else {
-        let room = || (ROOMS.enter(), [BlockTape::new(shape, 1, false)]);
-        values.par_chunks_mut(length).enumerate().for_each_init(room, |(scratch, tape), (sequence, x)| {
-            way.enter(sequence, x);
+        let init = || (POOL.borrow(), [BlockTape::new(shape, 1, false)]);
+        values.par_chunks_mut(length).enumerate().for_each_init(init, |(scratch, tape), (sequence, x)| {
+            pass.load_records(sequence, x);
             for index in 0..blocks.len() {
                 let mut trace = traces(tape, 1).pop().and_then(|mut one| one.pop()).expect("one sequence");
-                way.step(sequence, index, x, &mut trace, scratch);
+                pass.step(sequence, index, x, &mut trace, scratch);
             }
         });
     }
@@ -169,40 +172,40 @@ pub fn backward(
     let dropout = tape.dropout.clone();
     let mut mask_gradient = vec![0.0f32; sequences * shape.positions];
     let mut projected_gradient = Buffer::any(3 * sequences * length);
-    let portion = sequences.div_ceil(PORTIONS);
-    let turned: Vec<Turned> = blocks.iter().map(|weights| Turned::new(shape.width, weights)).collect();
+    let part_size = sequences.div_ceil(PARTS);
+    let transposed: Vec<TransposedBlock<'_>> =
+        blocks.iter().map(|weights| TransposedBlock::new(Block { shape, weights })).collect();
     let mut each = traces(&mut tape.blocks, sequences);
-    let portions: Vec<Vec<BlockGradient>> = gradient
-        .par_chunks_mut(portion * length)
-        .zip(projected_gradient.par_chunks_mut(3 * portion * length))
-        .zip(mask_gradient.par_chunks_mut(portion * shape.positions))
-        .zip(each.par_chunks_mut(portion))
+    let parts: Vec<Vec<BlockGradient>> = gradient
+        .par_chunks_mut(part_size * length)
+        .zip(projected_gradient.par_chunks_mut(3 * part_size * length))
+        .zip(mask_gradient.par_chunks_mut(part_size * shape.positions))
+        .zip(each.par_chunks_mut(part_size))
         .enumerate()
         .map(|(index, (((x, projected), mask), traces))| {
             let mut total = zeros(shape, blocks);
-            let mut scratch = ROOMS.enter();
+            let mut scratch = POOL.borrow();
             let mut gathered = scratch.take_gathered();
             let rows = x.chunks_exact_mut(length).zip(projected.chunks_exact_mut(3 * length));
             let rows = rows.zip(mask.chunks_exact_mut(shape.positions)).zip(traces);
             for (within, (((x, projected), mask), traces)) in rows.enumerate() {
-                let sequence = index * portion + within;
-                for (block, weights) in blocks.iter().enumerate().rev() {
+                let sequence = index * part_size + within;
+                for (block, transposed) in transposed.iter().enumerate().rev() {
                     let (trace, gradient) = (&traces[block], &mut total[block]);
                     let masks = dropout.as_ref();
                     let masks = masks.map(|dropout| Masks { dropout, block, sequence, sequences });
                     let gradients = Gradients { x: &mut *x, mask: &mut *mask, parameters: &mut *gradient };
-                    let weights = (weights, &turned[block]);
                     let passed = if block == 0 {
                         let place = sequence * shape.positions..(sequence + 1) * shape.positions;
                         gather_projected(shape, &tape.projected, &input.slots[place], &mut gathered)
                     } else {
                         &*trace.projected
                     };
-                    block::backward(shape, weights, masks, (trace, passed), gradients, &mut scratch);
+                    transposed.backward(masks, trace, passed, gradients, &mut scratch);
                     if block == 0 {
                         projected.copy_from_slice(scratch.projected_gradient());
                     } else {
-                        block::input_back(shape, weights, trace, x, gradient, &mut scratch);
+                        transposed.input_back(trace.input, x, &mut gradient.attention, &mut scratch);
                     }
                 }
             }
@@ -213,12 +216,10 @@ pub fn backward(
     drop(each);
     let mut total = zeros(shape, blocks);
     total.par_iter_mut().enumerate().for_each(|(block, sum)| {
-        portions.iter().for_each(|portion| sum.add(&portion[block]));
+        parts.iter().for_each(|part| sum.add(&part[block]));
     });
-    let records = {
-        let (first, sum) = ((&blocks[0].attention, &turned[0]), &mut total[0].attention);
-        records_back(shape, first, &input, &gradient, &projected_gradient, sum)
-    };
+    let sum = &mut total[0].attention;
+    let records = records_back(&transposed[0], &input, &gradient, &projected_gradient, sum);
     ChainGradient { records, mask: input.mask.map(|_| mask_gradient), blocks: total }
 }
 
@@ -259,7 +260,7 @@ fn traces(tapes: &mut [BlockTape], sequences: usize) -> Vec<Vec<Trace<'_>>> {
 }
 
 /// State that the passes of all sequences share.
-struct Way<'a> {
+struct ChainPass<'a> {
     shape: &'a Shape,
     blocks: &'a [BlockWeights<'a>],
     input: ChainInput<'a>,
@@ -268,13 +269,13 @@ struct Way<'a> {
     dropout: Option<&'a Dropout>,
 }
 
-impl Way<'_> {
+impl ChainPass<'_> {
     fn slots(&self, sequence: usize) -> &[u32] {
         &self.input.slots[sequence * self.shape.positions..(sequence + 1) * self.shape.positions]
     }
 
     /// The sequence's records, [K, H].
-    fn enter(&self, sequence: usize, x: &mut [f32]) {
+    fn load_records(&self, sequence: usize, x: &mut [f32]) {
         gather(self.input.records, self.slots(sequence), self.shape.width, x);
     }
 
@@ -294,7 +295,7 @@ impl Way<'_> {
             gather_projected(shape, self.projected, self.slots(sequence), &mut gathered)
         } else {
             trace.input.copy_from_slice(x);
-            block::project(shape.width, &weights.attention, x, scratch.normed(), trace.projected);
+            block::project(&weights.attention, x, scratch.normed(), trace.projected);
             &*trace.projected
         };
         let positions = sequence * shape.positions..(sequence + 1) * shape.positions;
@@ -307,7 +308,8 @@ impl Way<'_> {
             middle: &mut *trace.middle,
             hidden: &mut *trace.hidden,
         };
-        block::forward(shape, weights, (x, projected), mask, masks, saved, scratch);
+        let input = attention::Input { projected, mask };
+        Block { shape, weights }.forward(x, input, masks, saved, scratch);
         scratch.return_gathered(gathered);
     }
 }

@@ -6,24 +6,24 @@
 
 mod layers;
 mod memory;
-mod way;
+mod pass;
 
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use self::way::{Gradients, Scratch, Trace, Way, masks};
+use self::pass::{DecoderPass, Gradients, Scratch, Trace, masks};
 use crate::buffer::Buffer;
 use crate::dropout::Dropout;
 use crate::parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
-use crate::room::Rooms;
+use crate::scratch::ScratchPool;
 use crate::shape::Shape;
 
 /// Number of samples per part in a pass without a tape.
 const EVALUATED: usize = 16;
 /// Number of parts of a batch; it does not depend on the number of threads.
-const PORTIONS: usize = 8;
+const PARTS: usize = 8;
 
-static ROOMS: Rooms<Scratch> = Rooms::new();
+static POOL: ScratchPool<Scratch> = ScratchPool::new();
 
 /// The parameters of one block.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +73,7 @@ pub struct DecoderForward {
 #[derive(Debug)]
 pub struct DecoderTape {
     dropout: Option<Dropout>,
-    portions: Vec<Vec<Trace>>,
+    parts: Vec<Vec<Trace>>,
 }
 
 /// The gradients of a decoder.
@@ -116,26 +116,26 @@ pub fn decode(
 ) -> DecoderForward {
     let samples = check(shape, blocks, &input);
     // Without a tape, a part and its memory fit in cache.
-    let portion = if taped { samples.div_ceil(PORTIONS) } else { EVALUATED };
+    let part_size = if taped { samples.div_ceil(PARTS) } else { EVALUATED };
     let mut values = input.x.to_vec();
-    let way = Way { shape, blocks, input, samples, dropout: dropout.as_ref() };
+    let pass = DecoderPass { shape, blocks, input, samples, dropout: dropout.as_ref() };
     let traces: Vec<Vec<Trace>> = values
-        .par_chunks_mut(portion * shape.width)
+        .par_chunks_mut(part_size * shape.width)
         .enumerate()
         .map_init(
-            || ROOMS.enter(),
+            || POOL.borrow(),
             |scratch, (index, x)| {
                 let through = blocks
                     .iter()
                     .enumerate()
-                    .map(|(block, weights)| way.forward(block, weights, index * portion, x, scratch));
+                    .map(|(block, weights)| pass.forward(block, weights, index * part_size, x, scratch));
                 // Without a tape, the start of the next block drops the trace of the last.
                 if taped { through.collect() } else { through.fold(Vec::new(), |none, _| none) }
             },
         )
         .collect();
     let rng = dropout.as_ref().map(|dropout| dropout.after(&masks(shape, samples).repeat(blocks.len())));
-    DecoderForward { values, tape: taped.then_some(DecoderTape { dropout, portions: traces }), rng }
+    DecoderForward { values, tape: taped.then_some(DecoderTape { dropout, parts: traces }), rng }
 }
 
 /// Backward pass from the gradient [B, H] of a decoder's result.
@@ -151,24 +151,24 @@ pub fn decode_back(
 ) -> DecoderGradient {
     let samples = check(shape, blocks, &input);
     assert_eq!(gradient.len(), input.x.len(), "the gradient of the decoder's result");
-    let portion = samples.div_ceil(PORTIONS);
+    let part_size = samples.div_ceil(PARTS);
     let mut x = gradient;
     let mut memory = Buffer::any(input.memory.len());
-    let way = Way { shape, blocks, input, samples, dropout: tape.dropout.as_ref() };
-    let portions: Vec<Vec<DecoderBlockGradient>> = x
-        .par_chunks_mut(portion * shape.width)
-        .zip(memory.par_chunks_mut(portion * shape.positions * shape.width))
-        .zip(&tape.portions)
+    let pass = DecoderPass { shape, blocks, input, samples, dropout: tape.dropout.as_ref() };
+    let parts: Vec<Vec<DecoderBlockGradient>> = x
+        .par_chunks_mut(part_size * shape.width)
+        .zip(memory.par_chunks_mut(part_size * shape.positions * shape.width))
+        .zip(&tape.parts)
         .enumerate()
         .map_init(
-            || ROOMS.enter(),
+            || POOL.borrow(),
             |scratch, (index, ((x, memory), traces))| {
                 let mut total: Vec<_> =
                     blocks.iter().map(|_| DecoderBlockGradient::zeros(shape.width)).collect();
                 for (block, trace) in traces.iter().enumerate().rev() {
                     let parameters = &mut total[block];
                     let gradients = Gradients { x: &mut *x, memory: &mut *memory, parameters };
-                    way.backward(block, trace, index * portion, gradients, scratch);
+                    pass.backward(block, trace, index * part_size, gradients, scratch);
                 }
                 total
             },
@@ -176,7 +176,7 @@ pub fn decode_back(
         .collect();
     let mut total: Vec<_> = blocks.iter().map(|_| DecoderBlockGradient::zeros(shape.width)).collect();
     total.par_iter_mut().enumerate().for_each(|(block, sum)| {
-        portions.iter().for_each(|portion| sum.add(&portion[block]));
+        parts.iter().for_each(|part| sum.add(&part[block]));
     });
     DecoderGradient { x, memory: memory.into_vec(), blocks: total }
 }

@@ -6,14 +6,14 @@ use rayon::prelude::*;
 use crate::buffer::Buffer;
 use crate::math::{sin_cos, vectorised};
 use crate::matrix::{Into, View, ViewMut, multiply};
-use crate::perceptron::{self, PerceptronGradient, PerceptronWeights, Turned};
-use crate::room::Rooms;
+use crate::perceptron::{self, PerceptronGradient, PerceptronWeights, TransposedPerceptron};
 use crate::rows::{add, add_rows, sized};
+use crate::scratch::ScratchPool;
 
 /// Number of records per step; both factors of a sum over them fit in cache.
 const RECORDS: usize = 128;
 /// Number of parts of a sum over records; it does not depend on the number of threads.
-const PORTIONS: usize = 8;
+const PARTS: usize = 8;
 
 /// The parameters of a positional encoding.
 #[derive(Debug, Clone, Copy)]
@@ -96,15 +96,15 @@ impl Records<'_> {
     }
 
     /// Keys and features of some records side by side, [n, m + d].
-    fn joined<'a>(&self, first: usize, count: usize, room: &'a mut Vec<f32>) -> &'a [f32] {
-        room.clear();
+    fn joined<'a>(&self, first: usize, count: usize, out: &'a mut Vec<f32>) -> &'a [f32] {
+        out.clear();
         for record in first..first + count {
-            room.extend_from_slice(self.keys(record, 1));
-            room.extend_from_slice(
+            out.extend_from_slice(self.keys(record, 1));
+            out.extend_from_slice(
                 &self.features[record * self.feature_columns..(record + 1) * self.feature_columns],
             );
         }
-        room
+        out
     }
 }
 
@@ -119,12 +119,12 @@ struct Scratch {
     features_gradient: Vec<f32>,
 }
 
-static ROOMS: Rooms<Scratch> = Rooms::new();
+static POOL: ScratchPool<Scratch> = ScratchPool::new();
 
 /// Embeds records: returns [U, H] and the tape of the backward pass.
 ///
 /// # Panics
-/// If sizes do not fit, or if the keys have no columns.
+/// If sizes do not fit, or if the keys lack columns.
 pub fn embed(weights: &EmbeddingWeights<'_>, records: Records<'_>) -> (Buffer, EmbeddingTape) {
     weights.check(records);
     let (width, count) = (weights.width(), records.count());
@@ -136,9 +136,9 @@ pub fn embed(weights: &EmbeddingWeights<'_>, records: Records<'_>) -> (Buffer, E
     let rows = values.par_chunks_mut(part(width)).enumerate();
     if weights.position.is_none() {
         rows.for_each_init(
-            || ROOMS.enter(),
-            |room, (index, out)| {
-                let scratch = &mut **room;
+            || POOL.borrow(),
+            |borrowed, (index, out)| {
+                let scratch = &mut **borrowed;
                 let x = records.joined(index * RECORDS, out.len() / width, &mut scratch.joined);
                 let right = View::new(weights.input, width);
                 let bias = Into::Row(weights.input_bias);
@@ -149,9 +149,9 @@ pub fn embed(weights: &EmbeddingWeights<'_>, records: Records<'_>) -> (Buffer, E
     }
     let rows = rows.zip(tape.hidden.par_chunks_mut(part(2 * width)));
     rows.for_each_init(
-        || ROOMS.enter(),
-        |room, ((index, out), hidden)| {
-            let scratch = &mut **room;
+        || POOL.borrow(),
+        |borrowed, ((index, out), hidden)| {
+            let scratch = &mut **borrowed;
             let Some(position) = &weights.position else { return };
             let (first, count) = (index * RECORDS, out.len() / width);
             let x = records.joined(first, count, &mut scratch.joined);
@@ -163,8 +163,7 @@ pub fn embed(weights: &EmbeddingWeights<'_>, records: Records<'_>) -> (Buffer, E
             multiply(1.0, View::new(x, records.columns()), right, bias, ViewMut::new(out, width));
             let (angles, features) = (&mut scratch.angles, &mut scratch.features);
             let features = encode(position, records, (first, count), (angles, features));
-            let room = &mut scratch.perceptron;
-            perceptron::forward(&position.perceptron, features, hidden, out, Into::Add, room);
+            position.perceptron.forward(features, hidden, out, Into::Add, &mut scratch.perceptron);
         },
     );
     (values, tape)
@@ -244,37 +243,32 @@ pub fn embed_back(
     weights.check(records);
     let (width, count) = (weights.width(), records.count());
     assert_eq!(gradient.len(), count * width, "the gradient of the embedded records");
-    let turned = weights.position.as_ref().map(|position| Turned::new(&position.perceptron));
-    let portion = count.div_ceil(PORTIONS);
-    let portions: Vec<EmbeddingGradient> = gradient
-        .par_chunks(portion * width)
+    let transposed =
+        weights.position.as_ref().map(|position| TransposedPerceptron::new(&position.perceptron));
+    let part_size = count.div_ceil(PARTS);
+    let parts: Vec<EmbeddingGradient> = gradient
+        .par_chunks(part_size * width)
         .enumerate()
         .map(|(index, gradient)| {
             let mut found = EmbeddingGradient::zeros(weights);
-            let mut room = ROOMS.enter();
-            let scratch = &mut *room;
+            let mut borrowed = POOL.borrow();
+            let scratch = &mut *borrowed;
             for (within, above) in gradient.chunks(RECORDS * width).enumerate() {
-                let (first, count) = (index * portion + within * RECORDS, above.len() / width);
+                let (first, count) = (index * part_size + within * RECORDS, above.len() / width);
                 let x = records.joined(first, count, &mut scratch.joined);
                 let above_view = View::new(above, width);
                 let target = ViewMut::new(&mut found.input, width);
                 multiply(1.0, View::new(x, records.columns()).transposed(), above_view, Into::Add, target);
                 add_rows(&mut found.input_bias, above);
-                let (Some(position), Some(turned)) = (&weights.position, &turned) else { continue };
+                let (Some(position), Some(transposed)) = (&weights.position, &transposed) else { continue };
                 let Some((frequencies, perceptron)) = &mut found.position else { continue };
-                let room = (&mut scratch.angles, &mut scratch.features);
-                let features = encode(position, records, (first, count), room);
+                let memory = (&mut scratch.angles, &mut scratch.features);
+                let features = encode(position, records, (first, count), memory);
                 let hidden = &tape.hidden[2 * first * width..2 * (first + count) * width];
                 let below = sized(&mut scratch.features_gradient, count * width);
-                let room = &mut scratch.perceptron;
-                perceptron::backward(
-                    &position.perceptron,
-                    turned,
-                    (features, hidden, above),
-                    perceptron,
-                    Some(&mut *below),
-                    room,
-                );
+                let memory = &mut scratch.perceptron;
+                let saved = perceptron::Saved { x: features, hidden };
+                transposed.backward(saved, above, perceptron, Some(&mut *below), memory);
                 let angles = sized(&mut scratch.angles, count * width / 2);
                 waves_back(features, below, width, angles);
                 let keys = View::new(records.keys(first, count), records.key_columns);
@@ -285,7 +279,7 @@ pub fn embed_back(
         })
         .collect();
     let mut total = EmbeddingGradient::zeros(weights);
-    total.add_all(&portions);
+    total.add_all(&parts);
     total
 }
 

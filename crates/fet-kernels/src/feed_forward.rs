@@ -30,16 +30,17 @@ pub(crate) struct Saved<'a> {
 
 /// Transposed weights.
 #[derive(Clone, Copy)]
-pub(crate) struct Turned<'a> {
+pub(crate) struct TransposedWeights<'a> {
     /// [2H, H].
     pub(crate) hidden: View<'a>,
     /// [H, 2H].
     pub(crate) contraction: View<'a>,
 }
 
-impl<'a> Turned<'a> {
+impl<'a> TransposedWeights<'a> {
     /// Views of the weights.
-    pub(crate) fn lazily(width: usize, weights: &FeedForwardWeights<'a>) -> Self {
+    pub(crate) fn lazily(weights: &FeedForwardWeights<'a>) -> Self {
+        let width = weights.gain.len();
         Self {
             hidden: View::new(weights.hidden, 2 * width).transposed(),
             contraction: View::new(weights.contraction, width).transposed(),
@@ -57,13 +58,13 @@ pub(crate) struct Gradients<'a> {
 
 /// Replaces `x` [n, H] by the result; `hidden` [n, 2H] keeps the input of GELU.
 pub(crate) fn forward(
-    width: usize,
     weights: &FeedForwardWeights<'_>,
     x: &mut [f32],
     hidden: &mut [f32],
     drawn: Drawn<'_>,
     scratch: &mut Scratch,
 ) {
+    let width = weights.gain.len();
     let normed = sized(&mut scratch.normed, x.len());
     normalise(x, weights.gain, weights.bias, normed);
     let (left, right) = (View::new(normed, width), View::new(weights.hidden, 2 * width));
@@ -80,20 +81,20 @@ pub(crate) fn forward(
 
 /// Backward pass of [`forward`]: turns the gradient of the result into the gradient of `x`.
 pub(crate) fn backward(
-    width: usize,
     weights: &FeedForwardWeights<'_>,
-    turned: Turned<'_>,
+    transposed: TransposedWeights<'_>,
     saved: Saved<'_>,
     gradients: Gradients<'_>,
     scratch: &mut Scratch,
 ) {
+    let width = weights.gain.len();
     let Saved { x, hidden, drawn } = saved;
     let Gradients { x: x_gradient, parameters: gradient } = gradients;
     let wide = sized(&mut scratch.wide, hidden.len());
     let wide_gradient = sized(&mut scratch.wide_gradient, hidden.len());
     let normed = sized(&mut scratch.normed, x.len());
     let above = View::new(x_gradient, width);
-    multiply(1.0, above, turned.contraction, Into::Set, ViewMut::new(wide_gradient, 2 * width));
+    multiply(1.0, above, transposed.contraction, Into::Set, ViewMut::new(wide_gradient, 2 * width));
     activate_back(hidden, wide, wide_gradient);
     if let Some((dropout, numbers)) = drawn {
         drop_values(dropout, numbers, wide);
@@ -108,7 +109,7 @@ pub(crate) fn backward(
     multiply(1.0, View::new(normed, width).transposed(), slopes, Into::Add, target);
     add_rows(&mut gradient.hidden_bias, wide_gradient);
     // The norm's result is no longer needed, so its memory holds its gradient.
-    multiply(1.0, slopes, turned.hidden, Into::Set, ViewMut::new(normed, width));
+    multiply(1.0, slopes, transposed.hidden, Into::Set, ViewMut::new(normed, width));
     let parameters = NormGradient { gain: &mut gradient.gain, bias: &mut gradient.bias };
     normalise_back(x, weights.gain, normed, x_gradient, parameters);
 }

@@ -17,11 +17,11 @@ pub(crate) fn words(rng: &ChaCha8Rng, first: u128, count: usize, words: &mut Vec
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512f") && count >= BLOCK * BLOCKS / 2 {
         let start = (first % BLOCK as u128) as usize;
-        let room = (start + count).next_multiple_of(BLOCK * BLOCKS);
-        if words.len() < room {
-            words.resize(room, 0);
+        let length = (start + count).next_multiple_of(BLOCK * BLOCKS);
+        if words.len() < length {
+            words.resize(length, 0);
         }
-        let (chunks, _) = words[..room].as_chunks_mut::<{ BLOCK * BLOCKS }>();
+        let (chunks, _) = words[..length].as_chunks_mut::<{ BLOCK * BLOCKS }>();
         let state = vectors::State::new(rng);
         for (index, chunk) in chunks.iter_mut().enumerate() {
             let block = ((first / BLOCK as u128) as u64).wrapping_add((index * BLOCKS) as u64);
@@ -55,7 +55,7 @@ mod vectors {
     use rand_chacha::ChaCha8Rng;
 
     use super::{BLOCK, BLOCKS};
-    use crate::turn::vectors::block_of_sixteen;
+    use crate::transpose::vectors::block_of_sixteen;
 
     /// Words that all blocks of a stream share: constants, key, and the stream number after the counter.
     pub(super) struct State {

@@ -28,10 +28,10 @@ mod parameters;
 mod peak;
 mod perceptron;
 mod product;
-mod room;
 mod rows;
+mod scratch;
 mod shape;
-mod turn;
+mod transpose;
 
 pub use block::{BlockGradient, BlockWeights};
 pub use buffer::{Buffer, collect, copy, give_back};

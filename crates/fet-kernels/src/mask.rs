@@ -5,15 +5,15 @@ use rayon::prelude::*;
 use crate::buffer::Buffer;
 use crate::chain::gather;
 use crate::matrix::Into;
-use crate::perceptron::{self, PerceptronGradient, PerceptronWeights, Scratch, Turned};
-use crate::room::Rooms;
+use crate::perceptron::{PerceptronGradient, PerceptronWeights, Saved, Scratch, TransposedPerceptron};
 use crate::rows::sized;
+use crate::scratch::ScratchPool;
 
 /// Number of sequences per step; it does not depend on the number of threads.
 const SEQUENCES: usize = 16;
 
 /// Keys of one step's sequences, and the perceptron's scratch memory.
-static ROOMS: Rooms<(Vec<f32>, Scratch)> = Rooms::new();
+static POOL: ScratchPool<(Vec<f32>, Scratch)> = ScratchPool::new();
 
 /// Input of a mask.
 #[derive(Debug, Clone, Copy)]
@@ -49,12 +49,12 @@ pub fn mask(weights: &PerceptronWeights<'_>, input: MaskInput<'_>) -> (Vec<f32>,
         .zip(hidden.par_chunks_mut(SEQUENCES * weights.wide()))
         .zip(slots.par_chunks(SEQUENCES * positions));
     parts.for_each_init(
-        || ROOMS.enter(),
-        |room, ((out, hidden), slots)| {
-            let (x, scratch) = &mut **room;
+        || POOL.borrow(),
+        |borrowed, ((out, hidden), slots)| {
+            let (x, scratch) = &mut **borrowed;
             let x = sized(x, slots.len() * key_columns);
             gather(keys, slots, key_columns, x);
-            perceptron::forward(weights, x, hidden, out, Into::Row(weights.output_bias), scratch);
+            weights.forward(x, hidden, out, Into::Row(weights.output_bias), scratch);
         },
     );
     (values, MaskTape { hidden })
@@ -71,19 +71,19 @@ pub fn mask_back(
     gradient: &[f32],
 ) -> PerceptronGradient {
     let MaskInput { keys, key_columns, slots, positions } = input;
-    let turned = Turned::new(weights);
+    let transposed = TransposedPerceptron::new(weights);
     let parts: Vec<PerceptronGradient> = gradient
         .par_chunks(SEQUENCES * positions)
         .zip(tape.hidden.par_chunks(SEQUENCES * weights.wide()))
         .zip(slots.par_chunks(SEQUENCES * positions))
         .map_init(
-            || ROOMS.enter(),
-            |room, ((above, hidden), slots)| {
-                let (x, scratch) = &mut **room;
+            || POOL.borrow(),
+            |borrowed, ((above, hidden), slots)| {
+                let (x, scratch) = &mut **borrowed;
                 let x = sized(x, slots.len() * key_columns);
                 gather(keys, slots, key_columns, x);
                 let mut found = PerceptronGradient::zeros(weights);
-                perceptron::backward(weights, &turned, (x, hidden, above), &mut found, None, scratch);
+                transposed.backward(Saved { x, hidden }, above, &mut found, None, scratch);
                 found
             },
         )

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use pulp::Arch;
 
 use crate::product::{After, Product};
-use crate::turn::turn;
+use crate::transpose::transpose;
 
 /// Read-only view of a matrix.
 #[derive(Clone, Copy)]
@@ -88,7 +88,7 @@ pub(crate) enum Into<'a> {
 
 thread_local! {
     /// Memory for the transposed copy of a right factor with non-adjacent columns.
-    static TURNED: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+    static TRANSPOSED: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Sets `target` to `factor` · `left` · `right`, or adds it.
@@ -97,23 +97,23 @@ thread_local! {
 /// If the shapes do not fit, or if a view exceeds its values.
 pub(crate) fn multiply(factor: f32, left: View<'_>, right: View<'_>, into: Into<'_>, target: ViewMut<'_>) {
     if right.column_stride == 1 {
-        return multiply_rows(Arch::new(), factor, left, right, into, target);
+        return multiply_rows(Arch::new(), Factors { factor, left, right }, into, target);
     }
-    TURNED.with_borrow_mut(|turned| {
-        lay(right, turned);
-        let right = View::new(&turned[..right.rows * right.columns], right.columns);
-        multiply_rows(Arch::new(), factor, left, right, into, target);
+    TRANSPOSED.with_borrow_mut(|transposed| {
+        pack(right, transposed);
+        let right = View::new(&transposed[..right.rows * right.columns], right.columns);
+        multiply_rows(Arch::new(), Factors { factor, left, right }, into, target);
     });
 }
 
-/// A view's values row by row.
-pub(crate) fn lay(view: View<'_>, out: &mut Vec<f32>) {
+/// Copies a view's values row by row.
+pub(crate) fn pack(view: View<'_>, out: &mut Vec<f32>) {
     let View { values, rows, columns, row_stride, column_stride } = view;
     if out.len() < rows * columns {
         out.resize(rows * columns, 0.0);
     }
     if row_stride == 1 {
-        return turn(values, (columns, rows), column_stride, out);
+        return transpose(values, (columns, rows), column_stride, out);
     }
     for (row, out) in out.chunks_exact_mut(columns).take(rows).enumerate() {
         for (column, out) in out.iter_mut().enumerate() {
@@ -122,15 +122,24 @@ pub(crate) fn lay(view: View<'_>, out: &mut Vec<f32>) {
     }
 }
 
+/// Transposed copy of a matrix without gaps.
+pub(crate) fn transposed(values: &[f32], columns: usize) -> Vec<f32> {
+    let mut out = Vec::new();
+    pack(View::new(values, columns).transposed(), &mut out);
+    out
+}
+
+/// Factors of a product: a number and two matrices.
+#[derive(Clone, Copy)]
+pub(crate) struct Factors<'a> {
+    pub(crate) factor: f32,
+    pub(crate) left: View<'a>,
+    pub(crate) right: View<'a>,
+}
+
 /// Multiplies with one vector type; the right factor's columns must be adjacent.
-pub(crate) fn multiply_rows(
-    arch: Arch,
-    factor: f32,
-    left: View<'_>,
-    right: View<'_>,
-    into: Into<'_>,
-    target: ViewMut<'_>,
-) {
+pub(crate) fn multiply_rows(arch: Arch, factors: Factors<'_>, into: Into<'_>, target: ViewMut<'_>) {
+    let Factors { factor, left, right } = factors;
     let (m, n, k) = (left.rows, right.columns, left.columns);
     assert_eq!((k, m, n), (right.rows, target.rows, target.columns), "shapes of a product");
     let last = |rows: usize, row_stride: usize, columns: usize, column_stride: usize| {

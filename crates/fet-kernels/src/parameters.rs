@@ -2,6 +2,8 @@
 //!
 //! Matrices are [inputs, outputs], row by row. This module does not know their place in a model.
 
+use std::ops::Range;
+
 use crate::buffer::Buffer;
 use crate::rows::add;
 
@@ -67,4 +69,20 @@ parameters! {
     contraction: |h| 2 * h * h;
     /// H values.
     contraction_bias: |h| h;
+}
+
+/// Queries, keys or values: a part of the stacked projection of attention.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Qkv {
+    Queries,
+    Keys,
+    Values,
+}
+
+impl Qkv {
+    /// Returns the place of the part in a row of 3H values.
+    pub(crate) fn columns(self, width: usize) -> Range<usize> {
+        let start = self as usize * width;
+        start..start + width
+    }
 }

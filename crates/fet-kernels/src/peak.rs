@@ -7,7 +7,7 @@ use gemm::Parallelism;
 use pulp::Arch;
 use rayon::prelude::*;
 
-use crate::matrix::{Into, View, ViewMut, multiply_rows};
+use crate::matrix::{Factors, Into, View, ViewMut, multiply_rows};
 
 /// 10⁹ floating-point operations per second of single-precision matrix products, one of 1024³ on every thread, the
 /// best of several rounds.
@@ -35,7 +35,8 @@ pub fn products([m, k, n]: [usize; 3]) -> Vec<(&'static str, f64)> {
         let seconds = fastest(40, || {
             for _ in 0..TIMES {
                 let target = ViewMut::new(&mut product, n);
-                multiply_rows(arch, 1.0, View::new(&left, k), View::new(&right, n), Into::Set, target);
+                let factors = Factors { factor: 1.0, left: View::new(&left, k), right: View::new(&right, n) };
+                multiply_rows(arch, factors, Into::Set, target);
             }
         });
         speeds.push((name, operations / seconds));

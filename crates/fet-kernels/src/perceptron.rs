@@ -2,7 +2,7 @@
 
 use crate::buffer::Buffer;
 use crate::feed_forward::{activate, activate_back};
-use crate::matrix::{Into, View, ViewMut, lay, multiply};
+use crate::matrix::{Into, View, ViewMut, multiply, transposed};
 use crate::rows::{add, add_rows, sized};
 
 /// The parameters of a perceptron of one hidden layer. Matrices are [inputs, outputs], row by row.
@@ -78,21 +78,13 @@ impl PerceptronGradient {
     }
 }
 
-/// Transposed matrices, computed once for all rows.
-pub(crate) struct Turned {
+/// Weights and their transposed matrices, computed once for all rows.
+pub(crate) struct TransposedPerceptron<'a> {
+    weights: &'a PerceptronWeights<'a>,
     /// [J, I].
     hidden: Vec<f32>,
     /// [O, J].
     output: Vec<f32>,
-}
-
-impl Turned {
-    pub(crate) fn new(weights: &PerceptronWeights<'_>) -> Self {
-        let (mut hidden, mut output) = (Vec::new(), Vec::new());
-        lay(View::new(weights.hidden, weights.wide()).transposed(), &mut hidden);
-        lay(View::new(weights.output, weights.outputs()).transposed(), &mut output);
-        Self { hidden, output }
-    }
 }
 
 /// Scratch memory of the backward pass.
@@ -102,48 +94,70 @@ pub(crate) struct Scratch {
     wide: Vec<f32>,
 }
 
-/// `x` [n, I] → `hidden` [n, J], before its GELU, and `out` [n, O].
-pub(crate) fn forward(
-    weights: &PerceptronWeights<'_>,
-    x: &[f32],
-    hidden: &mut [f32],
-    out: &mut [f32],
-    into: Into<'_>,
-    scratch: &mut Scratch,
-) {
-    let (inputs, wide, outputs) = (weights.inputs(), weights.wide(), weights.outputs());
-    let right = View::new(weights.hidden, wide);
-    multiply(1.0, View::new(x, inputs), right, Into::Row(weights.hidden_bias), ViewMut::new(hidden, wide));
-    let active = sized(&mut scratch.active, hidden.len());
-    activate(hidden, active);
-    let right = View::new(weights.output, outputs);
-    multiply(1.0, View::new(active, wide), right, into, ViewMut::new(out, outputs));
+impl PerceptronWeights<'_> {
+    /// `x` [n, I] → `hidden` [n, J], before its GELU, and `out` [n, O].
+    pub(crate) fn forward(
+        &self,
+        x: &[f32],
+        hidden: &mut [f32],
+        out: &mut [f32],
+        into: Into<'_>,
+        scratch: &mut Scratch,
+    ) {
+        let (inputs, wide, outputs) = (self.inputs(), self.wide(), self.outputs());
+        let right = View::new(self.hidden, wide);
+        multiply(1.0, View::new(x, inputs), right, Into::Row(self.hidden_bias), ViewMut::new(hidden, wide));
+        let active = sized(&mut scratch.active, hidden.len());
+        activate(hidden, active);
+        let right = View::new(self.output, outputs);
+        multiply(1.0, View::new(active, wide), right, into, ViewMut::new(out, outputs));
+    }
 }
 
-/// Backward pass of [`forward`] from the gradient `above` [n, O]: adds to the gradient of the parameters, and computes the
-/// gradient of `x` on request.
-pub(crate) fn backward(
-    weights: &PerceptronWeights<'_>,
-    turned: &Turned,
-    (x, hidden, above): (&[f32], &[f32], &[f32]),
-    gradient: &mut PerceptronGradient,
-    x_gradient: Option<&mut [f32]>,
-    scratch: &mut Scratch,
-) {
-    let (inputs, wide, outputs) = (weights.inputs(), weights.wide(), weights.outputs());
-    let active = sized(&mut scratch.active, hidden.len());
-    let slopes = sized(&mut scratch.wide, hidden.len());
-    let above_view = View::new(above, outputs);
-    multiply(1.0, above_view, View::new(&turned.output, wide), Into::Set, ViewMut::new(slopes, wide));
-    activate_back(hidden, active, slopes);
-    let target = ViewMut::new(&mut gradient.output, outputs);
-    multiply(1.0, View::new(active, wide).transposed(), above_view, Into::Add, target);
-    add_rows(&mut gradient.output_bias, above);
-    let target = ViewMut::new(&mut gradient.hidden, wide);
-    multiply(1.0, View::new(x, inputs).transposed(), View::new(slopes, wide), Into::Add, target);
-    add_rows(&mut gradient.hidden_bias, slopes);
-    if let Some(x_gradient) = x_gradient {
-        let right = View::new(&turned.hidden, inputs);
-        multiply(1.0, View::new(slopes, wide), right, Into::Set, ViewMut::new(x_gradient, inputs));
+/// Values of the forward pass that the backward pass reads.
+#[derive(Clone, Copy)]
+pub(crate) struct Saved<'a> {
+    /// [n, I].
+    pub(crate) x: &'a [f32],
+    /// Input of GELU, [n, J].
+    pub(crate) hidden: &'a [f32],
+}
+
+impl<'a> TransposedPerceptron<'a> {
+    pub(crate) fn new(weights: &'a PerceptronWeights<'a>) -> Self {
+        Self {
+            weights,
+            hidden: transposed(weights.hidden, weights.wide()),
+            output: transposed(weights.output, weights.outputs()),
+        }
+    }
+
+    /// Backward pass of [`PerceptronWeights::forward`] from the gradient `above` [n, O]: adds to the gradient of the parameters,
+    /// and computes the gradient of `x` on request.
+    pub(crate) fn backward(
+        &self,
+        saved: Saved<'_>,
+        above: &[f32],
+        gradient: &mut PerceptronGradient,
+        x_gradient: Option<&mut [f32]>,
+        scratch: &mut Scratch,
+    ) {
+        let (weights, Saved { x, hidden }) = (self.weights, saved);
+        let (inputs, wide, outputs) = (weights.inputs(), weights.wide(), weights.outputs());
+        let active = sized(&mut scratch.active, hidden.len());
+        let slopes = sized(&mut scratch.wide, hidden.len());
+        let above_view = View::new(above, outputs);
+        multiply(1.0, above_view, View::new(&self.output, wide), Into::Set, ViewMut::new(slopes, wide));
+        activate_back(hidden, active, slopes);
+        let target = ViewMut::new(&mut gradient.output, outputs);
+        multiply(1.0, View::new(active, wide).transposed(), above_view, Into::Add, target);
+        add_rows(&mut gradient.output_bias, above);
+        let target = ViewMut::new(&mut gradient.hidden, wide);
+        multiply(1.0, View::new(x, inputs).transposed(), View::new(slopes, wide), Into::Add, target);
+        add_rows(&mut gradient.hidden_bias, slopes);
+        if let Some(x_gradient) = x_gradient {
+            let right = View::new(&self.hidden, inputs);
+            multiply(1.0, View::new(slopes, wide), right, Into::Set, ViewMut::new(x_gradient, inputs));
+        }
     }
 }

@@ -193,12 +193,12 @@ mod tests {
         let sizes = [1, 2, 3, 7, 8, 9, 15, 16, 17, 25, 31, 33, 48, 64, 65, 100];
         for (case, &n) in sizes.iter().enumerate() {
             let (m, k) = (sizes[(case * 5 + 3) % sizes.len()], sizes[(case * 3 + 1) % sizes.len()]);
-            for (turned, added) in [(false, 0), (true, 1), (false, 2)] {
+            for (transposed, added) in [(false, 0), (true, 1), (false, 2)] {
                 let left: Vec<f32> = (0..(m + 3) * (k + 3)).map(|at| number(1, at)).collect();
                 let right: Vec<f32> = (0..k * (n + 2)).map(|at| number(2, at)).collect();
                 let before: Vec<f32> = (0..m * (n + 5)).map(|at| number(3, at)).collect();
                 let row: Vec<f32> = (0..n).map(|at| number(4, at)).collect();
-                let strides = if turned { (1, m + 3) } else { (k + 3, 1) };
+                let strides = if transposed { (1, m + 3) } else { (k + 3, 1) };
                 let run = |how: &dyn Fn(Product)| {
                     let mut target = before.clone();
                     how(Product {

@@ -84,6 +84,14 @@ pub(crate) struct NormGradient<'a> {
     pub(crate) bias: &'a mut [f32],
 }
 
+/// Scratch memory for the backward pass of a layer that follows a norm, as long as the rows.
+pub(crate) struct NormScratch<'a> {
+    /// Memory for the norm's result.
+    pub(crate) normed: &'a mut [f32],
+    /// Memory for the gradient of the norm's result.
+    pub(crate) gradient: &'a mut [f32],
+}
+
 /// Backward pass of a layer norm: adds to the gradients of its input and of its parameters.
 pub(crate) fn normalise_back(
     input: &[f32],

@@ -30,7 +30,8 @@ use fet_linkers::{comparisons, missing};
 
 use self::choice::{Assign, Choice, Threshold};
 use self::decisions::{Cells, Decisions};
-use self::progress::Progress;
+use self::progress::RowProgress;
+use self::review::LinkedTables;
 use fet_io::input::input;
 use fet_io::memory::peak_memory;
 use fet_io::output;
@@ -38,28 +39,29 @@ use fet_io::output;
 /// `fet link` on two tables, or one of its subcommands.
 #[derive(Debug, Clone, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub struct Command {
+pub struct LinkCommand {
     #[command(subcommand)]
-    apart: Option<apart::Command>,
+    apart: Option<apart::SeparateLinkCommand>,
     #[command(flatten)]
-    here: Option<Arguments>,
+    tables: Option<LinkArguments>,
 }
 
-impl Command {
+impl LinkCommand {
     /// Runs the command. Returns its summary, and true if the links go to standard output, so that the
     /// summary must go to standard error.
     pub fn run(&self) -> anyhow::Result<(String, bool)> {
         if let Some(command) = &self.apart {
             return Ok((apart::run(command)?, command.writes_to(Path::new(output::STANDARD))));
         }
-        let arguments = self.here.as_ref().ok_or_else(|| input("fet link: name two tables"))?;
+        let arguments = self.tables.as_ref().ok_or_else(|| input("fet link: name two tables"))?;
         Ok((link(arguments)?, arguments.out == Path::new(output::STANDARD)))
     }
 }
 
 /// Arguments of `fet link`.
+// The struct is flat, because `LinkCommand` uses it as an `Option`: clap would take it for absent if it contained flattened structs.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Arguments {
+pub struct LinkArguments {
     /// The table whose records get neighbours: CSV, may end in .gz.
     pub primary: PathBuf,
     /// The table that the linker searches for neighbours.
@@ -125,7 +127,7 @@ pub struct Arguments {
 }
 
 /// Links the tables, writes the links, and returns the summary as text.
-pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
+pub fn link(arguments: &LinkArguments) -> anyhow::Result<String> {
     let inputs = [&arguments.primary, &arguments.secondary];
     let inputs = inputs.into_iter().chain(&arguments.truth).chain(&arguments.decisions);
     check_output(&arguments.out, inputs.clone())?;
@@ -158,11 +160,12 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     let About { floor, probabilities, .. } = linker.about();
     let (assign, records) = (arguments.assign, secondary.rows());
     let choice = Choice { floor, probabilities, threshold, assign, wanted, searched, records };
-    let found = choice.of(&links, || twins(&slot, &primary, arguments.seed))?;
+    let found = choice.select(&links, || twins(&slot, &primary, arguments.seed))?;
     let decided = (!decisions.is_empty()).then(|| found.decided(&links, &decisions));
     let chosen = decided.as_ref().unwrap_or(&found);
-    let asked = (chosen, &decisions);
-    let review = review::prepare(arguments, slot.kind(), cells, ids.as_ref(), &links, asked)?;
+    let linked =
+        LinkedTables { linker: slot.kind(), ids: ids.as_ref(), links: &links, chosen, decisions: &decisions };
+    let review = review::prepare(arguments, &linked, cells)?;
     let count = pairs::write(&arguments.out, &chosen.written(&links), ids.as_ref())
         .with_context(|| format!("cannot write {}", arguments.out.display()))?;
     let reviewed = review.map(|review| review.write(arguments)).transpose()?.unwrap_or_default();
@@ -191,8 +194,8 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
 /// Number of candidates per row for the estimate of a threshold.
 const SECONDS: usize = 2;
 
-/// Returns the threshold where the command names none: it is estimated if each row's best record, or one-to-one pairs, are the links.
-fn usual_threshold(arguments: &Arguments, about: &About) -> Threshold {
+/// Returns the threshold for a command without `--threshold`: `auto` if the links are each row's best record or one-to-one pairs.
+fn usual_threshold(arguments: &LinkArguments, about: &About) -> Threshold {
     let as_links = about.neighbours == 1 || arguments.assign.is_some();
     if as_links && about.has_threshold { Threshold::Auto } else { Threshold::None }
 }
@@ -216,7 +219,7 @@ fn search(linker: &dyn Linker, primary: &Keys, secondary: &Keys, seed: u64) -> a
             primary.rows()
         ))
     })?;
-    let (start, progress) = (Instant::now(), Progress::new(primary.rows()));
+    let (start, progress) = (Instant::now(), RowProgress::new(primary.rows()));
     let (mut querier, mut data_holder) = (linker.querier(seed), linker.data_holder(seed));
     let links = link_between(querier.as_mut(), data_holder.as_mut(), primary, secondary, &|count| {
         progress.add(count)
@@ -247,7 +250,7 @@ pub(crate) fn check_output<'a>(
     Ok(())
 }
 
-fn build(arguments: &Arguments, slot: &Slot<dyn Linker>) -> anyhow::Result<Box<dyn Linker>> {
+fn build(arguments: &LinkArguments, slot: &Slot<dyn Linker>) -> anyhow::Result<Box<dyn Linker>> {
     let linker = slot.build(&()).map_err(input)?;
     match &arguments.cache {
         Some(folder) => {

@@ -16,22 +16,22 @@ use serde::{Deserialize, Serialize};
 
 /// Commands of `fet psi`.
 #[derive(Debug, Clone, clap::Subcommand)]
-pub enum Command {
+pub enum PsiCommand {
     /// Create a request for the other table's data holder, and a secret that you keep.
     #[command(after_help = ASK)]
-    Ask(ask::Arguments),
+    Ask(ask::PsiAskArguments),
     /// Answer a request with your own table.
     #[command(after_help = ANSWER)]
-    Answer(answer::Arguments),
+    Answer(answer::PsiAnswerArguments),
     /// Open an answer with the secret of its request.
     #[command(after_help = OPEN)]
-    Open(open::Arguments),
+    Open(open::PsiOpenArguments),
 }
 
 /// Result that the querier gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Form {
+pub(crate) enum PsiResult {
     /// Only the number of distinct common keys.
     Cardinality,
     /// The pairs of rows with equal keys.
@@ -40,7 +40,7 @@ pub(crate) enum Form {
     Payload,
 }
 
-impl Form {
+impl PsiResult {
     /// Returns the name of the form on the command line.
     fn name(self) -> &'static str {
         match self {
@@ -91,10 +91,10 @@ sure that they come from the right party.";
 
 /// Runs a command. Returns its summary, and true if the links go to standard output, so that the summary must
 /// go to standard error.
-pub fn run(command: &Command) -> anyhow::Result<(String, bool)> {
+pub fn run(command: &PsiCommand) -> anyhow::Result<(String, bool)> {
     match command {
-        Command::Ask(arguments) => Ok((ask::ask(arguments)?, false)),
-        Command::Answer(arguments) => Ok((answer::answer(arguments)?, false)),
-        Command::Open(arguments) => Ok((open::open(arguments)?, arguments.writes_to_standard())),
+        PsiCommand::Ask(arguments) => Ok((ask::ask(arguments)?, false)),
+        PsiCommand::Answer(arguments) => Ok((answer::answer(arguments)?, false)),
+        PsiCommand::Open(arguments) => Ok((open::open(arguments)?, arguments.writes_to_standard())),
     }
 }

@@ -25,9 +25,9 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use fet_linkage::bits::BitTable;
-use fet_linkage::clk::{ClkSettings, Encoder, Hardening, Salt, Schema};
+use fet_linkage::clk::{Encoder, EncoderSettings, Hardening, Salt, Schema};
 use fet_linkage::patterns::{Effort, Public, attack};
-use fet_linkage::text::normalise;
+use fet_linkage::text::{TextRows, normalise};
 
 fn main() {
     if let Err(problem) = run() {
@@ -162,7 +162,7 @@ impl Encoding {
 
     /// Returns the filters of records of `fields` cells. The schema is learned from these records.
     fn encode(&self, secret: &[u8], cells: &[String], fields: usize) -> BitTable {
-        let settings = ClkSettings { bits: self.bits, q: self.q, hardening: self.hardening };
+        let settings = EncoderSettings { bits: self.bits, q: self.q, hardening: self.hardening };
         let insertions = self.load * self.bits as f64;
         let schema = if self.rarity {
             let mut schema = Schema::of_groups(fields, &[]);
@@ -170,7 +170,7 @@ impl Encoding {
             schema.rarity = Some(encoder.rarity(cells, insertions, &[]));
             schema
         } else {
-            Schema::fit(cells, fields, self.q, insertions, &[], &[])
+            Schema::fit(&TextRows { cells, fields }, self.q, insertions, &[], &[])
         };
         Encoder::new(settings, secret, &schema).salted(self.salt).encode(cells)
     }

@@ -16,7 +16,7 @@ use std::io::Read;
 use std::time::Instant;
 
 use fet_linkage::bits::BitTable;
-use fet_linkage::blocking::Blocking;
+use fet_linkage::blocking::{Blocking, FilterTables};
 use fet_linkage::hnsw::{self, Graph, HnswSettings};
 use fet_linkage::points;
 use fet_linkage::psi::{DataHolder, Querier};
@@ -77,7 +77,8 @@ fn blocking(rows: usize, sampled: usize, tables: usize) {
     let blocking = Blocking { tables, sampled };
     let (take, measure) = (20.min(rows), Measure::Correlation(1_024));
     let start = Instant::now();
-    let (_, met) = blocking.search(&queries, &records, take, measure, 1, &|_| ());
+    let both = FilterTables { queries: &queries, records: &records };
+    let (_, met) = blocking.search(both, take, measure, 1, &|_| ());
     let blocked = start.elapsed().as_secs_f64();
     let start = Instant::now();
     Index::new(&records).search(&queries, take, measure, &|_| ());
@@ -85,7 +86,7 @@ fn blocking(rows: usize, sampled: usize, tables: usize) {
     println!(
         "{rows} x {rows}, {sampled} bits, {tables} tables: {blocked:.2} s for {met} pairs met; all pairs {all:.2} s; expected to take {:.2} \
          times as long",
-        blocking.cost(&queries, &records, take)
+        blocking.cost(both, take)
     );
 }
 
@@ -110,11 +111,11 @@ fn nearest() {
 fn psi(rows: usize) {
     // Both tables have half of the keys in common.
     let keys = |from: usize| (from..from + rows).map(|key| format!("key {key}")).collect::<Vec<_>>();
-    let (asked, owned) = (keys(0), keys(rows / 2));
+    let (queries, records) = (keys(0), keys(rows / 2));
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let start = Instant::now();
-    let (querier, first) = Querier::ask(&asked, &mut rng);
-    let (data_holder, offer) = DataHolder::offer(&owned, &mut rng);
+    let (querier, first) = Querier::ask(&queries, &mut rng);
+    let (data_holder, offer) = DataHolder::offer(&records, &mut rng);
     let third = querier.answer(&offer).expect("a message of the data holder's");
     let found = data_holder.intersect(&first, &third).expect("messages of the querier's");
     let seconds = start.elapsed().as_secs_f64();
@@ -145,12 +146,12 @@ fn graph(construction: usize, candidates: usize) {
         Graph::new(&images, columns, take, HnswSettings { construction, search: candidates, seed: 0 });
     println!("hnsw, construction {construction}: built in {:.1} s", start.elapsed().as_secs_f64());
     let start = Instant::now();
-    let asked = 10_000.min(rows);
-    let found = graph.search(&images[..asked * columns], take, &|_| ());
-    let rate = asked as f64 / start.elapsed().as_secs_f64();
+    let searched = 10_000.min(rows);
+    let found = graph.search(&images[..searched * columns], take, &|_| ());
+    let rate = searched as f64 / start.elapsed().as_secs_f64();
     let recall = hnsw::recall(&found.indices[..few * take], &exact.indices, take);
     println!(
-        "search {candidates}: {rate:.0} queries/s, {:.1} s for all {rows} (from {asked}), recall@{take} {recall:.4}",
+        "search {candidates}: {rate:.0} queries/s, {:.1} s for all {rows} (from {searched}), recall@{take} {recall:.4}",
         rows as f64 / rate
     );
 }

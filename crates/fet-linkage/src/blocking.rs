@@ -24,6 +24,15 @@ pub struct Blocking {
     pub sampled: usize,
 }
 
+/// The two tables that are compared.
+#[derive(Debug, Clone, Copy)]
+pub struct FilterTables<'a> {
+    /// Filters of the rows that are linked.
+    pub queries: &'a BitTable,
+    /// Filters of the records that may match them.
+    pub records: &'a BitTable,
+}
+
 /// Cost of a row in a table (hashing, sorting and looking up), and cost of a pair that meets. The unit is one
 /// pair of a full search over 1,024 bits (1.5 ns under AVX-512), as measured by `examples/speed.rs`. A pair
 /// that meets costs a memory access, whatever its length.
@@ -31,7 +40,7 @@ const HASHED: f64 = 70.0;
 const COMPARED: f64 = 40.0;
 /// A query that is expected to meet at most this multiple of K records may meet fewer than K.
 const AMPLE: f64 = 2.0;
-/// Number of words up to which comparing all pairs is fast enough: two threads take 45 s for this many.
+/// Maximum number of compared words for a search without blocking: two threads take 45 s for this many.
 const SOON: f64 = 1e12;
 /// Number of rows of each table that are sampled to estimate how often non-matches meet.
 const LOOKED_AT: usize = 500;
@@ -58,17 +67,12 @@ impl Blocking {
     /// Returns the blocking with the lowest expected cost among those with probability `recall` for vectors
     /// of Dice similarity `similarity`. Returns `None` if comparing all pairs is fast enough or not much
     /// slower.
-    pub fn choose(
-        queries: &BitTable,
-        records: &BitTable,
-        take: usize,
-        similarity: f64,
-        recall: f64,
-    ) -> Option<Self> {
+    pub fn choose(tables: FilterTables<'_>, take: usize, similarity: f64, recall: f64) -> Option<Self> {
+        let FilterTables { queries, records } = tables;
         if queries.rows() as f64 * records.words().len() as f64 <= SOON {
             return None;
         }
-        let non_matches = NonMatches::of(queries, records);
+        let non_matches = NonMatches::sample(tables);
         let differing = Self::differing(queries, similarity);
         let of = |sampled| {
             let blocking = Self { tables: Self::tables_for(sampled, differing, recall), sampled };
@@ -79,8 +83,8 @@ impl Blocking {
         (cost < 0.5).then_some(best)
     }
 
-    /// Returns the share of bits in which a vector differs from a vector of this Dice similarity. Two vectors
-    /// with a set bits each have s·a bits in common at similarity s.
+    /// Returns the share of differing bits of two vectors of this Dice similarity. Two vectors with a set bits
+    /// each have s·a bits in common at similarity s.
     pub fn differing(queries: &BitTable, similarity: f64) -> f64 {
         let ones: f64 = (0..queries.rows()).into_par_iter().map(|row| f64::from(queries.ones(row))).sum();
         let share = ones / (queries.rows().max(1) * queries.bits()) as f64;
@@ -89,8 +93,8 @@ impl Blocking {
 
     /// Returns the expected duration as a multiple of comparing all pairs for the `take` best. The estimate
     /// uses the similarities in a sample of both tables.
-    pub fn cost(self, queries: &BitTable, records: &BitTable, take: usize) -> f64 {
-        NonMatches::of(queries, records).cost(self, take)
+    pub fn cost(self, tables: FilterTables<'_>, take: usize) -> f64 {
+        NonMatches::sample(tables).cost(self, take)
     }
 
     /// Returns the next round, for queries that meet too few records.
@@ -108,29 +112,29 @@ impl Blocking {
     /// If there are fewer than `take` records.
     pub fn search(
         self,
-        queries: &BitTable,
-        records: &BitTable,
+        tables: FilterTables<'_>,
         take: usize,
         measure: Measure,
         seed: u64,
         done: &(dyn Fn(usize) + Sync),
     ) -> (Neighbours, u64) {
+        let FilterTables { queries, records } = tables;
         assert!(take <= records.rows(), "{take} of {} records", records.rows());
         let ones = |table: &BitTable| (0..table.rows()).into_par_iter().map(|row| table.ones(row)).collect();
         let mut join = Join { queries, records, ones: [ones(queries), ones(records)], measure };
         let mut tops = vec![Top::new(take); queries.rows()];
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let (mut compared, mut told, mut level) = (0, 0, self);
+        let (mut compared, mut reported, mut level) = (0, 0, self);
         let sparse = |tops: &[Top]| tops.iter().filter(|top| !top.is_full()).count();
         loop {
             // After the first level, only queries with too few candidates continue.
-            let asks: Vec<bool> = tops.iter().map(|top| !top.is_full() || level == self).collect();
+            let active: Vec<bool> = tops.iter().map(|top| !top.is_full() || level == self).collect();
             for table in 0..level.tables {
-                compared += join.table(level.sampled, &asks, &mut tops, &mut rng);
+                compared += join.table(level.sampled, &active, &mut tops, &mut rng);
                 let share = if level == self { (table + 1) as f64 / level.tables as f64 } else { 1.0 };
                 let now = ((tops.len() as f64 * share) as usize).min(tops.len() - sparse(&tops));
-                done(now.saturating_sub(told));
-                told = told.max(now);
+                done(now.saturating_sub(reported));
+                reported = reported.max(now);
             }
             level = level.again();
             if level.sampled < FEWEST_SAMPLED || sparse(&tops) == 0 {
@@ -144,21 +148,15 @@ impl Blocking {
         let rest = (!left.is_empty()).then(|| {
             Index::new(records).search(&BitTable::from_words(queries.bits(), words), take, measure, done)
         });
-        let mut all = Neighbours { take, indices: Vec::new(), scores: Vec::new() };
         let mut next = 0;
-        for top in &mut tops {
-            if let (false, Some(rest)) = (top.is_full(), &rest) {
-                all.indices.extend(rest.row(next));
-                all.scores.extend(rest.scores(next));
+        let rows = tops.into_iter().map(|top| match &rest {
+            Some(rest) if !top.is_full() => {
                 next += 1;
-            } else {
-                top.drain_sorted(|score, record| {
-                    all.indices.push(record);
-                    all.scores.push(score);
-                });
+                rest.scores(next - 1).iter().copied().zip(rest.row(next - 1).iter().copied()).collect()
             }
-        }
-        (all, compared)
+            _ => top.into_sorted(),
+        });
+        (Neighbours::from_rows(take, rows), compared)
     }
 }
 
@@ -167,16 +165,17 @@ struct NonMatches {
     queries: f64,
     records: f64,
     words: f64,
-    /// Share of bits in which each sampled pair differs.
+    /// Share of differing bits of each sampled pair.
     differing: Vec<f64>,
 }
 
 impl NonMatches {
-    fn of(queries: &BitTable, records: &BitTable) -> Self {
+    fn sample(tables: FilterTables<'_>) -> Self {
+        let FilterTables { queries, records } = tables;
         let some = |table: &BitTable| -> Vec<usize> {
             (0..table.rows()).step_by(table.rows().div_ceil(LOOKED_AT).max(1)).collect()
         };
-        let (asking, asked) = (some(queries), some(records));
+        let (query_rows, record_rows) = (some(queries), some(records));
         let bits = queries.bits() as f64;
         let differing = |&query: &usize| {
             let row = queries.row(query);
@@ -184,13 +183,13 @@ impl NonMatches {
                 let words = row.iter().zip(records.row(record));
                 f64::from(words.map(|(a, b)| (a ^ b).count_ones()).sum::<u32>()) / bits
             };
-            asked.iter().map(differ).collect::<Vec<f64>>()
+            record_rows.iter().map(differ).collect::<Vec<f64>>()
         };
         Self {
             queries: queries.rows() as f64,
             records: records.rows() as f64,
             words: queries.width() as f64,
-            differing: asking.par_iter().flat_map_iter(differing).collect(),
+            differing: query_rows.par_iter().flat_map_iter(differing).collect(),
         }
     }
 
@@ -225,9 +224,9 @@ struct Join<'a> {
 }
 
 impl Join<'_> {
-    /// Compares each query marked in `asks` with the records that agree with it in `sampled` newly drawn
+    /// Compares each query marked in `active` with the records that agree with it in `sampled` newly drawn
     /// bits. Returns the number of pairs that met.
-    fn table(&mut self, sampled: usize, asks: &[bool], tops: &mut [Top], rng: &mut ChaCha8Rng) -> u64 {
+    fn table(&mut self, sampled: usize, active: &[bool], tops: &mut [Top], rng: &mut ChaCha8Rng) -> u64 {
         let Self { queries, records, ones, measure } = self;
         let bits = records.bits();
         let sample = index::sample(rng, bits, sampled.min(bits)).into_vec();
@@ -250,8 +249,8 @@ impl Join<'_> {
             starts[at] += starts[at - 1];
         }
         let kernel = Kernel::best();
-        let met = |(query, (top, asks)): (usize, (&mut Top, &bool))| -> u64 {
-            if !asks {
+        let met = |(query, (top, active)): (usize, (&mut Top, &bool))| -> u64 {
+            if !active {
                 return 0;
             }
             let row = queries.row(query);
@@ -265,7 +264,7 @@ impl Join<'_> {
             });
             near.len() as u64
         };
-        tops.par_iter_mut().zip(asks).enumerate().with_min_len(256).map(met).sum()
+        tops.par_iter_mut().zip(active).enumerate().with_min_len(256).map(met).sum()
     }
 }
 
@@ -286,8 +285,8 @@ mod tests {
             }
         }
         let blocking = Blocking { tables: 2, sampled: 11 };
-        let (found, compared) =
-            blocking.search(&queries, &records, 1, Measure::Hamming, rng.random(), &|_| ());
+        let tables = FilterTables { queries: &queries, records: &records };
+        let (found, compared) = blocking.search(tables, 1, Measure::Hamming, rng.random(), &|_| ());
         let met = (0..rows).filter(|&row| found.row(row)[0] == row as u32).count();
         let stated = blocking.recall(flips as f64 / bits as f64);
         assert!((0.52..0.54).contains(&stated), "{stated}");
@@ -309,9 +308,10 @@ mod tests {
     }
 
     #[test]
-    fn blocking_is_said_to_pay_only_where_a_query_meets_enough_and_not_all() {
+    fn blocking_saves_time_only_with_enough_but_not_all_candidates() {
         let (queries, records) = (table(2_000, 1), table(2_000, 2));
-        let cost = |tables, sampled, take| Blocking { tables, sampled }.cost(&queries, &records, take);
+        let both = FilterTables { queries: &queries, records: &records };
+        let cost = |tables, sampled, take| Blocking { tables, sampled }.cost(both, take);
         // A query meets 2,000 · 0.625^10 = 18 of 2,000 records in one table.
         assert!(cost(1, 10, 5) < 1.0);
         assert!(cost(1, 10, 20) > 1.0, "18 records are too few for 20");
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn who_meets_too_few_is_compared_with_all() {
+    fn compares_queries_with_too_few_candidates_with_all_records() {
         let dense = |seed| {
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
             BitTable::from_words(1_024, (0..300 * 16).map(|_| rng.next_u64()).collect())
@@ -327,7 +327,8 @@ mod tests {
         let (queries, records) = (dense(1), dense(2));
         let measure = Measure::Correlation(1_024);
         let blocking = Blocking { tables: 1, sampled: 11 };
-        let (found, compared) = blocking.search(&queries, &records, 7, measure, 3, &|_| ());
+        let tables = FilterTables { queries: &queries, records: &records };
+        let (found, compared) = blocking.search(tables, 7, measure, 3, &|_| ());
         let all = Index::new(&records).search(&queries, 7, measure, &|_| ());
         assert_eq!(found.indices, all.indices);
         assert_eq!(found.scores, all.scores);
@@ -337,14 +338,15 @@ mod tests {
     /// More records agree in fewer bits, so queries with too few candidates need no full search. Every query
     /// gets K different records and is reported as done once.
     #[test]
-    fn who_meets_too_few_meets_more_by_fewer_bits() {
+    fn finds_more_candidates_with_fewer_bits() {
         let (queries, records) = (table(3_000, 1), table(3_000, 2));
-        let told = std::sync::atomic::AtomicUsize::new(0);
+        let reported = std::sync::atomic::AtomicUsize::new(0);
         let done = |count| {
-            told.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
+            reported.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
         };
         let blocking = Blocking { tables: 4, sampled: 36 };
-        let (found, compared) = blocking.search(&queries, &records, 5, Measure::Correlation(1_024), 3, &done);
+        let tables = FilterTables { queries: &queries, records: &records };
+        let (found, compared) = blocking.search(tables, 5, Measure::Correlation(1_024), 3, &done);
         assert!(compared < 3_000 * 3_000 / 10, "{compared}");
         for query in 0..3_000 {
             let mut row = found.row(query).to_vec();
@@ -353,6 +355,6 @@ mod tests {
             assert_eq!(row.len(), 5);
             assert!(found.scores(query).is_sorted_by(|a, b| a >= b));
         }
-        assert_eq!(told.into_inner(), 3_000);
+        assert_eq!(reported.into_inner(), 3_000);
     }
 }

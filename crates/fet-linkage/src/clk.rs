@@ -30,7 +30,7 @@ pub use schema::{FieldPlan, MOST_HASHES, Rarity, Schema};
 
 /// Settings of the encoding. Both sides must use equal settings.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ClkSettings {
+pub struct EncoderSettings {
     /// Length of the filter before hardening, a power of two from 128 to 65,536.
     pub bits: usize,
     /// Length q of the q-grams.
@@ -41,7 +41,7 @@ pub struct ClkSettings {
 
 /// Encodes records under a secret.
 pub struct Encoder {
-    settings: ClkSettings,
+    settings: EncoderSettings,
     mac: Hmac<Sha256>,
     plans: Vec<FieldPlan>,
     rarity: Option<Rarity>,
@@ -61,7 +61,7 @@ impl Encoder {
     ///
     /// # Panics
     /// If `bits` is not a power of two from 128 to 65,536.
-    pub fn new(settings: ClkSettings, secret: &[u8], schema: &Schema) -> Self {
+    pub fn new(settings: EncoderSettings, secret: &[u8], schema: &Schema) -> Self {
         let bits = settings.bits;
         assert!(bits.is_power_of_two() && (128..=65_536).contains(&bits), "{bits} bits");
         let mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of any length");

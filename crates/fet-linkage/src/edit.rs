@@ -91,16 +91,10 @@ pub fn search<T: AsRef<str> + Sync>(
                     let empty = !known || columns.iter().all(|(_, records)| records.of[record] == u32::MAX);
                     top.offer(if empty { 0.0 } else { score }, record as u32);
                 }
-                let mut best = Vec::with_capacity(take);
-                top.drain_sorted(|score, record| best.push((score, record)));
                 done(1);
-                best
+                top.into_sorted()
             },
         )
         .collect();
-    Neighbours {
-        take,
-        indices: found.iter().flatten().map(|&(_, record)| record).collect(),
-        scores: found.iter().flatten().map(|&(score, _)| score).collect(),
-    }
+    Neighbours::from_rows(take, found)
 }

@@ -114,7 +114,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     #[test]
-    fn it_repeats_and_finds_nearly_all() {
+    fn is_reproducible_and_finds_nearly_all_neighbours() {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(3);
         // Forty clusters in 24 dimensions.
         let centres: Vec<f32> = (0..40 * 24).map(|_| rng.random::<f32>() * 4.0).collect();

@@ -14,6 +14,16 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
+    /// Returns the neighbours with these scores and record numbers of each query, best first.
+    pub fn from_rows(take: usize, rows: impl IntoIterator<Item = Vec<(f32, u32)>>) -> Self {
+        let mut found = Self { take, indices: Vec::new(), scores: Vec::new() };
+        for row in rows {
+            found.scores.extend(row.iter().map(|(score, _)| score));
+            found.indices.extend(row.iter().map(|(_, index)| index));
+        }
+        found
+    }
+
     /// Returns the record numbers of one query.
     pub fn row(&self, query: usize) -> &[u32] {
         &self.indices[query * self.take..(query + 1) * self.take]

@@ -81,7 +81,7 @@ pub fn attack(filters: &BitTable, public: &Public<'_>, effort: &Effort) -> Named
         public.values.len() == rows && public.strata.len() == rows,
         "a value and a stratum for each record"
     );
-    let (theirs, own) = (Columns::of(filters), Columns::of(public.filters));
+    let (theirs, own) = (Columns::transpose(filters), Columns::transpose(public.filters));
     let wanted = frequent(public.values, effort.values);
     let (labels, expected) = expectations(&own, public, &wanted, effort.least);
     let found = mine(&theirs, effort);
@@ -160,14 +160,14 @@ impl Named {
         let most = self.wanted.first().map_or("", String::as_str);
         let (mut records, mut right, mut baseline, mut named, mut sound) =
             (0usize, 0usize, 0usize, 0usize, 0usize);
-        for (said, truth) in self.values.iter().zip(truth) {
-            if let Some(said) = said {
+        for (guess, truth) in self.values.iter().zip(truth) {
+            if let Some(guess) = guess {
                 named += 1;
-                sound += usize::from(said == truth);
+                sound += usize::from(guess == truth);
             }
             if self.wanted.contains(truth) {
                 records += 1;
-                right += usize::from(said.as_deref().unwrap_or(most) == truth);
+                right += usize::from(guess.as_deref().unwrap_or(most) == truth);
                 baseline += usize::from(most == truth);
             }
         }

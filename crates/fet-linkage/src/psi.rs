@@ -145,14 +145,17 @@ impl DataHolder {
 
     /// Returns the data holder's rows with an equal key for each key of the querier, lowest first, from the
     /// first and third messages. The secret is consumed.
-    pub fn intersect(self, asked: &[u8], answer: &[u8]) -> Result<Vec<Vec<u32>>, PsiError> {
+    pub fn intersect(self, queries: &[u8], answer: &[u8]) -> Result<Vec<Vec<u32>>, PsiError> {
         let own = elements(answer)?;
         if own.len() != self.places.len() {
             return Err(PsiError::Count { expected: self.places.len(), found: own.len() });
         }
-        let asked = self.secret.blind_elements(asked, &|_| ())?;
+        let queries = self.secret.blind_elements(queries, &|_| ())?;
         let known: HashMap<&[u8; ELEMENT], Vec<u32>> = own.iter().zip(self.places).collect();
-        Ok(elements(&asked)?.iter().map(|element| known.get(element).cloned().unwrap_or_default()).collect())
+        Ok(elements(&queries)?
+            .iter()
+            .map(|element| known.get(element).cloned().unwrap_or_default())
+            .collect())
     }
 }
 
@@ -175,17 +178,17 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha20Rng;
 
-    fn run(asked: &[&str], owned: &[&str], seed: u64) -> (Vec<Vec<u32>>, [Vec<u8>; 3]) {
+    fn run(queries: &[&str], records: &[&str], seed: u64) -> (Vec<Vec<u32>>, [Vec<u8>; 3]) {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
-        let (querier, first) = Querier::ask(asked, &mut rng);
-        let (data_holder, offer) = DataHolder::offer(owned, &mut rng);
+        let (querier, first) = Querier::ask(queries, &mut rng);
+        let (data_holder, offer) = DataHolder::offer(records, &mut rng);
         let third = querier.answer(&offer).expect("a message of the data holder's");
         let found = data_holder.intersect(&first, &third).expect("messages of the querier's");
         (found, [first, offer, third])
     }
 
     #[test]
-    fn the_owner_learns_the_intersection_with_duplicates() {
+    fn the_data_holder_learns_the_intersection_with_duplicates() {
         let (found, _) = run(&["a", "b", "c", "a", ""], &["c", "d", "a", "c"], 1);
         assert_eq!(found, [vec![2], vec![], vec![0, 3], vec![2], vec![]]);
         assert_eq!(run(&[], &["a"], 2).0, Vec::<Vec<u32>>::new());
@@ -194,13 +197,13 @@ mod tests {
 
     /// Whatever the multiplicities, the offer has as many elements as rows, and all of them differ.
     #[test]
-    fn an_offer_shows_the_number_of_rows_alone() {
-        for owned in [["a"; 4], ["a", "a", "b", "b"], ["a", "b", "c", "d"]] {
-            let (_, [_, offer, third]) = run(&["a"], &owned, 6);
+    fn an_offer_reveals_only_the_number_of_rows() {
+        for records in [["a"; 4], ["a", "a", "b", "b"], ["a", "b", "c", "d"]] {
+            let (_, [_, offer, third]) = run(&["a"], &records, 6);
             for message in [offer, third] {
                 let elements = elements(&message).expect("whole elements");
                 let distinct: std::collections::HashSet<_> = elements.iter().collect();
-                assert_eq!((elements.len(), distinct.len()), (4, 4), "{owned:?}");
+                assert_eq!((elements.len(), distinct.len()), (4, 4), "{records:?}");
             }
         }
     }
@@ -222,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused() {
+    fn refuses_invalid_messages() {
         let mut rng = ChaCha20Rng::seed_from_u64(5);
         let mut answer = |message: &[u8]| Querier::ask(&["a"], &mut rng).0.answer(message);
         assert_eq!(answer(&[1; 33]), Err(PsiError::Length(33)));

@@ -67,7 +67,7 @@ impl Measure {
     }
 
     /// Returns the score of two rows.
-    pub fn of(self, a: &[u64], b: &[u64]) -> f32 {
+    pub fn score_rows(self, a: &[u64], b: &[u64]) -> f32 {
         let ones = |row: &[u64]| row.iter().map(|word| word.count_ones()).sum::<u32>();
         let common = a.iter().zip(b).map(|(a, b)| (a & b).count_ones()).sum();
         self.score(common, ones(a), ones(b))
@@ -148,10 +148,11 @@ impl Index {
         let mut order: Vec<u32> = (0..queries.rows() as u32).collect();
         // Queries with similar numbers of bits form a group and start at the same tile.
         order.sort_by_key(|&row| ones[row as usize]);
+        let request = Request { queries, ones: &ones, take, measure };
         let found: Vec<Vec<(f32, u32)>> = order
             .par_chunks(GROUP)
             .map(|group| {
-                let found = self.group(kernel, queries, &ones, group, take, measure);
+                let found = self.group(kernel, &request, group);
                 done(group.len());
                 found
             })
@@ -173,15 +174,9 @@ impl Index {
         neighbours
     }
 
-    fn group(
-        &self,
-        kernel: Kernel,
-        queries: &BitTable,
-        ones: &[u32],
-        group: &[u32],
-        take: usize,
-        measure: Measure,
-    ) -> Vec<(f32, u32)> {
+    /// Answers the queries at these rows together.
+    fn group(&self, kernel: Kernel, request: &Request<'_>, group: &[u32]) -> Vec<(f32, u32)> {
+        let Request { queries, ones, take, measure } = *request;
         let mut searches: Vec<Search<'_>> = group
             .iter()
             .map(|&row| Search {
@@ -220,11 +215,19 @@ impl Index {
             }
         }
         let mut found = Vec::with_capacity(group.len() * take);
-        for search in &mut searches[..group.len()] {
-            search.top.drain_sorted(|score, index| found.push((score, index)));
-        }
+        searches.into_iter().take(group.len()).for_each(|search| found.extend(search.top.into_sorted()));
         found
     }
+}
+
+/// Queries and their wanted records.
+struct Request<'a> {
+    queries: &'a BitTable,
+    /// Number of set bits of each query.
+    ones: &'a [u32],
+    /// Number of records for each query.
+    take: usize,
+    measure: Measure,
 }
 
 /// A query in progress.
@@ -306,7 +309,8 @@ mod tests {
         for kernel in Kernel::all() {
             let found = index.search_with(kernel, &queries, take, measure, &|_| ());
             for query in 0..queries.rows() {
-                let score = |row: usize| (measure.of(queries.row(query), records.row(row)), row as u32);
+                let score =
+                    |row: usize| (measure.score_rows(queries.row(query), records.row(row)), row as u32);
                 let mut all: Vec<_> = (0..records.rows()).map(score).collect();
                 all.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
                 let expected: Vec<u32> = all[..take].iter().map(|&(_, row)| row).collect();

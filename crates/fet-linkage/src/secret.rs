@@ -30,7 +30,7 @@ mod tests {
     use super::{derive, for_project};
 
     #[test]
-    fn projects_are_apart() {
+    fn projects_have_different_secrets() {
         let all = [
             for_project(b"a", b"1", "x"),
             for_project(b"a", b"2", "x"),
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn purposes_and_secrets_are_apart() {
+    fn purposes_and_secrets_give_different_keys() {
         let all = [derive(b"a", "clk"), derive(b"a", "pivots"), derive(b"b", "clk")];
         assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2]);
         assert_eq!(all[0], derive(b"a", "clk"));

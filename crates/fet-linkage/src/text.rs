@@ -224,6 +224,15 @@ pub fn is_number(normal: &str) -> bool {
     !normal.is_empty() && normal.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Texts of the rows of a table.
+#[derive(Debug)]
+pub struct TextRows<'a, T> {
+    /// Cells, row by row.
+    pub cells: &'a [T],
+    /// Number of cells in each row.
+    pub fields: usize,
+}
+
 /// Calls `take` with each q-gram of a normal form, padded with q - 1 blanks on both sides so that the ends of
 /// a value weigh as much as its middle. An empty value has no q-grams.
 pub fn qgrams(normal: &str, q: usize, mut take: impl FnMut(&[char])) {
@@ -344,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_look_like_nothing_are_names() {
+    fn names_such_as_null_are_names() {
         for (cell, expected) in [
             ("Null", "null"),
             ("Na", "na"),

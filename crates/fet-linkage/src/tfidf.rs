@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use crate::neighbours::Neighbours;
-use crate::text::normalise;
+use crate::text::{TextRows, normalise};
 use crate::top::Top;
 
 /// A sparse vector of terms and their weights, sorted by term.
@@ -43,29 +43,27 @@ fn counts<T: AsRef<str>>(
     counts
 }
 
-/// Returns the `take` most similar records of each query record. Cells are given row by row, `fields` of them
-/// each. N-grams have from `lengths.0` to `lengths.1` characters.
+/// Returns the `take` most similar records of each query record. N-grams have from `lengths.0` to `lengths.1` characters.
 ///
 /// # Panics
 /// If there are fewer than `take` records, or no fields.
 pub fn search<T: AsRef<str> + Sync>(
-    queries: &[T],
-    records: &[T],
-    fields: usize,
+    queries: &TextRows<'_, T>,
+    records: &TextRows<'_, T>,
     lengths: (usize, usize),
     take: usize,
     done: &(dyn Fn(usize) + Sync),
 ) -> Neighbours {
-    let rows = records.len() / fields;
+    let rows = records.cells.len() / records.fields;
     assert!(take <= rows, "{take} of {rows} records");
     let mut known = HashMap::new();
-    let mut of = |cells: &[T]| -> Vec<HashMap<u32, u32>> {
-        cells.chunks_exact(fields).map(|row| counts(row, lengths, &mut known)).collect()
+    let mut count = |texts: &TextRows<'_, T>| -> Vec<HashMap<u32, u32>> {
+        texts.cells.chunks_exact(texts.fields).map(|row| counts(row, lengths, &mut known)).collect()
     };
-    let (asked, owned) = (of(queries), of(records));
+    let (queries, records) = (count(queries), count(records));
     let mut frequency = vec![0u32; known.len()];
-    asked.iter().chain(&owned).flat_map(HashMap::keys).for_each(|&term| frequency[term as usize] += 1);
-    let all = (asked.len() + owned.len()) as f32;
+    queries.iter().chain(&records).flat_map(HashMap::keys).for_each(|&term| frequency[term as usize] += 1);
+    let all = (queries.len() + records.len()) as f32;
     let rarity: Vec<f32> = frequency.iter().map(|&df| 1.0 + ((1.0 + all) / (1.0 + df as f32)).ln()).collect();
     let vector = |counts: &HashMap<u32, u32>| -> Vector {
         let mut vector: Vector = counts
@@ -78,12 +76,12 @@ pub fn search<T: AsRef<str> + Sync>(
         vector
     };
     let mut index: Vec<Vec<(u32, f32)>> = vec![Vec::new(); known.len()];
-    for (record, counts) in owned.iter().enumerate() {
+    for (record, counts) in records.iter().enumerate() {
         vector(counts)
             .into_iter()
             .for_each(|(term, weight)| index[term as usize].push((record as u32, weight)));
     }
-    let found: Vec<Vec<(f32, u32)>> = asked
+    let found: Vec<Vec<(f32, u32)>> = queries
         .par_iter()
         .map_init(
             || vec![0.0f64; rows],
@@ -95,24 +93,16 @@ pub fn search<T: AsRef<str> + Sync>(
                 }
                 let mut top = Top::new(take);
                 for (record, score) in scores.iter_mut().enumerate() {
-                    // Rounding to six digits makes equal texts equally similar, whatever the order in which
-                    // n-grams are added.
+                    // Rounding to six digits makes equal texts equally similar for any order of their n-grams.
                     let score = (1e6 * std::mem::take(score)).round() / 1e6;
                     top.offer(score.min(1.0) as f32, record as u32);
                 }
-                let mut best = Vec::with_capacity(take);
-                top.drain_sorted(|score, record| best.push((score, record)));
                 done(1);
-                best
+                top.into_sorted()
             },
         )
         .collect();
-    let all = || found.iter().flatten();
-    Neighbours {
-        take,
-        indices: all().map(|&(_, record)| record).collect(),
-        scores: all().map(|&(score, _)| score).collect(),
-    }
+    Neighbours::from_rows(take, found)
 }
 
 #[cfg(test)]
@@ -123,9 +113,9 @@ mod tests {
     /// sublinear_tf=True)` on these six texts.
     #[test]
     fn cosines_are_those_of_scikit_learn() {
-        let (queries, records) =
-            (["red chair", "oak table"], ["a red chair", "table of oak", "red table", ""]);
-        let found = search(&queries, &records, 1, (2, 3), 4, &|_| ());
+        let queries = TextRows { cells: &["red chair", "oak table"], fields: 1 };
+        let records = TextRows { cells: &["a red chair", "table of oak", "red table", ""], fields: 1 };
+        let found = search(&queries, &records, (2, 3), 4, &|_| ());
         assert_eq!((found.row(0), found.row(1)), ([0, 2, 1, 3].as_slice(), [1, 2, 0, 3].as_slice()));
         let expected = [0.884220, 0.348357, 0.000000, 0.000000, 0.847148, 0.568212, 0.000000, 0.000000];
         for (score, expected) in found.scores.iter().zip(expected) {
@@ -134,15 +124,17 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_one_text_and_nothing_is_like_nothing() {
-        let found =
-            search(&["anna", "smith", "", ""], &["smith", "anna", "", "", "bert", ""], 2, (2, 4), 3, &|_| ());
+    fn fields_form_one_text_and_empty_texts_match_no_record() {
+        let queries = TextRows { cells: &["anna", "smith", "", ""], fields: 2 };
+        let records = TextRows { cells: &["smith", "anna", "", "", "bert", ""], fields: 2 };
+        let found = search(&queries, &records, (2, 4), 3, &|_| ());
         assert_eq!(found.row(0)[0], 0);
         assert!((found.scores(0)[0] - 1.0).abs() < 1e-6, "swapped fields are equal");
         assert_eq!(found.scores(1), [0.0; 3]);
         let many: Vec<String> =
             (0..60).map(|row| format!("{row} {:x} of {}", row * 7_919, row % 7)).collect();
-        let found = search(&many, &many, 1, (2, 4), 1, &|_| ());
+        let many = TextRows { cells: &many, fields: 1 };
+        let found = search(&many, &many, (2, 4), 1, &|_| ());
         assert!(
             (0..60).all(|row| found.row(row) == [row as u32] && found.scores(row) == [1.0]),
             "each text equals itself"

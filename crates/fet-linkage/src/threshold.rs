@@ -205,7 +205,7 @@ mod tests {
     /// Numbers of rows have a standard deviation of at most 16 in 1,000. A tolerance of 80 is five standard
     /// deviations.
     #[test]
-    fn what_is_expected_is_what_is_there() {
+    fn estimates_agree_with_the_truth() {
         for (share, seed) in [(0.1, 1), (0.5, 2), (0.9, 3)] {
             let all = table(1_000, share, 1.0, seed);
             let estimate = all.estimate().expect("matches are there");
@@ -221,7 +221,7 @@ mod tests {
     /// Rows with typing errors resemble each other less than they resemble the other table's rows. The
     /// second-best records still reveal the non-matches.
     #[test]
-    fn the_least_that_is_expected_holds_where_the_own_table_is_the_worse_kept() {
+    fn lower_bound_holds_for_an_own_table_of_lower_quality() {
         for (share, seed) in [(0.0, 5), (0.1, 6), (0.5, 7)] {
             let all = table(1_000, share, 0.9, seed);
             let estimate = all.estimate().expect("matches are expected");
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_match_is_hardly_any_is_expected() {
+    fn expects_hardly_any_match_between_unrelated_tables() {
         let estimate = table(2_000, 0.0, 1.0, 4).estimate();
         assert!(estimate.is_none_or(|estimate| estimate.correct < 120.0), "{estimate:?}");
         assert_eq!(automatic(&[0.5; 20], &[0.5; 20], None, 1.0), None, "too few rows");

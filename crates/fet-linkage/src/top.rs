@@ -80,11 +80,16 @@ impl Top {
         }
     }
 
-    /// Passes the pairs to `take`, best first, and empties the collection.
-    pub fn drain_sorted(&mut self, mut take: impl FnMut(f32, u32)) {
-        self.heap.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        self.heap.drain(..).for_each(|(score, index)| take(score, index));
+    /// Returns the pairs, best first.
+    pub fn into_sorted(mut self) -> Vec<(f32, u32)> {
+        sort(&mut self.heap);
+        self.heap
     }
+}
+
+/// Sorts pairs of score and index, best first.
+pub fn sort(pairs: &mut [(f32, u32)]) {
+    pairs.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
 }
 
 #[cfg(test)]
@@ -92,16 +97,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_keeps_what_sorting_would_keep_in_any_order() {
+    fn keeps_the_best_in_any_order() {
         let pairs: Vec<(f32, u32)> = (0..500u32).map(|i| ((i * 7_919 % 101) as f32, i)).collect();
         let mut sorted = pairs.clone();
         sorted.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         for order in [pairs.clone(), pairs.iter().rev().copied().collect(), sorted.clone()] {
             let mut top = Top::new(37);
             order.iter().for_each(|&(score, index)| top.offer(score, index));
-            let mut found = Vec::new();
-            top.drain_sorted(|score, index| found.push((score, index)));
-            assert_eq!(found, sorted[..37]);
+            assert_eq!(top.into_sorted(), sorted[..37]);
         }
     }
 }

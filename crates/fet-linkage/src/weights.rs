@@ -90,7 +90,7 @@ pub struct Weights {
 impl Weights {
     /// Returns the log-likelihood ratio of match to non-match for a pair with these levels and rarities (-ln
     /// of the share of the records with the other row's value). Returns `None` if all fields are missing.
-    pub fn of(&self, levels: &[u8], rarities: &[f32]) -> Option<f64> {
+    pub fn match_weight(&self, levels: &[u8], rarities: &[f32]) -> Option<f64> {
         let mut sum = None;
         for (field, (&level, &rarity)) in levels.iter().zip(rarities).enumerate() {
             if level != MISSING {

@@ -5,7 +5,7 @@
 //! later records. New rows need separate records ([`About::by_position`]).
 //!
 //! The linker does not compare keys, and no key leaves the primary: like `random`, it sends a zero for each
-//! key. The links have no similarities.
+//! key. The links lack similarities.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -8,7 +8,7 @@ use fet_core::linker::{About, LinkError, LinkTask, Querier, Reveals, check_shape
 
 use crate::wire;
 
-/// Returns the description of such a linker: it only reveals a number, and its links have no similarities.
+/// Returns the description of such a linker: it only reveals a number, and its links lack similarities.
 pub(crate) fn about(neighbours: usize) -> About {
     let reveals = Reveals {
         secondary: "the number of primary records",

@@ -15,9 +15,10 @@ mod weights;
 use std::collections::HashMap;
 
 use fet_linkage::bits::BitTable;
-use fet_linkage::blocking::Blocking;
-use fet_linkage::clk::{ClkSettings as Code, Encoder, FieldPlan, Hardening, MOST_HASHES, Rarity, Schema};
+use fet_linkage::blocking::{Blocking, FilterTables};
+use fet_linkage::clk::{Encoder, EncoderSettings, FieldPlan, Hardening, MOST_HASHES, Rarity, Schema};
 use fet_linkage::search::{Index, Measure};
+use fet_linkage::text::TextRows;
 use fet_linkage::weights::candidates;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -35,7 +36,7 @@ pub use near::{Order, Sign};
 pub use shared::LinkageSchema;
 pub use weights::Scoring;
 
-/// Settings of `clk` (Schnell, Bachteler, Reiher 2009).
+/// Settings of `clk` (Schnell, Bachteler, Reiher 2009). They are on one level, because nesting would change the users' files.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClkSettings {
@@ -281,11 +282,14 @@ struct Side {
 
 /// Returns an encoder with these settings.
 fn encoder(settings: &ClkSettings, secret: &[u8; 32], schema: &Schema) -> Encoder {
-    let code =
-        Code { bits: settings.bits, q: settings.q, hardening: settings.hardening.with(settings.diffusion) };
+    let code = EncoderSettings {
+        bits: settings.bits,
+        q: settings.q,
+        hardening: settings.hardening.with(settings.diffusion),
+    };
     Encoder::new(code, secret, schema)
-        .salted(salt::of(settings.salt_column, settings.salt_signs))
-        .near(near::of(&settings.near, &settings.dates))
+        .salted(salt::from_settings(settings.salt_column, settings.salt_signs))
+        .near(near::distances(&settings.near, &settings.dates))
 }
 
 /// Returns the schema of the fields, with weights from these records.
@@ -300,7 +304,9 @@ fn schema(settings: &ClkSettings, secret: &[u8; 32], records: &TextTable) -> Res
     let weights = crate::weights(weights, fields)?;
     let insertions = load * *bits as f64;
     match settings.weighting {
-        Weighting::Entropy => Ok(Schema::fit(&records.cells(), fields, *q, insertions, &weights, groups)),
+        Weighting::Entropy => {
+            Ok(Schema::fit(&TextRows { cells: &records.cells(), fields }, *q, insertions, &weights, groups))
+        }
         Weighting::Rarity => {
             let mut schema = Schema::of_groups(fields, groups);
             let encoder = encoder(settings, secret, &schema);
@@ -329,31 +335,31 @@ impl Side {
 
     /// Returns the blocking of the settings if it saves time. Warns if it does not, or if blocking was chosen
     /// automatically.
-    fn blocking(&mut self, queries: &BitTable, records: &BitTable, take: usize) -> Option<Blocking> {
+    fn blocking(&mut self, tables: FilterTables<'_>, take: usize) -> Option<Blocking> {
         let ClkSettings { blocking, block_bits, block_recall, block_similarity, .. } = self.settings;
         if blocking == When::Never {
             return None;
         }
         if block_bits == 0 {
-            let chosen = Blocking::choose(queries, records, take, block_similarity, block_recall)?;
+            let chosen = Blocking::choose(tables, take, block_similarity, block_recall)?;
             self.warnings.push(format!(
                 "{} by {} rows are compared with blocking: pairs of Dice similarity {block_similarity} are compared with probability {block_recall}, \
                  by {} samples of {} bits. Set `linker.blocking = \"never\"` to compare all pairs.",
-                queries.rows(),
-                records.rows(),
+                tables.queries.rows(),
+                tables.records.rows(),
                 chosen.tables,
                 chosen.sampled
             ));
             return Some(chosen);
         }
-        let differing = Blocking::differing(queries, block_similarity);
-        let tables = Blocking::tables_for(block_bits, differing, block_recall);
-        let chosen = Blocking { tables, sampled: block_bits };
-        if chosen.cost(queries, records, take) < 1.0 {
+        let differing = Blocking::differing(tables.queries, block_similarity);
+        let samples = Blocking::tables_for(block_bits, differing, block_recall);
+        let chosen = Blocking { tables: samples, sampled: block_bits };
+        if chosen.cost(tables, take) < 1.0 {
             return Some(chosen);
         }
         self.warnings.push(format!(
-            "`block_bits = {block_bits}` needs {tables} samples for a recall of {block_recall} at similarity {block_similarity}. The \
+            "`block_bits = {block_bits}` needs {samples} samples for a recall of {block_recall} at similarity {block_similarity}. The \
              linker compares all pairs instead, which costs less."
         ));
         None
@@ -411,7 +417,7 @@ impl Querier for Side {
     fn encode(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         let queries = queries.text().ok_or_else(|| LinkError::kind(KeyKind::Text, queries))?;
         let queries = known(queries, &self.settings.missing);
-        let queries = near::Forms::of(&self.settings).spelled(&queries)?;
+        let queries = near::Forms::from_settings(&self.settings).spelled(&queries)?;
         let secret = self.secret()?;
         let schema = schema(&self.settings, &secret, &queries)?;
         let table = encoder(&self.settings, &secret, &schema).encode(&queries.cells());
@@ -455,7 +461,7 @@ impl DataHolder for Side {
         let (queries, of_queries) =
             queries.split_first().ok_or_else(|| LinkError::Message("it contains no filters".into()))?;
         let (secret, known) = (self.secret()?, known(records, &settings.missing));
-        let known = near::Forms::of(settings).spelled(&known).map_err(LinkError::of_own_table)?;
+        let known = near::Forms::from_settings(settings).spelled(&known).map_err(LinkError::of_own_table)?;
         let of_records = weights::encode(settings, &secret, &schema, &known);
         let records = encoder(settings, &secret, &schema).encode(&known.cells());
         self.warnings.extend(near::warnings(&self.settings, &known));
@@ -465,8 +471,9 @@ impl DataHolder for Side {
         let weigh = self.settings.scoring == Scoring::MatchWeights;
         let take = if weigh { candidates(wanted, records.rows()) } else { wanted };
         let measure = Measure::Correlation(queries.bits() as u32);
-        let found = match self.blocking(queries, &records, take) {
-            Some(blocking) => blocking.search(queries, &records, take, measure, self.seed, task.progress).0,
+        let tables = FilterTables { queries, records: &records };
+        let found = match self.blocking(tables, take) {
+            Some(blocking) => blocking.search(tables, take, measure, self.seed, task.progress).0,
             None => Index::new(&records).search(queries, take, measure, task.progress),
         };
         if !weigh {

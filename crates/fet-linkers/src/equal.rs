@@ -37,13 +37,13 @@ impl Compare {
     }
 
     /// Refuses comparisons of the primary that contradict the common setting.
-    pub(crate) fn check(self, said: &[Comparison]) -> Result<(), LinkError> {
+    pub(crate) fn check(self, stated: &[Comparison]) -> Result<(), LinkError> {
         let expected = match self {
             Self::Auto => return Ok(()),
             Self::Verbatim => Comparison::Verbatim,
             Self::Normal => Comparison::Normal,
         };
-        if said.iter().all(|said| *said == expected) {
+        if stated.iter().all(|comparison| *comparison == expected) {
             return Ok(());
         }
         Err(LinkError::Message("it compares keys in another form than `linker.compare` requires".into()))
@@ -67,7 +67,7 @@ impl Compare {
         let numbers = compared.iter().enumerate().filter(|(_, how)| **how == Comparison::Numbers);
         let note = |(column, how): (usize, &Comparison)| {
             format!(
-                "key column {} holds texts and is compared {}, as all of its cells are plain numbers; set `linker.compare = \"verbatim\"` if they \
+                "key column {} holds texts and is compared {}, because all of its cells are plain numbers; set `linker.compare = \"verbatim\"` if they \
                  are codes",
                 column + 1,
                 how.description()
@@ -78,13 +78,13 @@ impl Compare {
 
     /// Returns the warnings for the data holder: columns of identifiers that the primary has compared as names, and different cells that the
     /// comparison makes equal.
-    pub(crate) fn warnings(self, said: &[Comparison], records: &Keys, missing: &[String]) -> Vec<String> {
+    pub(crate) fn warnings(self, stated: &[Comparison], records: &Keys, missing: &[String]) -> Vec<String> {
         let (Self::Auto, Some(records)) = (self, records.text()) else { return Vec::new() };
-        let looks = records.forms().into_iter().map(|form| form.comparison);
-        let unlike = |(said, own): (&Comparison, Comparison)| {
-            (*said, own) == (Comparison::Normal, Comparison::Verbatim)
+        let apparent = records.forms().into_iter().map(|form| form.comparison);
+        let conflicts = |(stated, own): (&Comparison, Comparison)| {
+            (*stated, own) == (Comparison::Normal, Comparison::Verbatim)
         };
-        let columns = said.iter().zip(looks).enumerate().filter(|(_, pair)| unlike(*pair));
+        let columns = stated.iter().zip(apparent).enumerate().filter(|(_, pair)| conflicts(*pair));
         let warning = |(column, _)| {
             format!(
                 "key column {} contains identifiers here, but is compared without case, accents and punctuation, as the primary's cells suggest. \
@@ -92,11 +92,11 @@ impl Compare {
                 column + 1
             )
         };
-        let merged = merged(&known(records, missing), said).into_iter().map(|merged| {
+        let merged = merged(&known(records, missing), stated).into_iter().map(|merged| {
             format!(
-                "key column {}: {merged}: it is compared {}; `linker.compare = \"verbatim\"` compares it as it stands",
+                "key column {}: {merged}: it is compared {}; set `linker.compare = \"verbatim\"` to compare the cells unchanged",
                 merged.column + 1,
-                said[merged.column].description()
+                stated[merged.column].description()
             )
         });
         columns.map(warning).chain(merged).collect()
@@ -182,7 +182,7 @@ pub(crate) fn repeated(forms: &[Option<Vec<u8>>], records: &Keys, neighbours: us
         && count * SHARE >= forms.len()
     {
         warnings.push(format!(
-            "{count} of {} records have the key {}: if it stands for a missing key, name it in `linker.missing` or leave the cell empty",
+            "{count} of {} records have the key {}: if it marks a missing key, add it to `linker.missing` or leave the cell empty",
             forms.len(),
             shown(records, row)
         ));
@@ -215,11 +215,12 @@ pub fn missing(settings: &toml::Table) -> Vec<String> {
 
 /// A setting of a linker, or of one inside it.
 fn setting<T: serde::de::DeserializeOwned + Default>(settings: &toml::Table, name: &str) -> T {
-    fn of<'a>(settings: &'a toml::Table, name: &str) -> Option<&'a toml::Value> {
-        let inner = || settings.values().filter_map(toml::Value::as_table).find_map(|inner| of(inner, name));
+    fn find<'a>(settings: &'a toml::Table, name: &str) -> Option<&'a toml::Value> {
+        let inner =
+            || settings.values().filter_map(toml::Value::as_table).find_map(|inner| find(inner, name));
         settings.get(name).or_else(inner)
     }
-    of(settings, name).and_then(|value| value.clone().try_into().ok()).unwrap_or_default()
+    find(settings, name).and_then(|value| value.clone().try_into().ok()).unwrap_or_default()
 }
 
 /// Returns the compared form of each key in order, or `None` for a key without content. Cells whose normal
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_with_line_feeds_stay_apart() {
+    fn cells_with_line_feeds_stay_distinct() {
         let keys = Keys::Text(TextTable::from_cells(2, ["a1\nb1", "c1", "a1", "b1\nc1", "a1\\nb1", "c1"]));
         let all = contents(&keys, &[], &[Comparison::Verbatim; 2]);
         assert!(all[0] != all[1] && all[0] != all[2], "{all:?}");

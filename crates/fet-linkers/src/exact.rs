@@ -206,29 +206,29 @@ mod tests {
     #[test]
     fn warns_of_equal_records_that_k_leaves_out() {
         let records = cells(&["a1", "b2", "a1", "c3", "", "", "b2", "a1"]);
-        let said = warned("neighbours = 1", &cells(&["a1"]), &records);
-        assert!(said.contains("5 of 8 records have a key that more than 1 record has"), "{said}");
-        assert!(said.contains("`linker.neighbours`"), "{said}");
-        let said = warned("neighbours = 2", &cells(&["a1"]), &records);
-        assert!(said.contains("3 of 8 records have a key that more than 2 records have"), "{said}");
+        let warning = warned("neighbours = 1", &cells(&["a1"]), &records);
+        assert!(warning.contains("5 of 8 records have a key that more than 1 record has"), "{warning}");
+        assert!(warning.contains("`linker.neighbours`"), "{warning}");
+        let warning = warned("neighbours = 2", &cells(&["a1"]), &records);
+        assert!(warning.contains("3 of 8 records have a key that more than 2 records have"), "{warning}");
         assert_eq!(warned("neighbours = 3", &cells(&["a1"]), &records), "");
         let numbers = |values: &[f64]| Keys::from(Matrix::new(1, values.to_vec()));
-        let said = warned("neighbours = 1", &numbers(&[1.0]), &numbers(&[2.0, 1.0, 2.0]));
-        assert!(said.contains("2 of 3 records"), "{said}");
+        let warning = warned("neighbours = 1", &numbers(&[1.0]), &numbers(&[2.0, 1.0, 2.0]));
+        assert!(warning.contains("2 of 3 records"), "{warning}");
     }
 
     #[test]
     fn warns_of_different_cells_that_a_comparison_makes_equal() {
         let (names, codes) = (cells(&["Ann", "Bob"]), cells(&["aBc", "AbC", "O'b", "ob", "ob", "only"]));
-        let said = warned("neighbours = 3", &names, &codes);
-        assert!(said.contains("key column 1: 4 different cells equal another one"), "{said}");
-        assert!(said.contains("\"AbC\" and \"aBc\""), "{said}");
+        let warning = warned("neighbours = 3", &names, &codes);
+        assert!(warning.contains("key column 1: 4 different cells equal another one"), "{warning}");
+        assert!(warning.contains("\"AbC\" and \"aBc\""), "{warning}");
         assert_eq!(warned("neighbours = 3\ncompare = 'verbatim'", &names, &codes), "");
         // People write names in several ways.
         assert_eq!(warned("neighbours = 3", &names, &cells(&["Ann Lee", "ann lee", "Bob"])), "");
-        let said = warned("neighbours = 3", &cells(&["77", "78"]), &cells(&["77", "77.0", "1E2", "100"]));
-        assert!(said.contains("key column 1: 2 different cells equal another one"), "{said}");
-        assert!(said.contains("as numbers") && said.contains("\"77\" and \"77.0\""), "{said}");
+        let warning = warned("neighbours = 3", &cells(&["77", "78"]), &cells(&["77", "77.0", "1E2", "100"]));
+        assert!(warning.contains("key column 1: 2 different cells equal another one"), "{warning}");
+        assert!(warning.contains("as numbers") && warning.contains("\"77\" and \"77.0\""), "{warning}");
     }
 
     #[test]
@@ -236,10 +236,11 @@ mod tests {
         let mut records: Vec<String> = (0..300).map(|row| format!("a{row}")).collect();
         records.extend(vec!["NA1".to_string(); 12]);
         let keys = |records: &[String]| Keys::Text(TextTable::from_cells(1, records));
-        let said = warned("neighbours = 20", &keys(&records[..3]), &keys(&records));
+        let warning = warned("neighbours = 20", &keys(&records[..3]), &keys(&records));
         assert!(
-            said.contains("12 of 312 records have the key \"NA1\"") && said.contains("`linker.missing`"),
-            "{said}"
+            warning.contains("12 of 312 records have the key \"NA1\"")
+                && warning.contains("`linker.missing`"),
+            "{warning}"
         );
         // If every key is frequent, no key marks a missing one.
         let shared: Vec<String> = (0..300).map(|row| format!("a{}", row % 20)).collect();
@@ -285,7 +286,7 @@ mod tests {
 
     /// By `exact` and `psi`, on either side.
     #[test]
-    fn numbers_that_are_not_told_apart_are_refused() {
+    fn refuses_numbers_that_doubles_cannot_distinguish() {
         let plugins = [
             ExactSettings::default().build(&()).expect("a linker"),
             crate::PsiSettings::default().build(&()).expect("a linker"),

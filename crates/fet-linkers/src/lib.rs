@@ -34,6 +34,7 @@ use fet_core::linker::{LinkError, Links};
 use fet_core::registry::Violation;
 use fet_linkage::neighbours::Neighbours;
 use fet_linkage::text::normalise;
+use fet_linkage::top;
 
 pub use aligned::AlignedSettings;
 pub use clk::{ClkSettings, Harden, LinkageSchema, Order, Scoring, Sign, Weighting};
@@ -62,6 +63,15 @@ pub(crate) fn links(neighbours: usize, found: Neighbours) -> Links {
     let indices = (0..rows).flat_map(places).map(|place| found.indices[place]).collect();
     let scores = (0..rows).flat_map(places).map(|place| found.scores[place]).collect();
     Links::new(neighbours, available, indices, scores)
+}
+
+/// Returns the links of a linker with other similarities of the same neighbours, and sorts each row by them.
+pub(crate) fn resorted(links: &Links, rows: impl Iterator<Item = Vec<(f32, u32)>>) -> Links {
+    let rows = rows.map(|mut pairs| {
+        top::sort(&mut pairs);
+        pairs
+    });
+    crate::links(links.neighbours(), Neighbours::from_rows(links.available(), rows))
 }
 
 /// Returns the keys with empty cells instead of cells that count as missing, that is, whose normal form

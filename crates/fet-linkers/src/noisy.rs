@@ -10,6 +10,7 @@ use rand_distr::{Distribution, Normal};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
+use crate::resorted;
 use fet_core::data::{Keys, Sealed};
 use fet_core::linker::{About, DataHolder, LinkError, LinkTask, Linker, Links, Querier};
 use fet_core::registry::{Plugin, Recipe, Slot, Violation, schema_of_inner};
@@ -121,20 +122,11 @@ impl Blurred {
         let normal = Normal::new(0.0, sigma * spread).map_err(|error| LinkError::Index(error.to_string()))?;
         let mut rng = stream(self.seed, 0, Purpose::Linking, 2);
         let available = links.available();
-        let (mut indices, mut similarities) = (Vec::new(), Vec::new());
-        for row in 0..links.rows() {
+        let rows = (0..links.rows()).map(|row| {
             let known = links.similarities(row).unwrap_or_default();
-            let mut pairs: Vec<(f32, u32)> = known[..available]
-                .iter()
-                .zip(links.row(row))
-                .map(|(&s, &index)| ((f64::from(s) + normal.sample(&mut rng)) as f32, index))
-                .collect();
-            pairs.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-            for place in 0..links.neighbours() {
-                similarities.push(pairs[place % available].0);
-                indices.push(pairs[place % available].1);
-            }
-        }
-        Ok(Links::new(links.neighbours(), available, indices, similarities).with_estimate(links.estimate()))
+            let mut noisy = |s: f32| (f64::from(s) + normal.sample(&mut rng)) as f32;
+            known[..available].iter().zip(links.row(row)).map(|(&s, &index)| (noisy(s), index)).collect()
+        });
+        Ok(resorted(&links, rows).with_estimate(links.estimate()))
     }
 }

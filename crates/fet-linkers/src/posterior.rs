@@ -9,6 +9,7 @@
 //! within the party that links. Links are sorted by probability, and each similarity is the logarithm of the
 //! probability.
 
+use crate::resorted;
 use fet_core::data::{Keys, Sealed};
 use fet_core::linker::{About, DataHolder, LinkError, LinkTask, Linker, Links, Querier};
 use fet_core::registry::{Plugin, Recipe, Slot, Violation, schema_of_inner};
@@ -155,7 +156,7 @@ const FAR: f64 = 3.09;
 const LEAST: f64 = -60.0;
 
 impl Weighing {
-    /// Warns of rows without a neighbour above the inner linker's floor. Probabilities have no floor, so such
+    /// Warns of rows without a neighbour above the inner linker's floor. Probabilities lack a floor, so such
     /// rows are not visible later.
     fn warn_of_unlinked(&mut self, links: &Links) {
         let Some(floor) = self.floor else { return };
@@ -192,17 +193,11 @@ impl Weighing {
             (false, None) => table.variance(),
         };
         let logarithms = table.logarithms(variance);
-        let (mut indices, mut similarities) = (Vec::new(), Vec::new());
-        for (found, logarithms) in table.indices.chunks(available).zip(logarithms.chunks(available)) {
-            let mut pairs: Vec<(f32, u32)> =
-                logarithms.iter().map(|&l| l as f32).zip(found.iter().copied()).collect();
-            pairs.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-            for place in 0..links.neighbours() {
-                similarities.push(pairs[place % available].0);
-                indices.push(pairs[place % available].1);
-            }
-        }
-        Links::new(links.neighbours(), available, indices, similarities).with_estimate(Some(variance))
+        let rows = table.indices.chunks(available).zip(logarithms.chunks(available));
+        let rows = rows.map(|(found, logarithms)| {
+            logarithms.iter().map(|&l| l as f32).zip(found.iter().copied()).collect()
+        });
+        resorted(links, rows).with_estimate(Some(variance))
     }
 }
 

@@ -127,10 +127,10 @@ impl DataHolder for Secondary {
         let kind = kind(records)?;
         check_apart(records).map_err(LinkError::of_own_table)?;
         let PsiSettings { missing, compare, neighbours, .. } = &self.settings;
-        let (asked, compared, _) = read_queries(wire::sealed(queries)?)?;
-        check_kinds(asked, records)?;
+        let (queried, compared, _) = read_queries(wire::sealed(queries)?)?;
+        check_kinds(queried, records)?;
         compare.check(&compared)?;
-        if asked == TEXT && compared.len() != records.columns() {
+        if queried == TEXT && compared.len() != records.columns() {
             return Err(LinkError::KeyMismatch { queries: compared.len(), records: records.columns() });
         }
         self.warnings = compare.warnings(&compared, records, missing);
@@ -143,9 +143,9 @@ impl DataHolder for Secondary {
 
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let PsiSettings { neighbours, pad, .. } = self.settings;
-        let (asked, records) = (wire::sealed(task.queries)?, task.records);
-        check_shapes(asked.columns(), records.columns(), records.rows(), neighbours, pad)?;
-        let (kind, _, queries) = read_queries(asked)?;
+        let (message, records) = (wire::sealed(task.queries)?, task.records);
+        check_shapes(message.columns(), records.columns(), records.rows(), neighbours, pad)?;
+        let (kind, _, queries) = read_queries(message)?;
         check_kinds(kind, records)?;
         let answer =
             task.answer.ok_or_else(|| LinkError::Message("the answer to the challenge is missing".into()))?;
@@ -165,7 +165,7 @@ impl DataHolder for Secondary {
         let equal = equal.iter().map(Vec::as_slice);
         let found =
             filled(equal, neighbours.min(records.rows()), records.rows(), &mut filling(self.seed, task));
-        (task.progress)(asked.rows());
+        (task.progress)(message.rows());
         Ok(links(neighbours, found))
     }
 
@@ -188,11 +188,11 @@ fn kind(keys: &Keys) -> Result<u8, LinkError> {
 }
 
 /// Refuses texts if the records are numbers, and the reverse.
-fn check_kinds(asked: u8, records: &Keys) -> Result<(), LinkError> {
-    if asked == kind(records)? {
+fn check_kinds(queried: u8, records: &Keys) -> Result<(), LinkError> {
+    if queried == kind(records)? {
         return Ok(());
     }
-    let queries = if asked == TEXT { KeyKind::Text } else { KeyKind::Numbers };
+    let queries = if queried == TEXT { KeyKind::Text } else { KeyKind::Numbers };
     Err(LinkError::Mixed { queries: queries.name(), records: records.kind_name() })
 }
 
@@ -274,7 +274,7 @@ mod tests {
     }
 
     /// Returns the elements of the primary's keys.
-    fn asked(message: &Sealed) -> Vec<[u8; ELEMENT]> {
+    fn query_elements(message: &Sealed) -> Vec<[u8; ELEMENT]> {
         let (_, _, elements) = read_queries(message).expect("the primary's keys");
         elements.as_chunks::<ELEMENT>().0.to_vec()
     }
@@ -323,7 +323,10 @@ mod tests {
         let mut seen = HashSet::new();
         for _ in 0..3 {
             let message = queries(querier.as_mut(), &keys);
-            assert!(asked(&message).into_iter().all(|element| seen.insert(element)), "the querier's");
+            assert!(
+                query_elements(&message).into_iter().all(|element| seen.insert(element)),
+                "the querier's"
+            );
             let message = Keys::Sealed(message);
             let challenge = data_holder.challenge(&message, &keys).expect("keys").expect("psi asks back");
             assert!(sent(&challenge).into_iter().all(|element| seen.insert(element)), "the data holder's");

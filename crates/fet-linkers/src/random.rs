@@ -83,7 +83,7 @@ mod tests {
         let keys = Keys::from(Matrix::new(1, (0..500).map(f64::from).collect()));
         let linker = Random { neighbours: 2 };
         let links = |new_rows| {
-            let queries = linker.querier(1).encode(&keys).expect("concealable");
+            let queries = linker.querier(1).encode(&keys).expect("it can be encoded");
             let task = LinkTask { new_rows, ..LinkTask::new(&queries, &keys) };
             linker.data_holder(1).link(&task).expect("linkable")
         };

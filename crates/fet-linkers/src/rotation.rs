@@ -47,7 +47,7 @@ impl Recipe<dyn Linker> for RotationSettings {
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
-        Ok(Box::new(Turned(self.clone())))
+        Ok(Box::new(RotationLinker(self.clone())))
     }
 }
 
@@ -55,9 +55,9 @@ inventory::submit! {
     Plugin::<dyn Linker>::new::<RotationSettings>("rotation", "the K nearest keys under a secret rotation and scale")
 }
 
-struct Turned(RotationSettings);
+struct RotationLinker(RotationSettings);
 
-impl Linker for Turned {
+impl Linker for RotationLinker {
     fn about(&self) -> About {
         let reveals = Reveals {
             secondary: "every primary key, since it has the secret and can reverse the rotation",
@@ -93,8 +93,8 @@ impl Querier for Side {
     fn encode(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         let queries = queries.numbers().ok_or_else(|| LinkError::kind(KeyKind::Numbers, queries))?;
         let mut writer = Writer::default();
-        let turned = self.rotation(queries.columns())?.apply(queries.values());
-        turned.into_iter().for_each(|x| writer.double(x));
+        let rotated = self.rotation(queries.columns())?.apply(queries.values());
+        rotated.into_iter().for_each(|x| writer.double(x));
         Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), writer.bytes())))
     }
 }
@@ -108,8 +108,8 @@ impl DataHolder for Side {
         check_shapes(message.columns(), columns, records.rows(), neighbours, pad)?;
         let queries = Matrix::new(columns, Reader::new(message.bytes()).doubles(message.rows(), columns)?);
         let rotation = self.rotation(columns)?;
-        let turned = Matrix::new(columns, rotation.apply(records.values()));
-        let mut found = nearest(&queries, &turned, neighbours.min(records.rows()), Metric::Euclidean)?;
+        let rotated = Matrix::new(columns, rotation.apply(records.values()));
+        let mut found = nearest(&queries, &rotated, neighbours.min(records.rows()), Metric::Euclidean)?;
         found.scores.iter_mut().for_each(|score| *score = (f64::from(*score) / rotation.scale()) as f32);
         (task.progress)(queries.rows());
         Ok(links(neighbours, found))

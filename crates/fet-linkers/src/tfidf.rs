@@ -3,6 +3,7 @@
 //!
 //! The difference between its results and those of `clk` is the price of protecting the keys.
 
+use fet_linkage::text::TextRows;
 use fet_linkage::tfidf::search;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,8 +80,9 @@ impl DataHolder for Compare {
         let take = records.rows().min(*neighbours);
         let fields = queries.columns();
         let (queries, records) = (known(queries, missing), known(records, missing));
-        let found =
-            search(&queries.cells(), &records.cells(), fields, (*shortest, *longest), take, task.progress);
+        let queries = TextRows { cells: &queries.cells(), fields };
+        let records = TextRows { cells: &records.cells(), fields };
+        let found = search(&queries, &records, (*shortest, *longest), take, task.progress);
         Ok(links(*neighbours, found))
     }
 }

@@ -21,7 +21,7 @@ pub struct Faults {
     pub alteration: f64,
     /// Range of the delay of each packet; packets overtake each other if the range is wide.
     pub delay: Range<Duration>,
-    /// Bytes per second each way; packets that are sent faster wait, in order.
+    /// Bytes per second in each direction; packets that are sent faster wait, in order.
     pub rate: Option<u64>,
     /// Seed of the random numbers.
     pub seed: u64,
@@ -50,8 +50,8 @@ pub struct Memory {
 
 /// Creates two ends: each receives the packets that the other sends.
 pub fn pair(faults: &Faults) -> (Memory, Memory) {
-    let way = |salt: u64| Arc::new(Channel::new(faults.clone(), faults.seed ^ salt));
-    let (there, back) = (way(0x5851_F42D_4C95_7F2D), way(0x1405_7B7E_F767_814F));
+    let channel = |salt: u64| Arc::new(Channel::new(faults.clone(), faults.seed ^ salt));
+    let (there, back) = (channel(0x5851_F42D_4C95_7F2D), channel(0x1405_7B7E_F767_814F));
     let one = Memory { out: Arc::clone(&there), back: Arc::clone(&back) };
     (one, Memory { out: back, back: there })
 }

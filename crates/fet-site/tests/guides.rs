@@ -16,10 +16,10 @@ fn read(path: &Path) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the Markdown files of the root, `docs` and `docs/results`, relative to the root.
+/// Returns the Markdown files of the root, `docs` and its folders, relative to the root.
 fn guides() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for folder in ["", "docs", "docs/results"] {
+    for folder in ["", "docs", "docs/reference", "docs/results"] {
         for entry in std::fs::read_dir(root().join(folder)).expect("a folder") {
             let name = PathBuf::from(folder).join(entry.expect("an entry").file_name());
             if name.extension().is_some_and(|extension| extension == "md") {

@@ -5,9 +5,9 @@
 //! of the primary's own record. A file names a variant's control variant (`control = "FeT alone"`), and this
 //! module compares the two over seeds.
 
-use super::grid::Grid;
-use super::statistics::paired::{Comparison, correct};
-use super::summary::{Row, Verdict, pairs, verdict};
+use super::grid::StudyGrid;
+use super::statistics::paired::{PairedComparison, correct};
+use super::summary::{ComparisonVerdict, Row, pairs, verdict};
 use fet_eval::Metric;
 
 /// Contribution of the other parties to one variant.
@@ -18,19 +18,23 @@ pub(crate) struct Added {
     /// Index of its control variant in the grid.
     pub(crate) control: usize,
     /// Variant minus control variant, over the seeds that both have.
-    pub(crate) comparison: Comparison,
+    pub(crate) comparison: PairedComparison,
     /// Outcome of the test.
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: ComparisonVerdict,
 }
 
 impl Added {
     /// Compares each variant with its control variant, if the variant has one and both have a seed in common.
     /// The p-values are corrected for the number of comparisons (Holm).
-    pub(crate) fn of(grid: &Grid, rows: &[Row<'_>], metric: Option<Metric>) -> Vec<Self> {
+    pub(crate) fn compare_with_controls(
+        grid: &StudyGrid,
+        rows: &[Row<'_>],
+        metric: Option<Metric>,
+    ) -> Vec<Self> {
         let Some(metric) = metric else { return Vec::new() };
         let compare = |index: usize| {
             let control = grid.control_of(index)?;
-            Some((index, control, Comparison::of(&pairs(&rows[index], &rows[control]))?))
+            Some((index, control, PairedComparison::from_pairs(&pairs(&rows[index], &rows[control]))?))
         };
         let found: Vec<_> = (0..rows.len()).filter_map(compare).collect();
         let mut comparisons: Vec<_> =
@@ -49,25 +53,25 @@ impl Added {
 mod tests {
     use super::super::grid::Scope;
     use super::super::results::tests::{RMSE, finished};
-    use super::super::summary::Summary;
+    use super::super::summary::StudySummary;
     use super::super::summary::tests::pair;
     use super::*;
 
     #[test]
     fn compares_a_variant_with_its_control_and_not_with_the_base() {
         let text = "name = 'x'\n[ablation]\nseeds = [0, 1, 2]\nvariants = [{ name = 'Trees' }, { name = 'FeT', control = 'Alone' }, { name = 'Alone' }]";
-        let grid = Grid::parse(text, &Scope::default()).expect("a grid");
+        let grid = StudyGrid::parse(text, &Scope::default()).expect("a grid");
         let values = [[26.0, 27.0, 28.0], [24.0, 25.1, 25.9], [24.5, 25.5, 26.5]];
         let each = values.iter().enumerate().flat_map(|(variant, seeds)| {
             seeds.iter().enumerate().map(move |(seed, test)| finished(variant, seed as u64, RMSE, *test))
         });
         let (cells, reports): (Vec<_>, Vec<_>) = each.unzip();
         let results = pair(&cells, &reports);
-        let summary = Summary::new(&grid, &cells, &results);
+        let summary = StudySummary::new(&grid, &cells, &results);
         let [added] = summary.added.as_slice() else { panic!("{:?}", summary.added) };
         assert_eq!((added.index, added.control, added.comparison.n), (1, 2, 3));
         assert!((added.comparison.difference + 0.5).abs() < 1e-9, "{added:?}");
-        assert_eq!(added.verdict, Verdict::Better);
+        assert_eq!(added.verdict, ComparisonVerdict::Better);
         // Holm's correction leaves the p-value of a single comparison unchanged.
         let test = added.comparison.test.as_ref().expect("three seeds");
         assert_eq!(test.corrected, test.p);
@@ -78,7 +82,7 @@ mod tests {
         let parse = |control: &str| {
             let text =
                 format!("[ablation]\nseeds = [0]\nvariants = [{{ name = 'A', control = '{control}' }}]");
-            Grid::parse(&text, &Scope::default()).expect_err("refused").to_string()
+            StudyGrid::parse(&text, &Scope::default()).expect_err("refused").to_string()
         };
         assert!(parse("B").contains("unknown variant \"B\""), "{}", parse("B"));
         assert!(parse("A").contains("itself"), "{}", parse("A"));

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use fet_eval::records::{Answer, Identity};
+use fet_eval::records::{RunIdentity, ShowAnswer};
 use serde_json::Value;
 
 use super::fet::{Base, Fet, Variation};
-use super::grid::Grid;
+use super::grid::StudyGrid;
 
 /// One variant with one seed.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Cell {
     /// The variant's changes, each as `path=value`.
     pub(crate) sets: Vec<String>,
     /// Its identity, from `fet show`; the report must repeat it.
-    pub(crate) identity: Identity,
+    pub(crate) identity: RunIdentity,
     /// The study's folder.
     pub(crate) study: PathBuf,
     /// The cell's folder, inside it.
@@ -47,7 +47,7 @@ impl Cell {
 
 /// Returns the cells of a grid, by variant and then seed. `fet` checks each cell; the first cell that `fet`
 /// refuses gives the error.
-pub(crate) fn resolve(grid: &Grid, fet: &Fet, base: &Base<'_>, out: &Path) -> Result<Vec<Cell>> {
+pub(crate) fn resolve(grid: &StudyGrid, fet: &Fet, base: &Base<'_>, out: &Path) -> Result<Vec<Cell>> {
     let pairs: Vec<(usize, u64)> = (0..grid.variants.len())
         .flat_map(|index| grid.seeds.iter().map(move |&seed| (index, seed)))
         .collect();
@@ -60,8 +60,8 @@ pub(crate) fn resolve(grid: &Grid, fet: &Fet, base: &Base<'_>, out: &Path) -> Re
     for ((index, seed), shown) in pairs.into_iter().zip(shown) {
         let variant = &grid.variants[index];
         let identity = match shown {
-            Answer::Identity(identity) => identity,
-            Answer::Refused(error) => bail!("{}, seed {seed}: {error}", variant.name),
+            ShowAnswer::Identity(identity) => identity,
+            ShowAnswer::Refused(error) => bail!("{}, seed {seed}: {error}", variant.name),
         };
         let (study, known) = match &mut folders {
             Some(folders) => folders,
@@ -87,7 +87,7 @@ pub(crate) fn resolve(grid: &Grid, fet: &Fet, base: &Base<'_>, out: &Path) -> Re
 }
 
 /// Returns the address of a cell: the first 16 hexadecimal digits of the SHA-256 of its identity, as JSON.
-fn address(identity: &Identity) -> Result<String> {
+fn address(identity: &RunIdentity) -> Result<String> {
     let text = serde_json::to_string(identity).context("an identity is plain data")?;
     Ok(fet_io::hex(&fet_io::sha256(text.as_bytes())[..8]))
 }
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn addresses_follow_what_a_cell_follows_from() {
         let of = |experiment: Value, data: &str, results: u32| {
-            address(&Identity { experiment, data: data.into(), results }).expect("plain data")
+            address(&RunIdentity { experiment, data: data.into(), results }).expect("plain data")
         };
         let one = of(json!({"a": 1}), "d", 3);
         // printf '{"experiment":{"a":1},"data":"d","results":3}' | sha256sum

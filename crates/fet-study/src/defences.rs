@@ -15,12 +15,12 @@
 //! C-DCS is defined only if all attacks have the same seeds; otherwise it would cover fewer seeds than the
 //! figures next to it.
 //!
-//! Neither score counts an attack that finds nothing in the undefended run: such an attack would make every
-//! defence look better.
+//! Neither score counts an attack that finds nothing in the undefended run: such an attack would raise the
+//! score of every defence.
 //!
 //! AP is the leakage. AP\* is 0, the leakage of an attacker that does not use the run. VFLAIR's own program
-//! uses 0 on the scale of the attack (accuracy, AUC) instead. That choice blames a defence for what guessing
-//! achieves, and more so with fewer classes. MP\* is the metric of the undefended run with the same seed. For
+//! uses 0 on the scale of the attack (accuracy, AUC) instead. That choice counts the success of
+//! guessing against a defence, most of all with few classes. MP\* is the metric of the undefended run with the same seed. For
 //! an error such as the RMSE, the relative loss (MP − MP\*) / MP\*, at most 1, replaces MP\* − MP, so that
 //! both terms are between 0 and 1.
 
@@ -31,7 +31,7 @@ use fet_eval::{Direction, Metric};
 use serde_json::Value;
 
 use super::cell::Cell;
-use super::grid::Grid;
+use super::grid::StudyGrid;
 use super::row::Row;
 use super::statistics::mean;
 
@@ -48,7 +48,7 @@ pub(crate) type BySeed = BTreeMap<u64, f64>;
 #[derive(Debug)]
 pub(crate) struct Defences {
     /// Attacks that have a result, in the order of the study.
-    pub(crate) attacks: Vec<Attack>,
+    pub(crate) attacks: Vec<AttackSummary>,
     /// Targets of the attacks, without duplicates.
     pub(crate) targets: Vec<Target>,
     /// Defences, in the order of the study.
@@ -60,8 +60,8 @@ pub(crate) struct Defences {
 
 /// An attack.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Attack {
-    /// Kind of the attack, with the settings in which attacks of this kind differ.
+pub(crate) struct AttackSummary {
+    /// Kind of the attack, with the settings that distinguish attacks of this kind.
     pub(crate) name: String,
     /// Settings of the attack.
     pub(crate) settings: Value,
@@ -131,7 +131,12 @@ pub(crate) fn runs(cells: &[Cell], rows: &[Row<'_>]) -> Vec<usize> {
 impl Defences {
     /// Returns the defences of a study, or `None` if no attack has a result. Without a common `metric` the
     /// defences have no scores.
-    pub(crate) fn of(grid: &Grid, rows: &[Row<'_>], runs: &[usize], metric: Option<Metric>) -> Option<Self> {
+    pub(crate) fn from_rows(
+        grid: &StudyGrid,
+        rows: &[Row<'_>],
+        runs: &[usize],
+        metric: Option<Metric>,
+    ) -> Option<Self> {
         let mut attacks = attacks(rows);
         if attacks.is_empty() {
             return None;
@@ -149,7 +154,7 @@ impl Defences {
             }
         }
         let mut defences: Vec<Defence> =
-            order.iter().map(|&run| Defence::of(run, rows, runs, &attacks)).collect();
+            order.iter().map(|&run| Defence::from_rows(run, rows, runs, &attacks)).collect();
         let base = grid.base().and_then(|base| runs.get(base));
         let undefended = base.and_then(|base| order.iter().position(|run| run == base));
         let undefended = undefended.filter(|&number| defences[number].is_attacked());
@@ -180,7 +185,7 @@ impl Defence {
 
     /// Returns the attacks that count and lack seeds that another such attack has, each with the missing
     /// seeds.
-    pub(crate) fn lacking<'a>(&self, attacks: &'a [Attack]) -> Vec<(&'a Attack, Vec<u64>)> {
+    pub(crate) fn lacking<'a>(&self, attacks: &'a [AttackSummary]) -> Vec<(&'a AttackSummary, Vec<u64>)> {
         let counted = || attacks.iter().zip(&self.leakage).filter(|(attack, _)| attack.counts);
         let all: BTreeSet<u64> = counted().flat_map(|(_, leakage)| leakage.keys().copied()).collect();
         let lacks =
@@ -189,7 +194,7 @@ impl Defence {
         each.filter(|(_, seeds): &(_, Vec<u64>)| !seeds.is_empty()).collect()
     }
 
-    fn of(run: usize, rows: &[Row<'_>], runs: &[usize], attacks: &[Attack]) -> Self {
+    fn from_rows(run: usize, rows: &[Row<'_>], runs: &[usize], attacks: &[AttackSummary]) -> Self {
         let variants: Vec<usize> = (0..rows.len()).filter(|&row| runs[row] == run).collect();
         let results = || variants.iter().flat_map(|&row| &rows[row].results);
         // Cells with the same seed are the same run, so the first of these cells gives the metric.
@@ -197,7 +202,7 @@ impl Defence {
         for result in results() {
             tests.entry(result.cell.seed).or_insert(result.report.best.test);
         }
-        let leakage = |attack: &Attack| -> BySeed {
+        let leakage = |attack: &AttackSummary| -> BySeed {
             let own = results().filter(|result| result.report.experiment["attack"] == attack.settings);
             own.filter_map(|result| Some((result.cell.seed, result.report.attack.as_ref()?.leakage())))
                 .collect()
@@ -213,7 +218,7 @@ impl Defence {
         }
     }
 
-    fn score(&mut self, metric: Metric, undefended: &BySeed, attacks: &[Attack], targets: &[Target]) {
+    fn score(&mut self, metric: Metric, undefended: &BySeed, attacks: &[AttackSummary], targets: &[Target]) {
         let of = |leakage: &BySeed| -> BySeed {
             let seeds = leakage.iter().filter_map(|(seed, leakage)| {
                 let loss = loss(metric, *self.tests.get(seed)?, *undefended.get(seed)?);
@@ -222,7 +227,7 @@ impl Defence {
             seeds.collect()
         };
         self.scores = self.leakage.iter().map(of).collect();
-        let is_on = |attack: &Attack, target: &Target| attack.counts && attack.target == *target;
+        let is_on = |attack: &AttackSummary, target: &Target| attack.counts && attack.target == *target;
         let of = |target: &Target| {
             let own = attacks.iter().zip(&self.scores).filter(|(attack, _)| is_on(attack, target));
             together(own.map(|(_, scores)| scores))
@@ -270,7 +275,7 @@ fn together<'a>(parts: impl Iterator<Item = &'a BySeed>) -> BySeed {
 }
 
 /// Returns the attacks that have a result, without duplicates.
-fn attacks(rows: &[Row<'_>]) -> Vec<Attack> {
+fn attacks(rows: &[Row<'_>]) -> Vec<AttackSummary> {
     let mut found: Vec<(&Value, &AttackRecord)> = Vec::new();
     for result in rows.iter().flat_map(|row| &row.results) {
         if let Some(record) = &result.report.attack {
@@ -280,7 +285,7 @@ fn attacks(rows: &[Row<'_>]) -> Vec<Attack> {
             }
         }
     }
-    let attack = |&(settings, record): &(&Value, &AttackRecord)| Attack {
+    let attack = |&(settings, record): &(&Value, &AttackRecord)| AttackSummary {
         name: name(settings, record, &found),
         settings: settings.clone(),
         attacker: record.attacker,

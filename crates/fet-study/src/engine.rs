@@ -15,13 +15,13 @@ use anyhow::{Context, Result};
 
 use super::cell::Cell;
 use super::fet::{Base, Fet};
-use super::view::View;
+use super::view::ProgressView;
 
 /// Runs cells.
 pub(crate) trait Engine {
     /// Runs `cells` and shows their progress. If a cell fails, the engine records the failure and continues
     /// with the other cells.
-    fn run(&self, cells: &[&Cell], work: &Work<'_>) -> Result<Outcome>;
+    fn run(&self, cells: &[&Cell], work: &Work<'_>) -> Result<EngineOutcome>;
 }
 
 /// Context that an engine needs in addition to the cells.
@@ -32,14 +32,14 @@ pub(crate) struct Work<'a> {
     /// Settings common to all cells.
     pub(crate) base: &'a Base<'a>,
     /// Progress display.
-    pub(crate) view: &'a View,
+    pub(crate) view: &'a ProgressView,
     /// Flag that Ctrl-C sets.
     pub(crate) stop: &'a AtomicBool,
 }
 
 /// Outcome of an engine's run.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum EngineOutcome {
     /// Every cell has run or failed.
     Ended,
     /// The user stopped the study before every cell had run.

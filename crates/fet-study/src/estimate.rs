@@ -9,23 +9,23 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use super::cell::Cell;
-use super::results::Finished;
+use super::results::FinishedCell;
 use super::statistics::mean;
 
 /// Mean seconds of the finished cells.
 #[derive(Debug)]
-pub(crate) struct Estimate {
+pub(crate) struct TimeEstimate {
     by_variant: BTreeMap<usize, f64>,
     overall: Option<f64>,
     /// Number of measured cells.
     pub(crate) measured: usize,
 }
 
-impl Estimate {
+impl TimeEstimate {
     /// Measures the finished cells.
-    pub(crate) fn of(results: &[Finished<'_>]) -> Self {
+    pub(crate) fn measure(results: &[FinishedCell<'_>]) -> Self {
         let mut seconds: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        for Finished { cell, report } in results {
+        for FinishedCell { cell, report } in results {
             seconds.entry(cell.index).or_default().push(report.cost.seconds);
         }
         let by_variant: BTreeMap<usize, f64> =
@@ -60,14 +60,14 @@ mod tests {
         // The cells took 10, 11 and 13 seconds.
         let cells = [finished(0, 0, RMSE, 1.0), finished(0, 1, RMSE, 1.0), finished(1, 3, RMSE, 1.0)];
         let results: Vec<_> =
-            cells.iter().map(|(cell, report)| Finished { cell, report: report.clone() }).collect();
-        let estimate = Estimate::of(&results);
+            cells.iter().map(|(cell, report)| FinishedCell { cell, report: report.clone() }).collect();
+        let estimate = TimeEstimate::measure(&results);
         let (own, other) = (finished(0, 9, RMSE, 1.0).0, finished(2, 9, RMSE, 1.0).0);
         let seconds = |cell| estimate.cell(cell).expect("measured").as_secs_f64();
         assert_eq!((seconds(&own), seconds(&other)), (10.5, (10.5 + 13.0) / 2.0));
         let two = NonZeroUsize::new(2).expect("not 0");
         let all = estimate.all(&[&own, &other], two).expect("measured").as_secs_f64();
         assert!((all - (10.5 + 11.75) / 2.0).abs() < 1e-9, "{all}");
-        assert_eq!(Estimate::of(&[]).all(&[&own], two), None);
+        assert_eq!(TimeEstimate::measure(&[]).all(&[&own], two), None);
     }
 }

@@ -17,7 +17,7 @@ use crate::output::write;
 
 /// Failure of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Failure {
+pub(crate) struct CellFailure {
     /// Short reason.
     pub(crate) problem: String,
 }
@@ -25,9 +25,9 @@ pub(crate) struct Failure {
 /// Number of log lines shown for a failed cell.
 const TAIL: usize = 12;
 
-impl Failure {
+impl CellFailure {
     /// Returns the failure of a cell, if any.
-    pub(crate) fn of(cell: &Cell) -> Option<Self> {
+    pub(crate) fn read(cell: &Cell) -> Option<Self> {
         serde_json::from_slice(&fs::read(path(cell)).ok()?).ok()
     }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use fet_eval::records::{Answer, Question};
+use fet_eval::records::{ShowAnswer, ShowQuestion};
 
 use crate::output::{Failed, shell_quoted};
 
@@ -63,13 +63,13 @@ impl Fet {
     }
 
     /// Asks one `fet show` process for the identities of all `cells`.
-    pub(crate) fn show(&self, base: &Base<'_>, cells: &[Variation<'_>]) -> Result<Vec<Answer>> {
+    pub(crate) fn show(&self, base: &Base<'_>, cells: &[Variation<'_>]) -> Result<Vec<ShowAnswer>> {
         let mut command = self.command("show", base);
         command.arg("--batch").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("cannot run {command:?}"))?;
         let mut questions = Vec::new();
         for cell in cells {
-            let question = Question { set: cell.sets.to_vec(), seed: Some(cell.seed) };
+            let question = ShowQuestion { set: cell.sets.to_vec(), seed: Some(cell.seed) };
             serde_json::to_writer(&mut questions, &question).context("a question is plain data")?;
             questions.push(b'\n');
         }
@@ -90,7 +90,7 @@ impl Fet {
             asked.context("cannot write to `fet show --batch`")?;
         }
         let answers = output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-        let answers = answers.map(serde_json::from_slice).collect::<Result<Vec<Answer>, _>>();
+        let answers = answers.map(serde_json::from_slice).collect::<Result<Vec<ShowAnswer>, _>>();
         let answers = answers.context(
             "cannot read the answers of `fet show --batch`; does FET_BIN name a `fet` of this version?",
         )?;

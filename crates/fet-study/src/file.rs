@@ -14,7 +14,7 @@ use super::tune::space::Tune;
 
 /// Parts of an experiment file that a study reads.
 #[derive(Debug, Deserialize)]
-pub(crate) struct File {
+pub(crate) struct StudyFile {
     /// Name of the experiment.
     #[serde(default)]
     pub(crate) name: Option<String>,
@@ -129,7 +129,7 @@ fn yes() -> bool {
     true
 }
 
-impl File {
+impl StudyFile {
     /// Reads and checks a file.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let text = fet_io::read_to_string(path).with_context(|| {
@@ -165,13 +165,13 @@ impl File {
         for (name, profile) in &file.profile {
             profile.check(&format!("profile.{name}"), file.ablation.as_ref())?;
         }
-        Ok(Self { head: Head::of(text), ..file })
+        Ok(Self { head: Head::parse(text), ..file })
     }
 }
 
 impl Head {
     /// Reads the header comment of `text`: `# Word: ...`, continued on the following comment lines.
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let mut head = Self::default();
         let mut part: Option<&mut Option<String>> = None;
         for line in text.lines().map_while(|line| line.strip_prefix('#')) {
@@ -291,7 +291,7 @@ mod tests {
             format!("[ablation]\nseeds = [0]\nvariants = [{{ name = 'A', {name} = 'B' }}, {{ name = 'B' }}]")
         };
         for (name, is_old) in [("control", false), ("twin", true)] {
-            let file = File::parse(&text(name)).expect("sound");
+            let file = StudyFile::parse(&text(name)).expect("sound");
             let variants = file.ablation.expect("an ablation").variants;
             assert_eq!(variants[0].control.as_deref(), Some("B"));
             assert_eq!(has_old_name(&text(name)), is_old);
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn good_files_are_read() {
         let check = |text: &str, seeds: &[u64], variants: usize, axes: usize| {
-            let ablation = File::parse(text).expect(text).ablation.expect(text);
+            let ablation = StudyFile::parse(text).expect(text).ablation.expect(text);
             assert_eq!(ablation.seeds, seeds, "{text}");
             assert_eq!((ablation.variants.len(), ablation.axes.len()), (variants, axes), "{text}");
         };
@@ -309,23 +309,23 @@ mod tests {
         check("name = 'x'\n[data]\nkind = 1\n[ablation]\nseeds = [0, 1]", &[0, 1], 0, 0);
         check("[ablation]\nseeds = [0]\n[[ablation.variants]]\nname = 'A'\nset = ['a.b=1']", &[0], 1, 0);
         check("[ablation]\nseeds = [0]\n[ablation.axes]\n'a.b' = [1]\nc = ['x', 'y']", &[0], 0, 2);
-        assert!(File::parse("name = 'x'\nseed = 4").expect("good").ablation.is_none());
+        assert!(StudyFile::parse("name = 'x'\nseed = 4").expect("good").ablation.is_none());
     }
 
     #[test]
     fn heads_say_what_is_asked() {
         let text = "# Question: what is K\n#           worth?\n# Command:  cargo: x\n#  y\n# Paper: much\n\n# Data: z\n";
-        let head = Head::of(text);
+        let head = Head::parse(text);
         assert_eq!(head.question.as_deref(), Some("what is K worth?"));
         assert_eq!((head.paper.as_deref(), head.data), (Some("much"), None));
-        assert_eq!(Head::of("name = 'x'\n# Question: late"), Head::default());
+        assert_eq!(Head::parse("name = 'x'\n# Question: late"), Head::default());
     }
 
     #[test]
     fn bad_files_are_refused() {
         let check = |ablation: &str, parts: &[&str]| {
             let text = format!("name = 'x'\n[ablation]\n{ablation}");
-            let message = format!("{:#}", File::parse(&text).expect_err(&text));
+            let message = format!("{:#}", StudyFile::parse(&text).expect_err(&text));
             for part in parts {
                 assert!(message.contains(part), "{message:?} lacks {part:?}");
             }

@@ -7,11 +7,11 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::file::{File, Head, Profile, Published, VariantTable, check_seeds};
+use super::file::{Head, Profile, Published, StudyFile, VariantTable, check_seeds};
 
 /// The variants and seeds of a study, in the order of the tables.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Grid {
+pub(crate) struct StudyGrid {
     /// Name of the study, which is the name of the experiment.
     pub(crate) name: String,
     /// Variants, at least one.
@@ -41,7 +41,7 @@ pub(crate) struct Variant {
     pub(crate) root: String,
     /// Setting and value for each axis.
     pub(crate) point: Vec<(String, String)>,
-    /// Name of the control variant, which has no data from other parties, as in the file.
+    /// Name of the control variant in the file: the same variant without data from other parties.
     pub(crate) control: Option<String>,
 }
 
@@ -56,21 +56,21 @@ pub(crate) struct Scope {
     pub(crate) profile: Option<String>,
 }
 
-impl Grid {
+impl StudyGrid {
     /// Reads the file at `path` and builds its grid.
     pub(crate) fn read(path: &Path, scope: &Scope) -> Result<Self> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let file = File::read(path)?;
-        Self::of(file, &stem, scope).with_context(|| path.display().to_string())
+        let file = StudyFile::read(path)?;
+        Self::from_file(file, &stem, scope).with_context(|| path.display().to_string())
     }
 
     /// Builds the grid of a file's text.
     #[cfg(test)]
     pub(crate) fn parse(text: &str, scope: &Scope) -> Result<Self> {
-        Self::of(toml::from_str(text)?, "stem", scope)
+        Self::from_file(toml::from_str(text)?, "stem", scope)
     }
 
-    fn of(file: File, stem: &str, scope: &Scope) -> Result<Self> {
+    fn from_file(file: StudyFile, stem: &str, scope: &Scope) -> Result<Self> {
         let name = file.name.unwrap_or_else(|| stem.to_string());
         let profile = match &scope.profile {
             None => Profile::default(),
@@ -100,7 +100,7 @@ impl Grid {
         if let Some(variant) = study.variants.iter().find(|variant| !variant.attacked) {
             ensure!(
                 study.axes.keys().any(|axis| is_attack(axis)),
-                "ablation.variants, {:?}: `attacked = false` needs an axis over a setting of the attack, but the axes are {:?}",
+                "ablation.variants, {:?}: `attacked = false` needs an axis over a setting of the attack, and the axes are {:?}",
                 variant.name,
                 study.axes.keys().collect::<Vec<_>>()
             );
@@ -203,7 +203,7 @@ impl Grid {
     }
 }
 
-impl Grid {
+impl StudyGrid {
     /// Returns the index of the control variant of variant `index`, at the same values of the axes that both
     /// have.
     pub(crate) fn control_of(&self, index: usize) -> Option<usize> {

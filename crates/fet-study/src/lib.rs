@@ -37,25 +37,25 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 
 use cell::Cell;
-use engine::local::Local;
-use engine::slurm::Slurm;
-use engine::{Engine, Outcome, Work};
-use estimate::Estimate;
-use failure::Failure;
+use engine::local::LocalEngine;
+use engine::slurm::SlurmEngine;
+use engine::{Engine, EngineOutcome, Work};
+use estimate::TimeEstimate;
+use failure::CellFailure;
 use fet::Base;
 pub use fet::Fet;
-use grid::{Grid, Scope};
-use results::Finished;
-use summary::Summary;
+use grid::{Scope, StudyGrid};
+use results::FinishedCell;
+use summary::StudySummary;
 pub use tune::{TuneArguments, tune};
-use view::{Log, View, duration};
+use view::{LogForm, ProgressView, duration};
 
 use crate::output::answer;
 
 /// The arguments of `ablate`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
-pub struct Arguments {
+pub struct AblateArguments {
     /// Experiment file with the table `ablation`, or its bare name, such as `hdb`.
     #[arg(default_value = "experiments/quickstart.toml")]
     file: PathBuf,
@@ -77,7 +77,7 @@ pub struct Arguments {
     poll: f64,
     /// Form of the progress output.
     #[arg(long, value_enum, default_value_t)]
-    log: Log,
+    log: LogForm,
     /// Tensor backend, such as flex, ndarray, libtorch or libtorch-cuda.
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
@@ -149,7 +149,7 @@ Exit codes: 0 every cell is done; 1 a cell failed; 2 the input is invalid; 130 i
 ///
 /// The exit code is 0 if every cell is done, 1 if a cell failed, and 130 if the study was interrupted. An
 /// [`output::Failed`] error means exit code 1. Any other error means that the input is invalid.
-pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Result<ExitCode> {
+pub fn ablate(arguments: &AblateArguments, locate: impl FnOnce() -> Result<Fet>) -> Result<ExitCode> {
     let quick = arguments.quick.then(|| "quick".to_string());
     let scope = Scope {
         seeds: arguments.seeds.clone(),
@@ -162,7 +162,7 @@ pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Re
         arguments.poll
     );
     let file = fet_io::experiment(&arguments.file);
-    let grid = Grid::read(&file, &scope)?;
+    let grid = StudyGrid::read(&file, &scope)?;
     let sets = [grid.sets.as_slice(), arguments.sets.as_slice()].concat();
     let base = Base { file: &file, sets: &sets, device: arguments.device.as_deref() };
     let fet = locate()?;
@@ -178,7 +178,7 @@ pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Re
     };
     say_unreadable(&missing);
     if arguments.dry_run {
-        dry_run(arguments, &cells, &done, &missing, &fet, &base);
+        dry_run(arguments, &StudyState { cells: &cells, done: &done, missing: &missing }, &fet, &base);
         return Ok(ExitCode::SUCCESS);
     }
     if !done.is_empty() {
@@ -188,14 +188,14 @@ pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Re
         return conclude(arguments, &grid, &cells, &done, &folder);
     }
     drop(done);
-    let view = View::new(arguments.log, cells.len() - missing.len(), cells.len());
+    let view = ProgressView::new(arguments.log, cells.len() - missing.len(), cells.len());
     let stop = engine::stop_on_interrupt()?;
     let work = Work { fet: &fet, base: &base, view: &view, stop: &stop };
     let outcome = engine(arguments).run(&missing, &work)?;
     drop(view);
     let done = finished(&cells);
     match outcome {
-        Outcome::Interrupted => {
+        EngineOutcome::Interrupted => {
             fet_io::note!(
                 "interrupted: {} of {} cells are done; the same command resumes",
                 done.len(),
@@ -203,7 +203,7 @@ pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Re
             );
             Ok(ExitCode::from(130))
         }
-        Outcome::Ended => {
+        EngineOutcome::Ended => {
             let code = conclude(arguments, &grid, &cells, &done, &folder)?;
             // A failure cannot be recorded if the cell's folder is not writable, so the number of done cells
             // decides.
@@ -212,10 +212,10 @@ pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Re
     }
 }
 
-fn engine(arguments: &Arguments) -> Box<dyn Engine> {
+fn engine(arguments: &AblateArguments) -> Box<dyn Engine> {
     match arguments.engine {
-        EngineName::Local => Box::new(Local { jobs: arguments.jobs.unwrap_or(NonZeroUsize::MIN) }),
-        EngineName::Slurm => Box::new(Slurm {
+        EngineName::Local => Box::new(LocalEngine { jobs: arguments.jobs.unwrap_or(NonZeroUsize::MIN) }),
+        EngineName::Slurm => Box::new(SlurmEngine {
             jobs: arguments.jobs,
             options: arguments.sbatch.clone(),
             interval: Duration::from_secs_f64(arguments.poll),
@@ -223,8 +223,8 @@ fn engine(arguments: &Arguments) -> Box<dyn Engine> {
     }
 }
 
-fn finished(cells: &[Cell]) -> Vec<Finished<'_>> {
-    cells.iter().filter_map(|cell| Some(Finished { cell, report: report::of(cell)? })).collect()
+fn finished(cells: &[Cell]) -> Vec<FinishedCell<'_>> {
+    cells.iter().filter_map(|cell| Some(FinishedCell { cell, report: report::read(cell)? })).collect()
 }
 
 /// Warns about reports that this version cannot read. Their cells count as missing.
@@ -239,20 +239,22 @@ fn say_unreadable(missing: &[&Cell]) {
     }
 }
 
-fn dry_run(
-    arguments: &Arguments,
-    cells: &[Cell],
-    done: &[Finished<'_>],
-    missing: &[&Cell],
-    fet: &Fet,
-    base: &Base<'_>,
-) {
-    let estimate = Estimate::of(done);
+/// Cells of a study, divided by their state.
+struct StudyState<'a> {
+    cells: &'a [Cell],
+    done: &'a [FinishedCell<'a>],
+    missing: &'a [&'a Cell],
+}
+
+/// Lists the cells, and estimates the time of the missing cells.
+fn dry_run(arguments: &AblateArguments, state: &StudyState<'_>, fet: &Fet, base: &Base<'_>) {
+    let StudyState { cells, done, missing } = *state;
+    let estimate = TimeEstimate::measure(done);
     let is_missing: std::collections::HashSet<&PathBuf> = missing.iter().map(|cell| &cell.folder).collect();
     for cell in cells {
         let state = match is_missing.contains(&cell.folder) {
             false => "done   ",
-            true if Failure::of(cell).is_some() => "failed ",
+            true if CellFailure::read(cell).is_some() => "failed ",
             true if cell.folder.join("checkpoint.safetensors").exists() => "begun  ",
             true => "missing",
         };
@@ -276,20 +278,20 @@ fn dry_run(
 
 /// Writes every file of the study and shows the table. The exit code is 1 if a cell failed.
 fn conclude(
-    arguments: &Arguments,
-    grid: &Grid,
+    arguments: &AblateArguments,
+    grid: &StudyGrid,
     cells: &[Cell],
-    done: &[Finished<'_>],
+    done: &[FinishedCell<'_>],
     folder: &Path,
 ) -> Result<ExitCode> {
-    let summary = Summary::new(grid, cells, done);
+    let summary = StudySummary::new(grid, cells, done);
     let (tables, notes) = write::all(&summary, folder)?;
     let failed = summary.failures.len();
     match arguments.log {
-        Log::Json => answer(json!({
+        LogForm::Json => answer(json!({
             "event": "end", "cells": cells.len(), "done": done.len(), "failed": failed, "folder": folder,
         })),
-        Log::Human => {
+        LogForm::Human => {
             tables.iter().for_each(|table| answer(table.text(stdout().is_terminal())));
             notes.iter().chain(&summary.notes).for_each(answer);
             answer(format!("Results in {}: {}", folder.display(), write::files(&summary)));

@@ -5,7 +5,7 @@
 
 use fet_eval::{Bin, Estimate, Evaluation, Metric, Residuals, Scores};
 
-use super::results::Finished;
+use super::results::FinishedCell;
 use super::row::Row;
 use super::statistics::mean;
 
@@ -81,13 +81,13 @@ impl Values {
 
 impl GroupOver {
     /// Returns the values of a metric, for each seed that defines the metric.
-    pub(crate) fn of(&self, metric: Metric) -> Vec<f64> {
+    pub(crate) fn values(&self, metric: Metric) -> Vec<f64> {
         self.scores.iter().filter_map(|scores| scores.get(metric)).collect()
     }
 }
 
 /// Returns the metrics that any evaluation has, in the order of [`Metric::ALL`].
-pub(crate) fn metrics(results: &[Finished<'_>]) -> Vec<Metric> {
+pub(crate) fn metrics(results: &[FinishedCell<'_>]) -> Vec<Metric> {
     let has = |metric: &Metric| results.iter().any(|result| met(&result.report.evaluation.test, *metric));
     Metric::ALL.into_iter().filter(has).collect()
 }
@@ -116,7 +116,7 @@ pub(crate) fn half_widths(row: &Row<'_>) -> Values {
 }
 
 /// Returns the names of the classes and the sum of all seeds' confusion matrices. Returns `None` if a seed
-/// has no matrix, or if the classes of two seeds differ.
+/// lacks a matrix, or if the classes of two seeds differ.
 pub(crate) fn confusion(row: &Row<'_>) -> Option<(Vec<String>, Vec<Vec<f64>>)> {
     let mut all: Option<(Vec<String>, Vec<Vec<f64>>)> = None;
     for result in &row.results {

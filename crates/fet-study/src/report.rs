@@ -7,18 +7,18 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use fet_eval::records::{Identity, LabelPrivacy, Report, Spent};
+use fet_eval::records::{LabelPrivacy, Report, RunIdentity, Spent};
 
 use super::cell::Cell;
 
 /// Returns the report of a cell if the cell is done.
-pub(crate) fn of(cell: &Cell) -> Option<Report> {
+pub(crate) fn read(cell: &Cell) -> Option<Report> {
     let report = serde_json::from_slice(&fs::read(path(cell)).ok()?).ok()?;
     counts(&report, &cell.identity).then_some(report)
 }
 
 /// Returns true if the report belongs to the run that `identity` describes, and has a result.
-fn counts(report: &Report, identity: &Identity) -> bool {
+fn counts(report: &Report, identity: &RunIdentity) -> bool {
     report.experiment == identity.experiment
         && report.data.files == identity.data
         && report.program.results == identity.results
@@ -80,7 +80,7 @@ mod tests {
         cell.folder = folder.path().into();
         let check = |text: &str, counts: bool, wrong: Option<&str>| {
             fs::write(path(&cell), text).expect("written");
-            assert_eq!(of(&cell).is_some(), counts, "{text}");
+            assert_eq!(read(&cell).is_some(), counts, "{text}");
             let found = problem(&cell);
             assert_eq!(found.is_some(), wrong.is_some(), "{text}: {found:?}");
             assert!(found.unwrap_or_default().contains(wrong.unwrap_or_default()), "{text}");

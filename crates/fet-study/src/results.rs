@@ -15,7 +15,7 @@ use super::report::{epsilon, label_epsilon};
 
 /// Cell that is done, with its report.
 #[derive(Debug)]
-pub(crate) struct Finished<'a> {
+pub(crate) struct FinishedCell<'a> {
     /// The cell.
     pub(crate) cell: &'a Cell,
     /// Its report.
@@ -32,8 +32,8 @@ const CURVES: &str = "variant,seed,epoch,train_loss,validation,test,bytes_from_p
 /// Returns the text of `results.csv`. Folders of cells are relative to `study`. The last columns are every
 /// metric on the test rows and the ends of the main metric's interval. A metric is empty if it is undefined
 /// or belongs to another task.
-pub(crate) fn results(results: &[Finished<'_>], study: &Path) -> String {
-    table(&results_header(), results, |Finished { cell, report }, row| {
+pub(crate) fn results(results: &[FinishedCell<'_>], study: &Path) -> String {
+    table(&results_header(), results, |FinishedCell { cell, report }, row| {
         let attack = report.attack.as_ref();
         let result = attack.and_then(|attack| attack.measures.first());
         let figure =
@@ -77,8 +77,8 @@ fn results_header() -> String {
 }
 
 /// Returns the text of `attacks.csv`, with a row for each measure of each cell's attack.
-pub(crate) fn attacks(results: &[Finished<'_>]) -> String {
-    table(ATTACKS, results, |Finished { cell, report }, row| {
+pub(crate) fn attacks(results: &[FinishedCell<'_>]) -> String {
+    table(ATTACKS, results, |FinishedCell { cell, report }, row| {
         let Some(attack) = &report.attack else { return };
         for measure in &attack.measures {
             row(&[
@@ -99,8 +99,8 @@ pub(crate) fn attacks(results: &[Finished<'_>]) -> String {
 }
 
 /// Returns the text of `costs.csv`.
-pub(crate) fn costs(results: &[Finished<'_>], study: &Path) -> String {
-    table(COSTS, results, |Finished { cell, report }, row| {
+pub(crate) fn costs(results: &[FinishedCell<'_>], study: &Path) -> String {
+    table(COSTS, results, |FinishedCell { cell, report }, row| {
         row(&[
             quoted(&cell.variant),
             cell.seed.to_string(),
@@ -114,8 +114,8 @@ pub(crate) fn costs(results: &[Finished<'_>], study: &Path) -> String {
 }
 
 /// Returns the text of `curves.csv`, with a row for each epoch of each cell.
-pub(crate) fn curves(results: &[Finished<'_>]) -> String {
-    table(CURVES, results, |Finished { cell, report }, row| {
+pub(crate) fn curves(results: &[FinishedCell<'_>]) -> String {
+    table(CURVES, results, |FinishedCell { cell, report }, row| {
         let number = |value: f64| if value.is_nan() { String::new() } else { value.to_string() };
         for epoch in &report.epochs {
             row(&[
@@ -134,8 +134,8 @@ pub(crate) fn curves(results: &[Finished<'_>]) -> String {
 
 fn table(
     header: &str,
-    results: &[Finished<'_>],
-    rows: impl Fn(&Finished<'_>, &mut dyn FnMut(&[String])),
+    results: &[FinishedCell<'_>],
+    rows: impl Fn(&FinishedCell<'_>, &mut dyn FnMut(&[String])),
 ) -> String {
     let mut text = format!("{header}\n");
     for result in results {
@@ -164,8 +164,8 @@ fn quoted(field: &str) -> String {
 pub(crate) mod tests {
     use fet_eval::Evaluation;
     use fet_eval::records::{
-        AttackRecord, Attacker, Best, Cost, DataRecord, EpochReport, Identity, LabelPrivacy, Program, Rows,
-        Spent, Target, Traffic,
+        AttackRecord, Attacker, Best, Cost, DataRecord, EpochReport, LabelPrivacy, Program, Rows,
+        RunIdentity, Spent, Target, Traffic,
     };
     use fet_eval::{ChaCha8Rng, Predictions, SeedableRng, Task};
     use serde_json::json;
@@ -177,7 +177,7 @@ pub(crate) mod tests {
 
     /// Returns a cell of variant A, B, C, ... and its report, as a run would leave both.
     pub(crate) fn finished(index: usize, seed: u64, metric: Metric, test: f64) -> (Cell, Report) {
-        let identity = Identity { experiment: json!({}), data: "data".into(), results: 1 };
+        let identity = RunIdentity { experiment: json!({}), data: "data".into(), results: 1 };
         let traffic = |sent, received| Traffic { sent, received };
         let epoch = |epoch, train_loss, validation, test| EpochReport {
             epoch,
@@ -240,9 +240,9 @@ pub(crate) mod tests {
         };
         let rows = Predictions::new(task, &truth, &output).expect("right");
         let mut rng = ChaCha8Rng::seed_from_u64(0);
-        let mut evaluation = Evaluation::of(metric, &rows, &rows, None, &mut rng);
+        let mut evaluation = Evaluation::compute(metric, &rows, &rows, None, &mut rng);
         let mut scores = std::collections::BTreeMap::from(evaluation.test);
-        scores.insert(metric, fet_eval::Value::Value(test));
+        scores.insert(metric, fet_eval::ScoreValue::Value(test));
         evaluation.test = scores.try_into().expect("whole");
         if let Estimate::Interval(interval) = &mut evaluation.interval {
             (interval.estimate, interval.lower, interval.upper) = (test, test - 0.25, test + 0.25);
@@ -276,13 +276,13 @@ pub(crate) mod tests {
         cells[0].1.labels = labels(Some(0.5));
         cells[1].1.attack = attack("norm", Target::Labels, 0.75, 2.5);
         let all: Vec<_> =
-            cells.iter().map(|(cell, report)| Finished { cell, report: report.clone() }).collect();
+            cells.iter().map(|(cell, report)| FinishedCell { cell, report: report.clone() }).collect();
         let study = Path::new("runs/x");
         let d = "\"D, \"\"d\"\"\"";
         // The other metrics of the four rows, for classification only.
         let metrics = |cell: usize| {
             let scores = &all[cell].report.evaluation.test;
-            let classes = Metric::of(Task::Binary);
+            let classes = Metric::for_task(Task::Binary);
             let values: Vec<String> =
                 classes.map(|metric| scores.get(metric).expect("defined").to_string()).collect();
             format!(",,,,,,{}", values.join(","))

@@ -1,8 +1,8 @@
 //! Results of one variant's cells, and their comparison with the base.
 
 use super::grid::Variant;
-use super::results::Finished;
-use super::statistics::paired::Comparison;
+use super::results::FinishedCell;
+use super::statistics::paired::PairedComparison;
 
 /// Results of one variant.
 #[derive(Debug)]
@@ -10,20 +10,20 @@ pub(crate) struct Row<'a> {
     /// The variant.
     pub(crate) variant: &'a Variant,
     /// Results by seed.
-    pub(crate) results: Vec<&'a Finished<'a>>,
+    pub(crate) results: Vec<&'a FinishedCell<'a>>,
     /// Test metric of each result.
     pub(crate) tests: Vec<f64>,
     /// Index of the row that this row is compared with.
     pub(crate) base: Option<usize>,
     /// Comparison with the base.
-    pub(crate) comparison: Option<Comparison>,
+    pub(crate) comparison: Option<PairedComparison>,
     /// Outcome of the comparison.
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: ComparisonVerdict,
 }
 
 /// Outcome of comparing a variant with its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ComparisonVerdict {
     /// No comparison: the base itself, or a variant whose base has no result.
     Alone,
     /// Too few seeds for a test.

@@ -13,23 +13,23 @@ use super::added::Added;
 use super::cell::Cell;
 use super::composed::Composed;
 use super::defences::{Defences, runs};
-use super::failure::Failure;
-use super::grid::Grid;
+use super::failure::CellFailure;
+use super::grid::StudyGrid;
 use super::report::{epsilon, label_epsilon};
-use super::results::Finished;
-pub(crate) use super::row::{Row, Verdict};
-use super::statistics::paired::{Comparison, FEWEST, correct};
+use super::results::FinishedCell;
+pub(crate) use super::row::{ComparisonVerdict, Row};
+use super::statistics::paired::{FEWEST, PairedComparison, correct};
 use super::statistics::{CONFIDENCE, half_width, mean, median, standard_deviation};
 
 /// The summary of a study.
 #[derive(Debug)]
-pub(crate) struct Summary<'a> {
+pub(crate) struct StudySummary<'a> {
     /// Grid of the study.
-    pub(crate) grid: &'a Grid,
+    pub(crate) grid: &'a StudyGrid,
     /// All cells.
     pub(crate) cells: &'a [Cell],
     /// Cells that are done.
-    pub(crate) results: &'a [Finished<'a>],
+    pub(crate) results: &'a [FinishedCell<'a>],
     /// Metric of all results; `None` if they have different metrics and cannot be compared.
     pub(crate) metric: Option<Metric>,
     /// One row for each variant, in the order of the grid.
@@ -42,17 +42,17 @@ pub(crate) struct Summary<'a> {
     /// The variants grouped as defences; `None` if no attack has a result.
     pub(crate) defences: Option<Defences>,
     /// Cells that failed.
-    pub(crate) failures: Vec<(&'a Cell, Failure)>,
+    pub(crate) failures: Vec<(&'a Cell, CellFailure)>,
     /// Notes for the reader.
     pub(crate) notes: Vec<String>,
 }
 
-impl<'a> Summary<'a> {
+impl<'a> StudySummary<'a> {
     /// Summarises the results of a grid.
-    pub(crate) fn new(grid: &'a Grid, cells: &'a [Cell], results: &'a [Finished<'a>]) -> Self {
+    pub(crate) fn new(grid: &'a StudyGrid, cells: &'a [Cell], results: &'a [FinishedCell<'a>]) -> Self {
         let first = results.first().map(|result| result.report.metric);
         let metric = first.filter(|first| results.iter().all(|result| result.report.metric == *first));
-        let mut by_variant: HashMap<usize, Vec<&Finished<'_>>> = HashMap::new();
+        let mut by_variant: HashMap<usize, Vec<&FinishedCell<'_>>> = HashMap::new();
         for result in results {
             by_variant.entry(result.cell.index).or_default().push(result);
         }
@@ -60,7 +60,7 @@ impl<'a> Summary<'a> {
             let results = by_variant.remove(&index).unwrap_or_default();
             let tests = results.iter().map(|result| result.report.best.test).collect();
             let (variant, base) = (&grid.variants[index], grid.base_of(index));
-            Row { variant, results, tests, base, comparison: None, verdict: Verdict::Alone }
+            Row { variant, results, tests, base, comparison: None, verdict: ComparisonVerdict::Alone }
         };
         let mut rows: Vec<Row<'_>> = (0..grid.variants.len()).map(row).collect();
         let runs = runs(cells, &rows);
@@ -68,19 +68,20 @@ impl<'a> Summary<'a> {
             // Each run is compared once, and never with itself.
             let base = metric.and(row.base).filter(|base| runs[index] == index && runs[*base] != index)?;
             // The row that represents the base's run has the most seeds.
-            Comparison::of(&pairs(row, &rows[runs[base]]))
+            PairedComparison::from_pairs(&pairs(row, &rows[runs[base]]))
         };
-        let mut comparisons: Vec<Option<Comparison>> = rows.iter().enumerate().map(compare).collect();
+        let mut comparisons: Vec<Option<PairedComparison>> = rows.iter().enumerate().map(compare).collect();
         correct(&mut comparisons);
         for (row, comparison) in rows.iter_mut().zip(comparisons) {
-            row.verdict = metric.map_or(Verdict::Alone, |metric| verdict(metric, comparison.as_ref()));
+            row.verdict =
+                metric.map_or(ComparisonVerdict::Alone, |metric| verdict(metric, comparison.as_ref()));
             row.comparison = comparison;
         }
         let done: std::collections::HashSet<_> = results.iter().map(|result| &result.cell.folder).collect();
         let undone = cells.iter().filter(|cell| !done.contains(&cell.folder));
-        let failures = undone.filter_map(|cell| Some((cell, Failure::of(cell)?))).collect();
-        let defences = Defences::of(grid, &rows, &runs, metric);
-        let added = Added::of(grid, &rows, metric);
+        let failures = undone.filter_map(|cell| Some((cell, CellFailure::read(cell)?))).collect();
+        let defences = Defences::from_rows(grid, &rows, &runs, metric);
+        let added = Added::compare_with_controls(grid, &rows, metric);
         let mut summary =
             Self { grid, cells, results, metric, rows, runs, added, defences, failures, notes: Vec::new() };
         summary.notes = summary.notes();
@@ -155,10 +156,10 @@ impl<'a> Summary<'a> {
                     .to_string(),
             );
         }
-        let few = self.rows.iter().filter(|row| row.verdict == Verdict::Untested).count();
+        let few = self.rows.iter().filter(|row| row.verdict == ComparisonVerdict::Untested).count();
         if few > 0 {
             notes.push(format!(
-                "Fewer than {FEWEST} seeds: no test, so that differences may be due to chance ({few} of them); `--seeds` adds \
+                "Fewer than {FEWEST} seeds: there is no test, so differences may be due to chance ({few} of them); `--seeds` adds \
                  seeds."
             ));
         }
@@ -167,19 +168,19 @@ impl<'a> Summary<'a> {
             let level = 1.0 - CONFIDENCE;
             notes.push(format!(
                 "Bold: a difference from the base by the paired t-test over seeds, p below {level:.2} after Holm's \
-                 correction for {tested} comparison{}. A difference that is not bold was not shown; this does not mean that the variants are equal.",
+                 correction for {tested} comparison{}. Other differences are not significant, which does not mean that the variants are equal.",
                 if tested == 1 { "" } else { "s" }
             ));
         }
         if self.rows.iter().any(|row| row.base.is_some_and(|base| !share_rows(row, &self.rows[base]))) {
             notes.push(
-                "Some variants and their bases were run on different rows. Their pairs share only the seed, so that their \
+                "Some variants and their bases were run on different rows. Their pairs share only the seed, so their \
                  tests are weaker than the other tests."
                     .to_string(),
             );
         }
         let mut commits = BTreeMap::new();
-        for Finished { report, .. } in self.results {
+        for FinishedCell { report, .. } in self.results {
             *commits.entry(report.program.commit.as_str()).or_insert(0) += 1;
         }
         if commits.len() > 1 {
@@ -227,7 +228,7 @@ impl Row<'_> {
 
     /// Returns true if the test shows a difference.
     pub(crate) fn differs(&self) -> bool {
-        matches!(self.verdict, Verdict::Better | Verdict::Worse)
+        matches!(self.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse)
     }
 
     /// Returns the largest ε of the row's cells, infinity if one of them is unbounded, or `None` if no
@@ -251,12 +252,12 @@ impl Row<'_> {
     }
 
     /// Returns the mean of `value` over cells, or NaN without cells.
-    pub(crate) fn mean_of(&self, value: impl Fn(&Finished<'_>) -> f64) -> f64 {
+    pub(crate) fn mean_of(&self, value: impl Fn(&FinishedCell<'_>) -> f64) -> f64 {
         mean(&self.results.iter().map(|result| value(result)).collect::<Vec<_>>())
     }
 
     /// Returns the median of `value` over cells, or NaN without cells.
-    pub(crate) fn median_of(&self, value: impl Fn(&Finished<'_>) -> f64) -> f64 {
+    pub(crate) fn median_of(&self, value: impl Fn(&FinishedCell<'_>) -> f64) -> f64 {
         median(&self.results.iter().map(|result| value(result)).collect::<Vec<_>>())
     }
 }
@@ -277,13 +278,13 @@ fn share_rows(row: &Row<'_>, base: &Row<'_>) -> bool {
     })
 }
 
-pub(crate) fn verdict(metric: Metric, comparison: Option<&Comparison>) -> Verdict {
-    let Some(comparison) = comparison else { return Verdict::Alone };
+pub(crate) fn verdict(metric: Metric, comparison: Option<&PairedComparison>) -> ComparisonVerdict {
+    let Some(comparison) = comparison else { return ComparisonVerdict::Alone };
     match &comparison.test {
-        None => Verdict::Untested,
-        Some(test) if test.corrected >= 1.0 - CONFIDENCE => Verdict::NotShown,
-        Some(_) if metric.direction().improves(comparison.difference, 0.0) => Verdict::Better,
-        Some(_) => Verdict::Worse,
+        None => ComparisonVerdict::Untested,
+        Some(test) if test.corrected >= 1.0 - CONFIDENCE => ComparisonVerdict::NotShown,
+        Some(_) if metric.direction().improves(comparison.difference, 0.0) => ComparisonVerdict::Better,
+        Some(_) => ComparisonVerdict::Worse,
     }
 }
 
@@ -296,29 +297,33 @@ pub(crate) mod tests {
     use super::*;
 
     /// Returns a grid of the variants A, B and C, with cells of (variant, seed, metric, test).
-    pub(crate) fn study(cells: &[(usize, u64, Metric, f64)]) -> (Grid, Vec<Cell>, Vec<Report>) {
+    pub(crate) fn study(cells: &[(usize, u64, Metric, f64)]) -> (StudyGrid, Vec<Cell>, Vec<Report>) {
         let text = "name = 'x'\n[ablation]\nseeds = [0, 1, 2]\nvariants = [{ name = 'A' }, { name = 'B' }, { name = 'C|x' }]";
-        let grid = Grid::parse(text, &Scope::default()).expect("a grid");
+        let grid = StudyGrid::parse(text, &Scope::default()).expect("a grid");
         let made = cells.iter().map(|&(variant, seed, metric, test)| finished(variant, seed, metric, test));
         let (cells, reports) = made.unzip();
         (grid, cells, reports)
     }
 
     /// Pairs the cells of a study with their reports.
-    pub(crate) fn pair<'a>(cells: &'a [Cell], reports: &[Report]) -> Vec<Finished<'a>> {
-        cells.iter().zip(reports).map(|(cell, report)| Finished { cell, report: report.clone() }).collect()
+    pub(crate) fn pair<'a>(cells: &'a [Cell], reports: &[Report]) -> Vec<FinishedCell<'a>> {
+        cells
+            .iter()
+            .zip(reports)
+            .map(|(cell, report)| FinishedCell { cell, report: report.clone() })
+            .collect()
     }
 
-    fn verdicts(cells: &[(usize, u64, Metric, f64)]) -> (Vec<Verdict>, Vec<String>) {
+    fn verdicts(cells: &[(usize, u64, Metric, f64)]) -> (Vec<ComparisonVerdict>, Vec<String>) {
         let (grid, cells, reports) = study(cells);
         let results = pair(&cells, &reports);
-        let summary = Summary::new(&grid, &cells, &results);
+        let summary = StudySummary::new(&grid, &cells, &results);
         (summary.rows.iter().map(|row| row.verdict).collect(), summary.notes)
     }
 
     #[test]
     fn only_a_test_makes_a_difference() {
-        use Verdict::{Alone, Better, NotShown, Untested, Worse};
+        use ComparisonVerdict::{Alone, Better, NotShown, Untested, Worse};
         // B exceeds A by about 0.1 for every seed. C has about the same mean difference, but only by chance.
         let cells = |metric, seeds: u64| {
             let of = |variant, values: [f64; 3]| {
@@ -327,7 +332,7 @@ pub(crate) mod tests {
             let all = of(0, [0.1, 0.5, 0.9]).chain(of(1, [0.2, 0.61, 1.0])).chain(of(2, [0.9, 0.1, 0.8]));
             all.collect::<Vec<_>>()
         };
-        let check = |metric, seeds, expected: [Verdict; 3], parts: &[&str]| {
+        let check = |metric, seeds, expected: [ComparisonVerdict; 3], parts: &[&str]| {
             let (found, notes) = verdicts(&cells(metric, seeds));
             assert_eq!(found, expected, "{metric:?}, {seeds} seeds");
             let notes = notes.join("\n");
@@ -352,7 +357,7 @@ pub(crate) mod tests {
             (1, 1, RMSE, 2.0),
         ]);
         let results = pair(&cells, &reports);
-        let summary = Summary::new(&grid, &cells, &results);
+        let summary = StudySummary::new(&grid, &cells, &results);
         let comparison = summary.rows[1].comparison.as_ref().expect("compared");
         assert_eq!((comparison.n, comparison.difference), (2, 1.5));
         assert_eq!(summary.rows[2].comparison, None);
@@ -364,7 +369,7 @@ pub(crate) mod tests {
         reports[1].program.commit = "aaaaaaaaaaaaaaaa".into();
         reports[2].data.split = "other rows".into();
         let results = pair(&cells, &reports);
-        let notes = Summary::new(&grid, &cells, &results).notes.join("\n");
+        let notes = StudySummary::new(&grid, &cells, &results).notes.join("\n");
         for part in ["1 by aaaaaaaaaaaa, 2 by commit", "run on different rows"] {
             assert!(notes.contains(part), "{part:?} is not in {notes}");
         }

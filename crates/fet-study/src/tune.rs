@@ -17,20 +17,20 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail, ensure};
-use fet_eval::records::Answer;
+use fet_eval::records::ShowAnswer;
 use fet_eval::{ChaCha8Rng, SeedableRng};
 
 use super::cell::{self, Cell};
 use super::composed::Composed;
-use super::engine::local::Local;
-use super::engine::{self, Engine, Outcome, Work};
-use super::failure::Failure;
+use super::engine::local::LocalEngine;
+use super::engine::{self, Engine, EngineOutcome, Work};
+use super::failure::CellFailure;
 use super::fet::{Base, Fet, Variation};
-use super::file::{File, check_seeds};
-use super::grid::{Grid, Variant};
-use super::view::{Log, View};
+use super::file::{StudyFile, check_seeds};
+use super::grid::{StudyGrid, Variant};
+use super::view::{LogForm, ProgressView};
 use super::{finished, say_unreadable};
-use outcome::{Rung, Score};
+use outcome::{CandidateScore, Rung};
 use space::{Range, Tune};
 
 /// The arguments of `tune`.
@@ -68,7 +68,7 @@ pub struct TuneArguments {
     device: Option<String>,
     /// Form of the progress output.
     #[arg(long, value_enum, default_value_t)]
-    log: Log,
+    log: LogForm,
     /// Folder of the results.
     #[arg(long, default_value = "runs", value_name = "DIR")]
     out: PathBuf,
@@ -114,7 +114,7 @@ struct Candidate {
 /// that the input is invalid.
 pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> Result<ExitCode> {
     let path = fet_io::experiment(&arguments.file);
-    let file = File::read(&path)?;
+    let file = StudyFile::read(&path)?;
     let place = path.display().to_string();
     let tune = search(&file, arguments).context(place.clone())?;
     let name = file
@@ -134,15 +134,22 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
     let fet = locate()?;
     let candidates = drawn(&tune, arguments, &fet, &base, seeds[0])?;
     let stop = engine::stop_on_interrupt()?;
-    let search =
-        Search { arguments, tune: &tune, name: &name, seeds: &seeds, fet: &fet, base: &base, stop: &stop };
+    let search = TuneContext {
+        arguments,
+        tune: &tune,
+        name: &name,
+        seeds: &seeds,
+        fet: &fet,
+        base: &base,
+        stop: &stop,
+    };
     let mut rungs: Vec<Rung> = Vec::new();
     let mut composed = Composed::default();
     let (started, mut left) = (candidates.len(), candidates);
     for number in 0..tune.rungs {
         let (rung, folder) = match search.rung(number, &left, &mut composed)? {
-            Ended::Ranked(rung, folder) => (rung, folder),
-            Ended::Interrupted => {
+            RungOutcome::Ranked(rung, folder) => (rung, folder),
+            RungOutcome::Interrupted => {
                 fet_io::note!(
                     "interrupted in rung {} of {}; the same command resumes",
                     number + 1,
@@ -150,7 +157,7 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
                 );
                 return Ok(ExitCode::from(130));
             }
-            Ended::Nothing(problem) => {
+            RungOutcome::Nothing(problem) => {
                 fet_io::note!("no candidate completed the rung; the first problem: {problem}");
                 return Ok(ExitCode::from(1));
             }
@@ -158,7 +165,7 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
         let is_last = number + 1 == tune.rungs;
         let survivors = if is_last { rung.scores.len() } else { tune.survivors(started, number) };
         // The unchanged experiment stays in every rung, because the result is compared with it.
-        let goes_on = |(place, score): &(usize, &Score)| *place < survivors || score.number == 0;
+        let goes_on = |(place, score): &(usize, &CandidateScore)| *place < survivors || score.number == 0;
         let order: Vec<usize> =
             rung.scores.iter().enumerate().filter(goes_on).map(|(_, score)| score.number).collect();
         left = order
@@ -168,7 +175,7 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
         rungs.push(rung);
         if is_last {
             outcome::conclude(
-                &outcome::Search {
+                &outcome::TuneResults {
                     rungs: &rungs,
                     seeds: &seeds,
                     file: &path,
@@ -193,7 +200,7 @@ fn study(name: &str, arguments: &TuneArguments) -> String {
 }
 
 /// Context common to all rungs of a search.
-struct Search<'a> {
+struct TuneContext<'a> {
     arguments: &'a TuneArguments,
     tune: &'a Tune,
     /// Name of the experiment.
@@ -205,7 +212,7 @@ struct Search<'a> {
 }
 
 /// Outcome of a rung.
-enum Ended {
+enum RungOutcome {
     /// Ranked scores, best first, and the folder of the search.
     Ranked(Rung, PathBuf),
     Interrupted,
@@ -213,19 +220,20 @@ enum Ended {
     Nothing(String),
 }
 
-impl Search<'_> {
+impl TuneContext<'_> {
     /// Runs the remaining candidates with the epochs of rung `number`, from 0, and ranks them. Adds their
     /// privacy loss to that of the search.
-    fn rung(&self, number: usize, left: &[Candidate], composed: &mut Composed) -> Result<Ended> {
+    fn rung(&self, number: usize, left: &[Candidate], composed: &mut Composed) -> Result<RungOutcome> {
         let variants = left.iter().map(|candidate| variant(candidate, self.tune, number)).collect();
-        let grid = Grid::of_variants(self.name, variants, self.seeds.to_vec());
+        let grid = StudyGrid::of_variants(self.name, variants, self.seeds.to_vec());
         let cells = cell::resolve(&grid, self.fet, self.base, &self.arguments.out)?;
-        if self.run(&cells)? == Outcome::Interrupted {
-            return Ok(Ended::Interrupted);
+        if self.run(&cells)? == EngineOutcome::Interrupted {
+            return Ok(RungOutcome::Interrupted);
         }
         let done = finished(&cells);
         done.iter().for_each(|result| composed.add(&result.report));
-        let failures: Vec<_> = cells.iter().filter_map(|cell| Some((cell, Failure::of(cell)?))).collect();
+        let failures: Vec<_> =
+            cells.iter().filter_map(|cell| Some((cell, CellFailure::read(cell)?))).collect();
         for (cell, failure) in &failures {
             fet_io::note!("{} leaves the search: {}", cell.title(), failure.problem);
         }
@@ -235,38 +243,39 @@ impl Search<'_> {
             let own: Vec<_> = done.iter().filter(|result| result.cell.index == index).collect();
             // A candidate that fails with one seed leaves the search, even if its other seeds have results.
             let whole = own.len() == self.seeds.len();
-            rung.scores.extend(whole.then(|| Score::of(candidate.number, &candidate.drawn, &own)));
+            rung.scores
+                .extend(whole.then(|| CandidateScore::from_runs(candidate.number, &candidate.drawn, &own)));
         }
         rung.rank()?;
         Ok(match cells.first() {
-            Some(cell) if !rung.scores.is_empty() => Ended::Ranked(rung, cell.study.clone()),
-            _ => Ended::Nothing(first(&failures)),
+            Some(cell) if !rung.scores.is_empty() => RungOutcome::Ranked(rung, cell.study.clone()),
+            _ => RungOutcome::Nothing(first(&failures)),
         })
     }
 
     /// Runs those cells that have no result yet.
-    fn run(&self, cells: &[Cell]) -> Result<Outcome> {
+    fn run(&self, cells: &[Cell]) -> Result<EngineOutcome> {
         let done: HashSet<PathBuf> =
             finished(cells).iter().map(|result| result.cell.folder.clone()).collect();
         let missing: Vec<&Cell> = cells.iter().filter(|cell| !done.contains(&cell.folder)).collect();
         if missing.is_empty() {
-            return Ok(Outcome::Ended);
+            return Ok(EngineOutcome::Ended);
         }
         say_unreadable(&missing);
-        let view = View::new(self.arguments.log, done.len(), cells.len());
+        let view = ProgressView::new(self.arguments.log, done.len(), cells.len());
         let work = Work { fet: self.fet, base: self.base, view: &view, stop: self.stop };
-        Local { jobs: self.arguments.jobs }.run(&missing, &work)
+        LocalEngine { jobs: self.arguments.jobs }.run(&missing, &work)
     }
 }
 
-fn first(failures: &[(&Cell, Failure)]) -> String {
+fn first(failures: &[(&Cell, CellFailure)]) -> String {
     failures
         .first()
         .map_or_else(String::new, |(cell, failure)| format!("{}: {}", cell.title(), failure.problem))
 }
 
 /// Returns the file's table `[tune]`, with the changes of the command line.
-fn search(file: &File, arguments: &TuneArguments) -> Result<Tune> {
+fn search(file: &StudyFile, arguments: &TuneArguments) -> Result<Tune> {
     let Some(mut tune) = file.tune.clone() else {
         bail!(
             "the table `[tune]`, which defines the search space, is missing; `cargo xtask tune --help` shows an example"
@@ -291,7 +300,7 @@ fn search(file: &File, arguments: &TuneArguments) -> Result<Tune> {
 }
 
 /// Returns the changes of the profile, the command line and the variant, in this order.
-fn base(file: &File, arguments: &TuneArguments) -> Result<Vec<String>> {
+fn base(file: &StudyFile, arguments: &TuneArguments) -> Result<Vec<String>> {
     let mut sets = Vec::new();
     if let Some(wanted) = &arguments.profile {
         let profile = file.profile.get(wanted).with_context(|| {
@@ -330,9 +339,9 @@ fn drawn(
     let (mut candidates, mut refused, mut twice) = (Vec::new(), Vec::new(), 0);
     for (number, (drawn, answer)) in settings.iter().zip(fet.show(base, &variations)?).enumerate() {
         let identity = match answer {
-            Answer::Identity(identity) => identity,
-            Answer::Refused(error) if number == 0 => bail!("{error}"),
-            Answer::Refused(error) => {
+            ShowAnswer::Identity(identity) => identity,
+            ShowAnswer::Refused(error) if number == 0 => bail!("{error}"),
+            ShowAnswer::Refused(error) => {
                 refused.push(error);
                 continue;
             }

@@ -7,17 +7,17 @@ use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use fet_eval::records::{Event, Report};
+use fet_eval::records::{Report, RunEvent};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::cell::Cell;
-use super::failure::{self, Failure};
+use super::failure::{self, CellFailure};
 use crate::output::answer;
 
 /// Form of the progress output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub(crate) enum Log {
+pub(crate) enum LogForm {
     /// Bars on a terminal, plain lines elsewhere.
     #[default]
     Human,
@@ -26,16 +26,16 @@ pub(crate) enum Log {
 }
 
 /// Progress display of a whole study.
-pub(crate) struct View {
-    log: Log,
+pub(crate) struct ProgressView {
+    log: LogForm,
     bars: Option<(MultiProgress, ProgressBar)>,
     done: AtomicUsize,
     total: usize,
 }
 
 /// Progress display of one running cell.
-pub(crate) struct Line<'a> {
-    view: &'a View,
+pub(crate) struct CellProgress<'a> {
+    view: &'a ProgressView,
     cell: &'a Cell,
     bar: Option<ProgressBar>,
     /// Thousandths of the cell that the overall bar already includes.
@@ -53,11 +53,11 @@ const STEPS: u64 = 1000;
 /// Minimum time between two progress lines of a cell without a terminal.
 const PAUSE: Duration = Duration::from_secs(10);
 
-impl View {
+impl ProgressView {
     /// Creates a view of `total` cells; `done` of them are already finished.
-    pub(crate) fn new(log: Log, done: usize, total: usize) -> Self {
+    pub(crate) fn new(log: LogForm, done: usize, total: usize) -> Self {
         let missing = (total - done) as u64;
-        let bars = (log == Log::Human && stderr().is_terminal() && missing > 0).then(|| {
+        let bars = (log == LogForm::Human && stderr().is_terminal() && missing > 0).then(|| {
             let bars = MultiProgress::new();
             let overall = bars.add(ProgressBar::new(missing * STEPS));
             overall.set_style(style("{bar:30} {msg}  {elapsed} gone, {eta} left"));
@@ -71,7 +71,7 @@ impl View {
     }
 
     /// Shows that a cell starts.
-    pub(crate) fn begin<'a>(&'a self, cell: &'a Cell) -> Line<'a> {
+    pub(crate) fn begin<'a>(&'a self, cell: &'a Cell) -> CellProgress<'a> {
         let bar = self.bars.as_ref().map(|(bars, _)| {
             let bar = bars.add(ProgressBar::new(STEPS));
             bar.set_style(style("  {bar:12} {prefix}  {msg}"));
@@ -79,7 +79,8 @@ impl View {
             bar
         });
         let now = Instant::now();
-        let line = Line { view: self, cell, bar, counted: 0, first: None, validation: None, last: now };
+        let line =
+            CellProgress { view: self, cell, bar, counted: 0, first: None, validation: None, last: now };
         line.event("running", json!({}));
         line
     }
@@ -95,13 +96,13 @@ impl View {
 
     /// Prints an event as a line of JSON if the user asked for JSON.
     pub(crate) fn event(&self, event: Value) {
-        if self.log == Log::Json {
+        if self.log == LogForm::Json {
             answer(event);
         }
     }
 }
 
-impl Drop for View {
+impl Drop for ProgressView {
     fn drop(&mut self) {
         if let Some((_, overall)) = &self.bars {
             overall.finish_and_clear();
@@ -109,20 +110,20 @@ impl Drop for View {
     }
 }
 
-impl Line<'_> {
+impl CellProgress<'_> {
     /// Shows the progress that an event of the cell's run reports.
-    pub(crate) fn tell(&mut self, event: &Event) {
+    pub(crate) fn tell(&mut self, event: &RunEvent) {
         let Some(share) = event.share() else { return };
         let left = self.left(share);
         let (epoch, epochs, loss, speed) = match *event {
-            Event::Progress { epoch, epochs, loss, rows_per_second, .. } => {
+            RunEvent::Progress { epoch, epochs, loss, rows_per_second, .. } => {
                 (epoch, epochs, loss, Some(rows_per_second))
             }
-            Event::Epoch { epoch, epochs, loss, validation, .. } => {
+            RunEvent::Epoch { epoch, epochs, loss, validation, .. } => {
                 self.validation = Some(validation);
                 (epoch, epochs, loss, None)
             }
-            Event::Start { .. } | Event::Done { .. } => return,
+            RunEvent::Start { .. } | RunEvent::Done { .. } => return,
         };
         let seconds_left = left.map(|left| left.as_secs_f64());
         let told = json!({
@@ -143,7 +144,7 @@ impl Line<'_> {
                 bar.set_message(text);
                 self.count((share * STEPS as f64) as u64);
             }
-            None if matches!(event, Event::Epoch { .. }) && self.last.elapsed() >= PAUSE => {
+            None if matches!(event, RunEvent::Epoch { .. }) && self.last.elapsed() >= PAUSE => {
                 self.last = Instant::now();
                 self.tell_text(&format!("  {}: {text}", self.cell.title()));
             }
@@ -186,7 +187,7 @@ impl Line<'_> {
     }
 
     /// Shows that the cell failed.
-    pub(crate) fn failed(mut self, failure: &Failure) {
+    pub(crate) fn failed(mut self, failure: &CellFailure) {
         self.count(STEPS);
         let (log, tail) = (failure::log(self.cell), failure::tail(self.cell));
         self.event("failed", json!({"problem": failure.problem, "log": log}));
@@ -220,7 +221,7 @@ impl Line<'_> {
 
     /// Shows a line in the human-readable form; the JSON form has events instead.
     fn tell_text(&self, text: &str) {
-        if self.view.log == Log::Human {
+        if self.view.log == LogForm::Human {
             self.view.say(text);
         }
     }

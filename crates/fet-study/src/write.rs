@@ -17,21 +17,21 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::results;
-use super::summary::Summary;
+use super::summary::StudySummary;
 use crate::output::write;
 
-pub(crate) use table::Table;
+pub(crate) use table::ReportTable;
 
 /// Returns the names of the files, in display order.
-pub(crate) fn files(summary: &Summary<'_>) -> String {
+pub(crate) fn files(summary: &StudySummary<'_>) -> String {
     let always = "report.html, table.md, table.tex, results.csv, costs.csv, curves.csv, results.json";
     let attacked = if summary.defences.is_some() { ", attacks.csv, leakage.svg" } else { "" };
     format!("{always}{attacked}")
 }
 
 /// Writes all files of a study. Returns the tables for display, and the notes on the last table.
-pub(crate) fn all(summary: &Summary<'_>, folder: &Path) -> Result<(Vec<Table>, Vec<String>)> {
-    let table = Table::new(summary);
+pub(crate) fn all(summary: &StudySummary<'_>, folder: &Path) -> Result<(Vec<ReportTable>, Vec<String>)> {
+    let table = ReportTable::new(summary);
     let every = metrics::table(summary);
     let added = added::table(summary);
     let attacked = summary.defences.as_ref();

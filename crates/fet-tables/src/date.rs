@@ -149,7 +149,7 @@ fn clock(bytes: &[u8]) -> Option<(i64, &[u8], bool)> {
     Some((seconds * SECOND + micros, rest, finer))
 }
 
-/// Parses the zone's offset in microseconds. The inner `None` means that the text has no zone.
+/// Parses the zone's offset in microseconds. The inner `None` means that the text lacks a zone.
 fn zone(bytes: &[u8]) -> Option<Option<i64>> {
     let (sign, hour, minute) = match bytes {
         [] => return Some(None),
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inferred_forms() {
+    fn reads_dates_in_inferred_formats() {
         let check = |cell: &str, expected: Option<&str>| {
             assert_eq!(date(cell).map(|written| text(written.at)).as_deref(), expected, "{cell}");
         };
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn given_forms() {
+    fn reads_dates_in_given_formats() {
         let check = |format: &str, cell: &str, expected: Option<&str>| {
             let format = Format::new(format).expect("a form of dates");
             assert_eq!(format.date(cell).map(text).as_deref(), expected, "{cell}");

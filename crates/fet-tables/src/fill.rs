@@ -124,7 +124,7 @@ fn finite(cell: &str, written: Written) -> Result<f64, Fault> {
         )),
         None if written == Written::Plain => Err(Fault::new(
             "must be a number with a point before decimals, as 1234.5: the form of this column",
-            "correct the cell or leave it empty; or name it in `missing` if it stands for a missing value",
+            "correct the cell or leave it empty, or add it to `missing` if it marks a missing value",
         )),
         None => Err(Fault::new(
             "must be a number",

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_number() {
+    fn parses_numbers() {
         let check = |cell: &str, point: Option<f64>, comma: Option<f64>| {
             assert_eq!((number(cell), comma_number(cell)), (point, comma), "{cell}");
         };

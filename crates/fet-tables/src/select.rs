@@ -12,14 +12,14 @@ pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<
         names.iter().position(|known| known == name).ok_or_else(|| {
             let hint = hint(name, names);
             let named = setting.map_or(String::new(), |setting| format!(", named in `{setting}`"));
-            TableError::file(file, format!("has no column `{name}`{named}{hint}"))
+            TableError::file(file, format!("lacks the column `{name}`{named}{hint}"))
         })
     };
     names.iter().try_for_each(|name| check_name(name)).map_err(|problem| TableError::file(file, problem))?;
     for (name, kind) in &options.kinds {
         let Some(_) = names.iter().find(|known| *known == name) else {
             let hint = hint(name, names);
-            let problem = format!("has no column `{name}`, which is to be read{hint}");
+            let problem = format!("lacks the column `{name}`, which is required{hint}");
             return Err(TableError::file(file, problem));
         };
         if let Kind::Date { format: Some(format) } = kind
@@ -42,7 +42,7 @@ pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<
         }
     }
     if chosen.is_empty() {
-        return Err(TableError::file(file, "has no column left to read (see `drop`)"));
+        return Err(TableError::file(file, "lacks a column to read (see `drop`)"));
     }
     Ok(chosen)
 }

@@ -90,7 +90,7 @@ impl Table {
     pub fn column(&self, name: &str) -> Result<&Column, TableError> {
         self.columns.iter().find(|column| column.name == name).ok_or_else(|| {
             let hint = did_you_mean(name, self.columns.iter().map(|column| column.name.as_str()));
-            TableError::Absent(format!("has no column `{name}`{hint}"))
+            TableError::Absent(format!("lacks the column `{name}`{hint}"))
         })
     }
 

@@ -123,7 +123,7 @@ impl DateOrder {
     pub(crate) const FORMS: [Self; 2] = [Self::DayFirst, Self::MonthFirst];
 
     /// Decides on the order of day and month in these cells. Cells that are not such dates are ignored.
-    pub fn of<'a>(cells: impl IntoIterator<Item = &'a str>) -> Decided<Self> {
+    pub fn decide<'a>(cells: impl IntoIterator<Item = &'a str>) -> Decided<Self> {
         let mut evidence = Evidence::default();
         for cell in cells {
             Self::look(cell, &mut evidence);
@@ -133,14 +133,14 @@ impl DateOrder {
 
     /// Adds the evidence of a cell. Returns false if the cell is not a date that begins with day or month.
     pub(crate) fn look(cell: &str, evidence: &mut Evidence) -> bool {
-        let Some(parts) = Parts::of(cell) else { return false };
+        let Some(parts) = Parts::parse(cell) else { return false };
         evidence.add(Self::FORMS.map(|order| parts.date(order)), parts.dotted)
     }
 
     /// Parses a date in this order, with a year of four digits, and ignores a time of day. Returns `None` if
     /// the cell is not a date or begins with the year.
     pub fn date(self, cell: &str) -> Option<NaiveDate> {
-        Parts::of(cell)?.date(self)
+        Parts::parse(cell)?.date(self)
     }
 }
 
@@ -154,7 +154,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(cell: &str) -> Option<Self> {
+    fn parse(cell: &str) -> Option<Self> {
         let cell = cell.trim();
         if !cell.is_ascii() {
             return None;
@@ -213,7 +213,7 @@ impl Decimal {
     pub(crate) const FORMS: [Self; 2] = [Self::Point, Self::Comma];
 
     /// Decides on the decimal separator in these cells. Cells that are not numbers are ignored.
-    pub fn of<'a>(cells: impl IntoIterator<Item = &'a str>) -> Decided<Self> {
+    pub fn decide<'a>(cells: impl IntoIterator<Item = &'a str>) -> Decided<Self> {
         let mut evidence = Evidence::default();
         for cell in cells {
             Self::look(cell, &mut evidence);
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn a_column_decides_the_order_of_day_and_month() {
         let check = |cells: &[&str], expected: Decided<DateOrder>| {
-            assert_eq!(DateOrder::of(cells.iter().copied()), expected, "{cells:?}");
+            assert_eq!(DateOrder::decide(cells.iter().copied()), expected, "{cells:?}");
         };
         check(&["03/04/2024", "31/12/2024"], Decided::As(DateOrder::DayFirst));
         check(&["03/04/2024", "12/31/2024 10:20"], Decided::As(DateOrder::MonthFirst));
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn a_column_decides_the_sign_before_decimals() {
         let check = |cells: &[&str], expected: Decided<Decimal>| {
-            assert_eq!(Decimal::of(cells.iter().copied()), expected, "{cells:?}");
+            assert_eq!(Decimal::decide(cells.iter().copied()), expected, "{cells:?}");
         };
         check(&["1,234", "1,234.50"], Decided::As(Decimal::Point));
         check(&["1.234", "1.234,50"], Decided::As(Decimal::Comma));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Arguments of `fet account`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["noise", "epsilon"])))]
-pub struct Question {
+pub struct AccountArguments {
     /// Standard deviation of the noise, in units of the sensitivity.
     #[arg(long, allow_negative_numbers = true)]
     pub noise: Option<f64>,
@@ -43,8 +43,8 @@ fn count(text: &str) -> Result<u64, String> {
 const NEIGHBOURING: &str = "one record added or removed; noise in units of its sensitivity";
 
 /// Returns the answer as text or JSON.
-pub fn answer(question: &Question) -> Result<String, AccountError> {
-    let Question { rate, steps, delta, .. } = *question;
+pub fn answer(question: &AccountArguments) -> Result<String, AccountError> {
+    let AccountArguments { rate, steps, delta, .. } = *question;
     let noise = match question.epsilon {
         Some(epsilon) => noise_for(epsilon, delta, |noise| vec![Event { noise, rate, steps }])?,
         None => question.noise.unwrap_or_default(),
@@ -57,7 +57,7 @@ pub fn answer(question: &Question) -> Result<String, AccountError> {
     })
 }
 
-fn object(question: &Question, noise: f64, account: &Account) -> Value {
+fn object(question: &AccountArguments, noise: f64, account: &Account) -> Value {
     json!({
         "noise": noise,
         "rate": question.rate,
@@ -69,8 +69,8 @@ fn object(question: &Question, noise: f64, account: &Account) -> Value {
     })
 }
 
-fn text(question: &Question, noise: f64, account: &Account) -> String {
-    let Question { rate, steps, delta, .. } = *question;
+fn text(question: &AccountArguments, noise: f64, account: &Account) -> String {
+    let AccountArguments { rate, steps, delta, .. } = *question;
     let mut lines = vec![format!("{steps} releases, rate {rate}, δ = {delta:e}; {NEIGHBOURING}")];
     let found = if question.epsilon.is_some() { "  (the smallest that meets the target)" } else { "" };
     lines.push(format!("noise                           {noise:.6}{found}"));
@@ -149,7 +149,7 @@ mod tests {
         for number in 0..1000 {
             let sampled = number % 4 == 3;
             let steps = if sampled { 1 } else { random.random_range(1..2000) };
-            let question = Question {
+            let question = AccountArguments {
                 noise: Some((steps as f64).sqrt() * random.random_range(0.4..6.0)),
                 epsilon: None,
                 rate: if sampled { random.random_range(0.05..0.9) } else { 1.0 },

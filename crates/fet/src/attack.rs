@@ -105,7 +105,10 @@ pub(crate) struct Planned {
 
 impl Planned {
     /// Returns the experiment's attack, or `None` if the experiment names none.
-    pub(crate) fn of(experiment: &Experiment, backend: &Backend) -> anyhow::Result<Option<Self>> {
+    pub(crate) fn from_experiment(
+        experiment: &Experiment,
+        backend: &Backend,
+    ) -> anyhow::Result<Option<Self>> {
         let Some(slot) = experiment.attack.clone() else { return Ok(None) };
         let (data, stop, machine) = (load(experiment)?, AtomicBool::new(false), machine(backend));
         let environment = Environment::new(experiment, data.clone(), &machine, &stop).map_err(failed)?;

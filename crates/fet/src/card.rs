@@ -8,7 +8,7 @@ use std::fmt::Write;
 use fet_core::experiment::Experiment;
 use fet_eval::conformal::{COVERAGE, Conformal};
 use fet_eval::records::{Guarantee, Report};
-use fet_eval::{Estimate, Metric, Value};
+use fet_eval::{Estimate, Metric, ScoreValue};
 use fet_federation::trainer::Trainer;
 
 /// Returns the card of a run as Markdown.
@@ -61,8 +61,8 @@ fn scores(card: &mut String, report: &Report, conformal: Option<&Conformal>) {
     );
     for (one, value) in evaluation.test.iter() {
         let value = match value {
-            Value::Value(value) => shown(one, *value, (one == *metric).then_some(&evaluation.interval)),
-            Value::Undefined(why) => format!("undefined: {why}"),
+            ScoreValue::Value(value) => shown(one, *value, (one == *metric).then_some(&evaluation.interval)),
+            ScoreValue::Undefined(why) => format!("undefined: {why}"),
         };
         let _ = writeln!(card, "| {} | {value} |", one.title());
     }

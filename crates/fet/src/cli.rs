@@ -14,8 +14,8 @@ use crate::experiment_file::{self, ExperimentArguments};
 use crate::parties::{hub, keys, prune, serve, status};
 use crate::run::{Keep, Log};
 use crate::{
-    account, attack, audit, data, exit, explain, init, ledger, list, plot, predict, schema, show, threads,
-    train,
+    account, attack, audit, data, exit, explain, init, ledger, list, plot, predict, reference, schema, show,
+    threads, train,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use fet_io::input::InputError;
@@ -27,9 +27,9 @@ use fet_link::{link, psi};
 /// Data files are read from the folder in the environment variable FET_DATA, else from `data`.
 #[derive(Debug, Parser)]
 #[command(version = VERSION.as_str(), propagate_version = true, disable_help_subcommand = true)]
-struct Arguments {
+struct FetArguments {
     #[command(subcommand)]
-    command: Command,
+    command: FetCommand,
 }
 
 /// Commands by task, as `fet --help` shows them.
@@ -46,7 +46,7 @@ const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n{after-
 
 /// Returns the command line, whose help lists the commands by task.
 fn command_line() -> clap::Command {
-    let command = Arguments::command();
+    let command = FetArguments::command();
     let mut groups = Vec::new();
     for (title, names) in GROUPS {
         let line = |name: &&str| {
@@ -59,7 +59,7 @@ fn command_line() -> clap::Command {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum FetCommand {
     /// Train a model from an experiment file.
     ///
     /// The same command resumes an interrupted run. With a larger `train.epochs` it continues a finished run.
@@ -89,25 +89,25 @@ enum Command {
     /// Serve a party's data and model to the primary.
     ///
     /// The party waits for the primary and answers its requests, run after run, until it is stopped.
-    Party(serve::Arguments),
+    Party(serve::PartyArguments),
     /// Show the state of a run and its connections.
     ///
     /// The command lists the parties, their current work and the round-trip time of a packet.
-    Status(status::Arguments),
+    Status(status::StatusArguments),
     /// Show or extend a party's lifetime privacy account.
     Ledger {
         #[command(subcommand)]
-        command: ledger::Command,
+        command: ledger::LedgerCommand,
     },
     /// Create a party's key, or show its public part.
     Keys {
         #[command(subcommand)]
-        command: keys::Command,
+        command: keys::KeysCommand,
     },
     /// Configure the server that connects the parties.
     Hub {
         #[command(subcommand)]
-        command: hub::Command,
+        command: hub::HubCommand,
     },
     /// Print an experiment with all defaults filled in.
     Show {
@@ -142,28 +142,31 @@ enum Command {
     },
     /// Write the manual pages into a folder.
     Manual {
-        /// Folder for the manual pages.
+        /// Folder for the pages.
         folder: PathBuf,
+        /// Write the reference of all settings as Markdown instead.
+        #[arg(long)]
+        markdown: bool,
     },
     /// Write an experiment for your own tables.
-    Init(init::Arguments),
+    Init(init::InitArguments),
     /// Inspect tables before training.
     Data {
         #[command(subcommand)]
-        command: data::Command,
+        command: data::DataCommand,
     },
     /// Link two tables and report the quality of the links.
-    Link(Box<link::Command>),
+    Link(Box<link::LinkCommand>),
     /// Find the keys that two parties' tables share.
     ///
     /// The parties exchange two files that reveal no key. The result is the number of common keys, the rows
     /// with common keys, or these rows with some columns.
     #[command(subcommand)]
-    Psi(psi::Command),
+    Psi(psi::PsiCommand),
     /// Predict new records with a finished run.
-    Predict(predict::Arguments),
+    Predict(predict::PredictArguments),
     /// Explain the parties and columns of a finished run.
-    Explain(explain::Arguments),
+    Explain(explain::ExplainArguments),
     /// Plot finished runs as SVG charts.
     ///
     /// The charts are learning curves, positional encodings and the dynamic mask.
@@ -178,7 +181,7 @@ enum Command {
     /// Compute a privacy loss (ε, δ), or the noise for one.
     Account {
         #[command(flatten)]
-        question: account::Question,
+        question: account::AccountArguments,
     },
     /// Attack an experiment and measure the leakage.
     ///
@@ -232,7 +235,7 @@ fn refused(why: &str) -> ExitCode {
 
 fn work() -> ExitCode {
     let arguments =
-        match command_line().try_get_matches().and_then(|found| Arguments::from_arg_matches(&found)) {
+        match command_line().try_get_matches().and_then(|found| FetArguments::from_arg_matches(&found)) {
             Ok(arguments) => arguments,
             // Help and version are successful answers with exit code 0.
             Err(told) if !told.use_stderr() => {
@@ -264,10 +267,10 @@ fn work() -> ExitCode {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
     // A run stops after its step and a party after its answer. Other commands stop at once and leave no
     // partial file.
-    if !matches!(arguments.command, Command::Run { .. } | Command::Party(_)) {
+    if !matches!(arguments.command, FetCommand::Run { .. } | FetCommand::Party(_)) {
         let _ = ctrlc::set_handler(|| fet_io::leave(130));
     }
-    if matches!(arguments.command, Command::Run { parties: None, .. }) {
+    if matches!(arguments.command, FetCommand::Run { parties: None, .. }) {
         threads::take_part();
     }
     match obey(arguments.command) {
@@ -280,10 +283,10 @@ fn work() -> ExitCode {
 }
 
 /// Chooses the form of messages on standard error: JSON on request, with the time in logs.
-fn choose_notes(command: &Command) {
+fn choose_notes(command: &FetCommand) {
     let log = match command {
-        Command::Run { log, .. } => *log,
-        Command::Party(arguments) if arguments.command.is_none() => arguments.log,
+        FetCommand::Run { log, .. } => *log,
+        FetCommand::Party(arguments) if arguments.command.is_none() => arguments.log,
         _ => return,
     };
     fet_io::choose_notes(match log {
@@ -298,9 +301,9 @@ fn asks_for_json(arguments: impl Iterator<Item = OsString>) -> bool {
         || all.windows(2).any(|two| two[0] == "--log" && two[1] == "json")
 }
 
-fn obey(command: Command) -> anyhow::Result<ExitCode> {
+fn obey(command: FetCommand) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Run { mut experiment, out, from, parties, key, forget, log } => {
+        FetCommand::Run { mut experiment, out, from, parties, key, forget, log } => {
             if let Some(from) = from {
                 let place =
                     from.canonicalize().map_err(|e| InputError(format!("--from {}: {e}", from.display())))?;
@@ -309,37 +312,40 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
             let keep = if forget { Keep::Nothing } else { Keep::LastState };
             train::train(&experiment, out, log, keep, parties.as_deref().zip(key.as_deref()))
         }
-        Command::Party(serve::Arguments { command: Some(serve::Command::Prune(arguments)), .. }) => {
+        FetCommand::Party(serve::PartyArguments {
+            command: Some(serve::PartyCommand::Prune(arguments)),
+            ..
+        }) => {
             answer(&prune::prune(&arguments)?)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Party(arguments) => {
+        FetCommand::Party(arguments) => {
             let stop = train::stopped_by_signals()?;
             serve::serve(&arguments, &stop)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Status(arguments) => {
+        FetCommand::Status(arguments) => {
             let (text, well) = status::status(&arguments)?;
             answer(&text)?;
             Ok(if well || !arguments.check { ExitCode::SUCCESS } else { ExitCode::from(1) })
         }
-        Command::Ledger { command } => {
+        FetCommand::Ledger { command } => {
             answer(&ledger::ledger(&command)?)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Keys { command } => {
+        FetCommand::Keys { command } => {
             answer(&keys::keys(&command)?)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Hub { command } => {
+        FetCommand::Hub { command } => {
             answer(&hub::hub(&command)?)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Show { experiment, batch: true, .. } => {
+        FetCommand::Show { experiment, batch: true, .. } => {
             show::batch(&experiment, std::io::stdin().lock(), std::io::stdout().lock())?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Show { experiment, json, .. } => {
+        FetCommand::Show { experiment, json, .. } => {
             let experiment = experiment_file::load(&experiment).map_err(|e| InputError(e.to_string()))?;
             fet_backends::open(&experiment.device).map_err(|e| InputError(e.to_string()))?;
             if json {
@@ -349,66 +355,72 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        Command::List { slot } => {
+        FetCommand::List { slot } => {
             answer(&list::text(slot.as_deref()).map_err(InputError)?)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Init(arguments) => {
+        FetCommand::Init(arguments) => {
             answer(&init::init(&arguments)?)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Help { topic } => {
+        FetCommand::Help { topic } => {
             answer(&help(topic.as_deref()).map_err(InputError)?)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Schema => {
+        FetCommand::Schema => {
             answer(&format!("{:#}\n", schema::for_editors()))?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Completions { shell } => {
+        FetCommand::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut command_line(), "fet", &mut script);
             answer(&String::from_utf8_lossy(&script))?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Manual { folder } => {
+        FetCommand::Manual { folder, markdown } => {
             let refuse = |error| InputError(format!("{}: {error}", folder.display()));
             std::fs::create_dir_all(&folder).map_err(refuse)?;
-            clap_mangen::generate_to(command_line(), &folder).map_err(refuse)?;
+            if markdown {
+                for (file, text) in reference::pages() {
+                    std::fs::write(folder.join(file), text).map_err(refuse)?;
+                }
+            } else {
+                clap_mangen::generate_to(command_line(), &folder).map_err(refuse)?;
+            }
             Ok(ExitCode::SUCCESS)
         }
-        Command::Data { command: data::Command::Show(arguments) } => {
+        FetCommand::Data { command: data::DataCommand::Show(arguments) } => {
             answer(&data::show(&arguments)?)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Data { command: data::Command::Check { experiment } } => {
+        FetCommand::Data { command: data::DataCommand::Check { experiment } } => {
             let experiment = experiment_file::load(&experiment).map_err(|e| InputError(e.to_string()))?;
             answer(&data::check(&experiment)?)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Link(command) => fet_link::report(&command.run()?),
-        Command::Psi(command) => fet_link::report(&psi::run(&command)?),
-        Command::Predict(arguments) => {
+        FetCommand::Link(command) => fet_link::report(&command.run()?),
+        FetCommand::Psi(command) => fet_link::report(&psi::run(&command)?),
+        FetCommand::Predict(arguments) => {
             for warning in predict::predict(&arguments)? {
                 fet_io::note!("warning: {warning}");
             }
             Ok(ExitCode::SUCCESS)
         }
-        Command::Explain(arguments) => {
+        FetCommand::Explain(arguments) => {
             answer(&explain::explain(&arguments)?)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Plot { runs, out } => {
+        FetCommand::Plot { runs, out } => {
             for file in plot::plot(&runs, &out)? {
                 answer(&format!("{}\n", file.display()))?;
             }
             Ok(ExitCode::SUCCESS)
         }
-        Command::Account { question } => {
+        FetCommand::Account { question } => {
             answer(&format!("{}\n", account::answer(&question).map_err(|e| InputError(e.to_string()))?))?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Attack { experiment, attack, json } => {
+        FetCommand::Attack { experiment, attack, json } => {
             let experiment = experiment_file::load(&experiment).map_err(|e| InputError(e.to_string()))?;
             attack::attack(&experiment, attack.as_deref(), &AtomicBool::new(false), |record| {
                 let text = if json { serde_json::to_string(record)? } else { attack::words(record) };
@@ -416,7 +428,7 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
             })?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Audit { experiment, settings, table } => {
+        FetCommand::Audit { experiment, settings, table } => {
             let experiment = experiment_file::load(&experiment).map_err(|e| InputError(e.to_string()))?;
             let refuted = if table {
                 let (text, refuted) = audit::table(&experiment, &settings)?;

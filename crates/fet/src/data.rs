@@ -22,9 +22,9 @@ use fet_io::input::input;
 
 /// Commands of `fet data`.
 #[derive(Debug, Clone, clap::Subcommand)]
-pub enum Command {
+pub enum DataCommand {
     /// Describe a table: kinds of columns, missing cells, ranges, and the numbers that a model would see.
-    Show(Arguments),
+    Show(DataShowArguments),
     /// Check that an experiment's files exist and are usable; name the source of missing files.
     Check {
         /// Experiment to check.
@@ -35,7 +35,7 @@ pub enum Command {
 
 /// Arguments of `fet data show`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Arguments {
+pub struct DataShowArguments {
     /// The table: CSV with any delimiter, Parquet or Arrow; the name may end in .gz or .zst. `-` reads
     /// standard input.
     pub file: PathBuf,
@@ -53,7 +53,7 @@ pub struct Arguments {
 }
 
 /// Returns a description of a table as text.
-pub fn show(arguments: &Arguments) -> anyhow::Result<String> {
+pub fn show(arguments: &DataShowArguments) -> anyhow::Result<String> {
     let mut options = Options { keep_empty: true, ..Options::default() };
     if let Some(name) = &arguments.delimiter {
         let rule = "must be one character (no quote, no line end) or \"tab\"";
@@ -79,7 +79,11 @@ pub fn show(arguments: &Arguments) -> anyhow::Result<String> {
         table.columns.into_iter().partition(|column| column.values.missing() < table.rows);
     table.columns = columns;
     for column in empty {
-        let _ = writeln!(text, "note: `{}` has no values; name it in `drop` of the experiment", column.name);
+        let _ = writeln!(
+            text,
+            "note: all cells of `{}` are missing; name it in `drop` of the experiment",
+            column.name
+        );
     }
     let rows: Vec<usize> = (0..table.rows).collect();
     let prepared = Preparation::fit(&table, &rows, &Rules::default()).map_err(input)?;

@@ -54,7 +54,7 @@ pub enum FileError {
         path: PathBuf,
         /// Name of the setting, and cause of the error.
         source: Box<SettingsError>,
-        /// The line of the setting on lines of its own, or nothing if no file has the setting.
+        /// Excerpt of the file with the line of the setting; empty if no file has the setting.
         excerpt: String,
     },
     /// The experiment names an unknown device.
@@ -185,7 +185,7 @@ pub fn resolved(experiment: &Experiment) -> serde_json::Value {
     serde_json::to_value(experiment).expect("settings are plain data")
 }
 
-/// Returns the folders to search for an experiment's data files: the folder of its own file, then the folder of
+/// Returns the folders to search for an experiment's data files: the folder of its file, then the folder of
 /// `FET_DATA`, or `data`.
 pub fn data_folders(experiment: &Experiment) -> Folders {
     let common = std::env::var_os("FET_DATA")

@@ -2,7 +2,7 @@
 //! rows.
 //!
 //! The reliance on a column is the permutation loss: the loss of the main metric when the column is shuffled
-//! (Breiman 2001). The reliance on a party is the loss of the metric when its part is left out of the sum.
+//! (Breiman 2001). The reliance on a party is the loss of the metric when the sum omits the party.
 //! The Shapley value of a party is the mean of that loss over all orders in which parties leave.
 //!
 //! These figures describe this model. Columns with the same content hide each other, and a model trained
@@ -45,7 +45,7 @@ const MOST_REPEATS: usize = 10_000;
 
 /// Arguments of `fet explain`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Arguments {
+pub struct ExplainArguments {
     /// The folder of a finished run.
     pub run: PathBuf,
     /// Number of test rows, counted from the first; 0 for all.
@@ -79,7 +79,7 @@ pub struct Explanation {
     /// Permutation losses of keys as model inputs, the primary's first. The links do not change.
     pub keys: Vec<KeysImportance>,
     /// Reliance on the secondaries; `None` without secondaries.
-    pub parties: Option<Parties>,
+    pub parties: Option<PartyReliance>,
 }
 
 /// Scores of the same metric on the same rows.
@@ -129,7 +129,7 @@ pub struct KeysImportance {
 
 /// Reliance on the secondaries.
 #[derive(Debug, Clone, Serialize)]
-pub struct Parties {
+pub struct PartyReliance {
     /// Names of the secondaries.
     pub names: Vec<String>,
     /// Score of the metric without each secondary.
@@ -141,7 +141,7 @@ pub struct Parties {
 }
 
 /// Explains a run, writes the explanation, and returns the explanation as text.
-pub fn explain(arguments: &Arguments) -> anyhow::Result<String> {
+pub fn explain(arguments: &ExplainArguments) -> anyhow::Result<String> {
     if !(1..=MOST_REPEATS).contains(&arguments.repeats) {
         return Err(input(format!(
             "--repeats: must be from 1 to {MOST_REPEATS}; it is {}",
@@ -154,7 +154,7 @@ pub fn explain(arguments: &Arguments) -> anyhow::Result<String> {
         return Err(input(format!("--out {}: must be a folder that exists", out.display())));
     }
     let model = run.model()?;
-    let explanation = of(&run, &model, arguments)?;
+    let explanation = compute(&run, &model, arguments)?;
     let bytes = serde_json::to_string_pretty(&explanation)?;
     write(&out.join(FILE), format!("{bytes}\n").as_bytes())?;
     write(&out.join(PICTURE), show::picture(&explanation).as_bytes())?;
@@ -215,7 +215,7 @@ struct Scorer<'a> {
 
 impl Scorer<'_> {
     /// Returns the score of predictions, or the reason why the metric is undefined.
-    fn of(&self, values: &[f64]) -> Result<f64, String> {
+    fn score(&self, values: &[f64]) -> Result<f64, String> {
         Predictions::new(self.model.objective().scored(), self.truth, values)
             .map_err(|error| error.to_string())
             .and_then(|rows| rows.score(self.metric).map_err(|error| error.to_string()))
@@ -224,7 +224,7 @@ impl Scorer<'_> {
     /// Returns the score of a model with these parties.
     fn with(&self, served: &mut Served, new: &NewRecords, parties: &[usize]) -> anyhow::Result<f64> {
         let outputs = served.predictor.outputs(new, parties)?;
-        self.of(&self.model.objective().predictions(outputs.values())).map_err(|error| {
+        self.score(&self.model.objective().predictions(outputs.values())).map_err(|error| {
             input(format!(
                 "{} is undefined on these {} test rows ({error}). Use more rows (--rows 0 for all), or run with \
                  another `scores.metric`.",
@@ -294,7 +294,7 @@ impl Shuffler<'_> {
     }
 
     /// Computes the losses of the primary's columns and keys. If `refines` is true, links depend on the
-    /// columns, so that a shuffled column changes the links.
+    /// columns, so a shuffled column changes the links.
     fn primary(
         &mut self,
         table: &PartyTable,
@@ -360,7 +360,7 @@ impl Shuffler<'_> {
     }
 
     /// Measures the reliance on each secondary, from scores of the model without some secondaries.
-    fn parties(&mut self, names: Vec<String>) -> anyhow::Result<Parties> {
+    fn parties(&mut self, names: Vec<String>) -> anyhow::Result<PartyReliance> {
         let (metric, here, new) = (self.scorer.metric, self.here.clone(), self.new.clone());
         let mut score = |coalition: &[bool]| -> Result<f64, InputError> {
             let parties: Vec<usize> =
@@ -379,11 +379,15 @@ impl Shuffler<'_> {
             without.push(score(&coalition)?);
         }
         let lost = |score: &f64| shapley.all - metric.direction().gain(*score, 0.0);
-        Ok(Parties { names, reliance: without.iter().map(lost).collect(), without, shapley })
+        Ok(PartyReliance { names, reliance: without.iter().map(lost).collect(), without, shapley })
     }
 }
 
-fn of(run: &FinishedRun, model: &SavedModel, arguments: &Arguments) -> anyhow::Result<Explanation> {
+fn compute(
+    run: &FinishedRun,
+    model: &SavedModel,
+    arguments: &ExplainArguments,
+) -> anyhow::Result<Explanation> {
     let metric = run.report.metric;
     let linker = &run.experiment.linker;
     let uses_parties = run.experiment.method.build(&()).map_err(input)?.plan().secondaries;
@@ -396,7 +400,8 @@ fn of(run: &FinishedRun, model: &SavedModel, arguments: &Arguments) -> anyhow::R
         )));
     }
     let tested = tested(run, arguments.rows)?;
-    let files = Provenance::of(&run.experiment, &data_folders(&run.experiment)).map_err(input)?.files;
+    let files =
+        Provenance::of_experiment(&run.experiment, &data_folders(&run.experiment)).map_err(input)?.files;
     if files != run.report.data.files {
         return Err(input(format!(
             "{}: the data files have changed since the run, so its test rows are unknown. Restore the files, or run \
@@ -412,7 +417,7 @@ fn of(run: &FinishedRun, model: &SavedModel, arguments: &Arguments) -> anyhow::R
     let here = new.parties();
     let tables = if here.is_empty() { Vec::new() } else { served.secondaries()? };
     let scorer = Scorer { metric, model, truth: &tested.truth };
-    let training_mean = scorer.of(&tested.training_mean).ok();
+    let training_mean = scorer.score(&tested.training_mean).ok();
     let with_all = scorer.with(&mut served, &new, &here)?;
     let (seed, repeats) = (run.experiment.seed, arguments.repeats);
     let mut shuffler = Shuffler { scorer, served, new, here, seed, repeats };

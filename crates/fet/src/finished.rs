@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fet_core::experiment::Experiment;
-use fet_eval::records::{Identity, Report};
+use fet_eval::records::{Report, RunIdentity};
 use fet_federation::secondary::FinishedModel;
 use fet_federation::simulation::Start;
 use fet_federation::trainer::SavedModel;
@@ -59,7 +59,7 @@ impl FinishedRun {
     pub fn model(&self) -> Result<SavedModel, InputError> {
         let model = SavedModel::read(&file(&self.folder, MODEL)?).map_err(|error| self.bad(MODEL, &error))?;
         let report = &self.report;
-        let Ok(identity) = serde_json::from_value::<Identity>(model.identity().clone()) else {
+        let Ok(identity) = serde_json::from_value::<RunIdentity>(model.identity().clone()) else {
             return Err(self.bad(MODEL, &"does not name its run"));
         };
         if identity.experiment != report.experiment || identity.data != report.data.files {

@@ -26,8 +26,8 @@ pub(crate) const LOCK: &str = "lock";
 /// Report that a study moved away because it is incomplete or belongs to another run.
 const OLD_REPORT: &str = "report.old.json";
 
-/// Refuses a folder in which something else has the name of a file that a run writes, before the run has done its work: an input
-/// of it, a file that no run has written, a FIFO, which would wait for a reader.
+/// Refuses a folder if the run would overwrite something there, before the run does any work: an input of the run, a file that no
+/// run has written, or a FIFO, which would wait for a reader.
 pub(crate) fn check<'a>(folder: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), String> {
     check_name(folder).map_err(|problem| format!("--out {}: {problem}", folder.display()))?;
     let inputs: Vec<PathBuf> = inputs.into_iter().filter_map(|path| path.canonicalize().ok()).collect();

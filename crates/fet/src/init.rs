@@ -15,7 +15,7 @@ use fet_io::output;
 
 /// Arguments of `fet init`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Arguments {
+pub struct InitArguments {
     /// The primary's table, which has the label, followed by the tables of the other parties.
     #[arg(required = true, num_args = 2.., value_name = "TABLE")]
     pub tables: Vec<PathBuf>,
@@ -45,7 +45,7 @@ struct Looked {
 }
 
 /// Writes the experiment, and returns the next steps for the user.
-pub fn init(arguments: &Arguments) -> anyhow::Result<String> {
+pub fn init(arguments: &InitArguments) -> anyhow::Result<String> {
     let out = &arguments.out;
     output::check(out, &arguments.tables)?;
     if out != Path::new(output::STANDARD) && out.symlink_metadata().is_ok() {
@@ -99,7 +99,7 @@ impl Looked {
             let hint = did_you_mean(name, self.names());
             let known = self.names().collect::<Vec<_>>().join(", ");
             input(format!(
-                "{argument} {name}: {} has no such column{hint}; it has {known}",
+                "{argument} {name}: there is no such column in {}{hint}; its columns are {known}",
                 self.path.display()
             ))
         })
@@ -107,7 +107,7 @@ impl Looked {
 }
 
 /// Returns the text of the experiment.
-fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String> {
+fn experiment(arguments: &InitArguments, tables: &[Looked]) -> anyhow::Result<String> {
     let [primary, others @ ..] = tables else {
         return Err(input("name the primary's table first, then the others"));
     };
@@ -228,7 +228,7 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
 }
 
 /// Returns the key columns, and true if they are text keys.
-fn keys(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<(Vec<String>, bool)> {
+fn keys(arguments: &InitArguments, tables: &[Looked]) -> anyhow::Result<(Vec<String>, bool)> {
     let is_number = |name: &str| {
         tables.iter().all(|table| table.column(name).is_some_and(|column| column.kind == "number"))
     };

@@ -11,12 +11,12 @@ use fet_privacy::accountant::{Event, Total, gaussian};
 use serde_json::{Value, json};
 
 use crate::lock;
-use crate::parties::setup::{File, own_folder};
+use crate::parties::setup::{PartyFile, own_folder};
 use fet_io::input::input;
 
 /// Commands of `fet ledger`.
 #[derive(Debug, Clone, clap::Subcommand)]
-pub enum Command {
+pub enum LedgerCommand {
     /// Show the ε of each of a party's runs, the total ε, the limit and the remaining ε.
     Show(Show),
     /// Add releases that the account lacks, from an earlier version or lost by an old copy of the state.
@@ -42,7 +42,7 @@ pub struct Add {
     /// The party's own file, or its `state` folder.
     pub place: PathBuf,
     /// Standard deviation of the noise, in units of the sensitivity: `noise_multiplier` in the report of a
-    /// run. Use 0 for a run without noise or a rehearsal; the total ε then has no bound.
+    /// run. Use 0 for a run without noise or a rehearsal; the total ε is then unbounded.
     #[arg(long)]
     pub noise: f64,
     /// Number of releases: `releases` in the report of a run.
@@ -58,10 +58,10 @@ pub struct Add {
 }
 
 /// Shows or extends a lifetime account, and returns the text to print.
-pub fn ledger(command: &Command) -> anyhow::Result<String> {
+pub fn ledger(command: &LedgerCommand) -> anyhow::Result<String> {
     match command {
-        Command::Show(arguments) => show(arguments),
-        Command::Add(arguments) => add(arguments),
+        LedgerCommand::Show(arguments) => show(arguments),
+        LedgerCommand::Add(arguments) => add(arguments),
     }
 }
 
@@ -79,7 +79,7 @@ impl Account {
         let (state, policy) = if place.is_dir() {
             (place.to_path_buf(), None)
         } else if place.exists() {
-            let file: File = crate::parties::read(place)?;
+            let file: PartyFile = crate::parties::read(place)?;
             (place.parent().unwrap_or(Path::new("")).join(&file.state), Some(file.policy))
         } else {
             return Err(input(format!(
@@ -130,7 +130,7 @@ impl Account {
         for run in runs {
             let name = &run.name;
             if let Some(reason) = run.unbounded() {
-                notes.push(format!("{name} has no bound: {reason}"));
+                notes.push(format!("{name}: the privacy loss is unbounded: {reason}"));
             }
             if run.about.as_ref().is_some_and(|about| about.learning == Some(Learning::Assumed)) {
                 notes.push(format!(

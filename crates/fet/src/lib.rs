@@ -24,6 +24,7 @@ pub mod plot;
 pub mod predict;
 mod predictions;
 pub mod provenance;
+pub mod reference;
 pub mod run;
 pub mod schema;
 pub mod show;

@@ -17,7 +17,7 @@ use crate::help::{self, paragraph};
 
 /// Plug-in in the list.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct PluginEntry {
     /// Slot of the plug-in.
     pub slot: &'static str,
     /// Name that selects the plug-in.
@@ -31,17 +31,17 @@ pub struct Entry {
 }
 
 /// Returns every plug-in in this program, by slot and name.
-pub fn entries() -> Vec<Entry> {
+pub fn entries() -> Vec<PluginEntry> {
     [
-        of::<dyn Method>(),
+        plugin_entries::<dyn Method>(),
         linkers(),
-        of::<dyn Encoder>(),
-        of::<dyn Aggregator>(),
-        of::<dyn PrivacyMechanism>(),
-        of::<dyn LabelProtection>(),
-        of::<dyn Attack>(),
-        of::<dyn Dataset>(),
-        of::<dyn Source>(),
+        plugin_entries::<dyn Encoder>(),
+        plugin_entries::<dyn Aggregator>(),
+        plugin_entries::<dyn PrivacyMechanism>(),
+        plugin_entries::<dyn LabelProtection>(),
+        plugin_entries::<dyn Attack>(),
+        plugin_entries::<dyn Dataset>(),
+        plugin_entries::<dyn Source>(),
     ]
     .concat()
 }
@@ -69,7 +69,7 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
         let _ = writeln!(out, "{name}");
         if TABLES.contains(&name) {
             let prefix = if name == "experiment" { String::new() } else { format!("{name}.") };
-            of_table(&settings, &prefix, 2, slot.is_some(), &mut out);
+            write_table(&settings, &prefix, 2, slot.is_some(), &mut out);
         }
         if slot.is_some() {
             for entry in entries.iter().filter(|entry| entry.slot == name) {
@@ -82,7 +82,7 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
             for line in &entry.reveals {
                 paragraph(line, "      ", "        ", &mut out);
             }
-            of_table(&settings, &place(entry), 6, slot.is_some(), &mut out);
+            write_table(&settings, &place(entry), 6, slot.is_some(), &mut out);
         }
         if name == "device" {
             for device in fet_backends::NAMES {
@@ -97,16 +97,23 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
     Ok(out)
 }
 
-/// Returns the prefix of a plug-in's settings.
-fn place(entry: &Entry) -> String {
-    // The source of a split table is a setting of its dataset.
-    let slot = if entry.slot == "data.source" { "data.split.source" } else { entry.slot };
-    format!("{slot}.{}.", entry.kind)
+/// Returns the path of a slot. The source of a split table is a setting of its dataset.
+fn path_of(slot: &str) -> &str {
+    if slot == "data.source" { "data.split.source" } else { slot }
 }
 
-/// Writes the settings of a table, without the settings of slots inside the table; with their meaning if
-/// `explained`.
-fn of_table(settings: &[Setting], prefix: &str, indent: usize, explained: bool, out: &mut String) {
+/// Returns the path of the setting that chooses a slot's plug-in.
+pub(crate) fn kind_of(slot: &str) -> String {
+    format!("{}.kind", path_of(slot))
+}
+
+/// Returns the prefix of a plug-in's settings.
+pub(crate) fn place(entry: &PluginEntry) -> String {
+    format!("{}.{}.", path_of(entry.slot), entry.kind)
+}
+
+/// Returns the settings of a table, without the settings of slots inside the table.
+pub(crate) fn of_table<'a>(settings: &'a [Setting], prefix: &str) -> Vec<&'a Setting> {
     let own = |setting: &&Setting| {
         let rest = setting.path.strip_prefix(prefix);
         rest.is_some_and(|rest| {
@@ -114,7 +121,12 @@ fn of_table(settings: &[Setting], prefix: &str, indent: usize, explained: bool, 
             if prefix.is_empty() { !rest.contains('.') } else { table != "source" }
         })
     };
-    for setting in settings.iter().filter(own) {
+    settings.iter().filter(own).collect()
+}
+
+/// Writes the settings of a table; with their meaning if `explained`.
+fn write_table(settings: &[Setting], prefix: &str, indent: usize, explained: bool, out: &mut String) {
+    for setting in of_table(settings, prefix) {
         let name = &setting.path[prefix.len()..];
         if explained {
             help::line(setting, indent, name, out);
@@ -126,8 +138,8 @@ fn of_table(settings: &[Setting], prefix: &str, indent: usize, explained: bool, 
 }
 
 /// Returns the linkers with the information that they reveal beyond the links.
-fn linkers() -> Vec<Entry> {
-    let mut entries = of::<dyn Linker>();
+fn linkers() -> Vec<PluginEntry> {
+    let mut entries = plugin_entries::<dyn Linker>();
     for entry in &mut entries {
         let Ok(linker) = Slot::<dyn Linker>::with_defaults(entry.kind).map(|slot| slot.build(&())) else {
             continue;
@@ -144,12 +156,12 @@ fn linkers() -> Vec<Entry> {
     entries
 }
 
-fn of<T>() -> Vec<Entry>
+fn plugin_entries<T>() -> Vec<PluginEntry>
 where
     T: SlotKind + ?Sized,
     Plugin<T>: inventory::Collect,
 {
-    let entry = |plugin: &&Plugin<T>| Entry {
+    let entry = |plugin: &&Plugin<T>| PluginEntry {
         slot: T::SLOT,
         kind: plugin.kind,
         summary: plugin.summary,

@@ -1,7 +1,7 @@
 //! Lock that lets only one process at a time work on a run's folder.
 //!
-//! The module uses the operating system's file lock. The lock ends with the process, so a crash leaves
-//! nothing to clean up. On a shared folder the lock works between machines if the file system supports this.
+//! The module uses the operating system's file lock. The lock ends with the process, even after a
+//! crash. On a shared folder the lock works between machines if the file system supports this.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The program `fet`. Its library has everything, so that a program with plug-ins of its own can call [`fet::main`] as well.
+//! The program `fet`. All code is in its library, so a program with additional plug-ins can call [`fet::main`] too.
 
 use std::process::ExitCode;
 

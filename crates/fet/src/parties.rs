@@ -25,7 +25,7 @@ use std::time::Duration;
 use fet_core::data::{DatasetContext, Folders};
 use fet_core::experiment::{Experiment, syntax};
 use fet_core::registry::Violation;
-use fet_core::schema;
+use fet_core::schema::{self, Setting};
 use fet_federation::trainer::RunError;
 use fet_net::Keys;
 use fet_net::nats::{Hub, NatsError};
@@ -47,6 +47,14 @@ pub(crate) fn read<T: JsonSchema + DeserializeOwned>(path: &Path) -> anyhow::Res
         bad(format!("{error}{}", shown.map_or_else(String::new, |shown| format!("\n{}", shown.trim_end()))))
     })?;
     table.try_into().map_err(|error: toml::de::Error| bad(syntax(&error)))
+}
+
+/// Returns the settings of a party's own file and of the roster, each with a title.
+pub(crate) fn settings() -> [(&'static str, Vec<Setting>); 2] {
+    [
+        ("Own file", schema::settings(&schema::for_type::<setup::PartyFile>(), "")),
+        ("Roster", schema::settings(&schema::for_type::<roster::RosterFile>(), "")),
+    ]
 }
 
 /// Error for a party or server that cannot be reached now; the same command may succeed later (exit code 75).
@@ -74,11 +82,11 @@ fn connect(roster: &Roster, keys: &Arc<Keys>, wait: Duration) -> anyhow::Result<
 
 /// Greeting of a program that joins: a description of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-struct About {
+struct Greeting {
     /// Name and version of the program.
     program: String,
     /// Purpose for which the primary joins.
-    purpose: Purpose,
+    purpose: JoinPurpose,
     /// Instruction set that the program computes with.
     #[serde(default)]
     instructions: String,
@@ -99,7 +107,7 @@ struct About {
 /// Purpose for which the primary needs the parties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Purpose {
+pub enum JoinPurpose {
     /// Training of a new or a resumed run.
     #[default]
     Run,
@@ -107,9 +115,9 @@ pub enum Purpose {
     Predictions,
 }
 
-impl About {
+impl Greeting {
     /// Returns the greeting of a primary.
-    fn of(purpose: Purpose, run: &RunId, experiment: &Experiment) -> Self {
+    fn of_primary(purpose: JoinPurpose, run: &RunId, experiment: &Experiment) -> Self {
         let (data, secret) = (common_data(experiment), confirmation(experiment));
         Self { purpose, run: run.to_string(), data, secret, ..Self::party() }
     }

@@ -26,7 +26,7 @@ use fet_io::input::InputError;
 use fet_io::output;
 
 /// Finished run.
-pub(crate) struct Run {
+pub(crate) struct PlottedRun {
     /// Name of the folder.
     pub(crate) name: String,
     /// Settings of the run.
@@ -41,7 +41,7 @@ pub(crate) struct Run {
 
 /// Draws the charts of the runs in `folders` into `out`, and returns the files.
 pub fn plot(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let runs = folders.iter().map(|folder| Run::read(folder)).collect::<Result<Vec<_>, _>>()?;
+    let runs = folders.iter().map(|folder| PlottedRun::read(folder)).collect::<Result<Vec<_>, _>>()?;
     let mut files = vec![("curves.svg", curves::draw(&runs)?)];
     files.extend(encodings::draw(&runs)?.map(|svg| ("encodings.svg", svg)));
     if let Some((run, party)) = runs.iter().find_map(|run| Some((run, mask::party(run)?))) {
@@ -75,7 +75,7 @@ fn withdraw(written: &[(PathBuf, bool)], folder: Option<&Path>) {
     }
 }
 
-impl Run {
+impl PlottedRun {
     fn read(folder: &Path) -> Result<Self, InputError> {
         let FinishedRun { report, experiment, .. } = FinishedRun::read(folder)?;
         let bad = |problem: String| InputError(format!("{}: {problem}", folder.display()));

@@ -21,8 +21,8 @@ use fet_tables::{Format, Kind, Options, Table};
 
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
-use crate::parties::network::{Elsewhere, Network};
-use crate::parties::{self, Purpose};
+use crate::parties::network::{Elsewhere, PartyNetwork};
+use crate::parties::{self, JoinPurpose};
 use crate::predictions::{Predicted, ROW, number, table, text};
 use crate::provenance::{Provenance, files};
 use crate::run::machine;
@@ -31,7 +31,7 @@ use fet_io::output;
 
 /// Arguments of `fet predict`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Arguments {
+pub struct PredictArguments {
     /// Folder of a finished run.
     pub run: PathBuf,
     /// New records: a table with the primary's key and feature columns; `-` reads standard input.
@@ -49,7 +49,7 @@ pub struct Arguments {
     pub key: Option<PathBuf>,
     /// Reaction to a party that does not join.
     #[arg(long, value_enum, default_value_t, requires = "parties")]
-    pub missing: Missing,
+    pub missing: MissingParties,
     /// Seconds to wait for a party on another machine [default: `wait` in the roster].
     #[arg(long, value_name = "SECONDS", requires = "parties")]
     pub wait: Option<u64>,
@@ -67,7 +67,7 @@ pub struct Arguments {
 
 /// Reaction to a party that does not join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum Missing {
+pub enum MissingParties {
     /// Fail without predictions.
     #[default]
     Error,
@@ -77,7 +77,7 @@ pub enum Missing {
 }
 
 /// Predicts, writes the predictions, and returns the warnings.
-pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
+pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
     let mut run = FinishedRun::read(&arguments.run)?;
     if let Some(device) = &arguments.device {
         run.experiment.device.clone_from(device);
@@ -88,15 +88,15 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     let roster = arguments.parties.as_deref().zip(arguments.key.as_deref());
     // Ctrl-C ends a prediction at once.
     let stop = Arc::new(AtomicBool::new(false));
-    let elsewhere = roster.map(|(roster, key)| Elsewhere::new(roster, key, Purpose::Predictions, &stop));
+    let elsewhere = roster.map(|(roster, key)| Elsewhere::new(roster, key, JoinPurpose::Predictions, &stop));
     let elsewhere = elsewhere.transpose()?.map(|elsewhere| {
         let elsewhere = match arguments.wait {
             Some(seconds) => elsewhere.waiting(seconds),
             None => elsewhere,
         };
-        if arguments.missing == Missing::Drop { elsewhere.dropping() } else { elsewhere }
+        if arguments.missing == MissingParties::Drop { elsewhere.dropping() } else { elsewhere }
     });
-    if arguments.missing == Missing::Drop {
+    if arguments.missing == MissingParties::Drop {
         check_dropout(&run.experiment)?;
     }
     // Joining parties interrupts their current run, so first check everything that can fail here.
@@ -128,7 +128,7 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     let mut columns = vec![number(ROW, (0..rows).map(|row| row as f64).collect())];
     columns.extend(ids);
     columns.extend(predicted.columns());
-    if arguments.missing == Missing::Drop {
+    if arguments.missing == MissingParties::Drop {
         let missing = served.missing.join(" | ");
         columns.push(text("missing", (0..rows).map(|_| missing.clone())));
     }
@@ -175,7 +175,7 @@ impl Served {
         let experiment = &run.experiment;
         let backend = backend(run)?;
         let mut warnings = Vec::new();
-        let checksum = Provenance::of(experiment, folders).map_err(input)?.files;
+        let checksum = Provenance::of_experiment(experiment, folders).map_err(input)?.files;
         if checksum != run.report.data.files {
             warnings
                 .push("the data files have changed since the run; predictions use the present files".into());
@@ -206,7 +206,7 @@ impl Served {
     }
 
     /// Reaches the parties of a run on separate machines, each with its finished model.
-    fn elsewhere(run: &FinishedRun, model: &SavedModel, network: &Network) -> anyhow::Result<Self> {
+    fn elsewhere(run: &FinishedRun, model: &SavedModel, network: &PartyNetwork) -> anyhow::Result<Self> {
         let experiment = &run.experiment;
         let backend = backend(run)?;
         let names: Vec<String> =
@@ -227,7 +227,7 @@ impl Served {
         warnings.extend(
             missing_names
                 .iter()
-                .map(|name| format!("\"{name}\" has not joined; the predictions omit it and have no bounds")),
+                .map(|name| format!("\"{name}\" has not joined; the predictions omit it and lack bounds")),
         );
         dropped_out.extend(missing);
         dropped_out.sort_unstable();
@@ -248,7 +248,7 @@ impl Served {
 }
 
 /// Returns the folders with tables; the folder of the `--data` argument comes first.
-fn folders(arguments: &Arguments, experiment: &Experiment) -> anyhow::Result<Folders> {
+fn folders(arguments: &PredictArguments, experiment: &Experiment) -> anyhow::Result<Folders> {
     let of_run = data_folders(experiment);
     match &arguments.data {
         None => Ok(of_run),
@@ -268,7 +268,7 @@ fn dataset(experiment: &Experiment, folders: &Folders) -> anyhow::Result<Box<dyn
 /// Reads new records from a file or standard input, and the identifiers if their column is named.
 fn records(
     dataset: &dyn fet_core::data::Dataset,
-    arguments: &Arguments,
+    arguments: &PredictArguments,
     model: &SavedModel,
 ) -> anyhow::Result<(PartyTable, Option<Column>)> {
     let kinds = model.preparing().features.kinds();
@@ -392,7 +392,7 @@ fn unlinked(party: &str, best: &[f64], floor: Option<f32>) -> Option<String> {
     let none: Vec<usize> = (0..best.len()).filter(|&row| best[row] <= floor).collect();
     let first = none.first()?;
     Some(format!(
-        "{} of {} rows have no link with \"{party}\" (the first is row {}); their predictions do not use that party",
+        "{} of {} rows lack a link with \"{party}\" (the first is row {}); their predictions do not use that party",
         none.len(),
         best.len(),
         first
@@ -400,7 +400,7 @@ fn unlinked(party: &str, best: &[f64], floor: Option<f32>) -> Option<String> {
 }
 
 /// Refuses an unwritable output before the command does any work.
-fn check_output(arguments: &Arguments, run: &FinishedRun, folders: &Folders) -> anyhow::Result<()> {
+fn check_output(arguments: &PredictArguments, run: &FinishedRun, folders: &Folders) -> anyhow::Result<()> {
     let out = &arguments.out;
     if out == Path::new("-") {
         return Ok(());

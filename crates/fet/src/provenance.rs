@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use fet_core::data::{DatasetContext, Folders};
 use fet_core::experiment::Experiment;
 use fet_core::registry::SettingsError;
-use fet_eval::records::{Identity, RESULTS_VERSION};
+use fet_eval::records::{RESULTS_VERSION, RunIdentity};
 use fet_federation::schedule::Split;
 use fet_io::{hex, sha256, sha256_of_file};
 use serde_json::Value;
@@ -51,7 +51,7 @@ impl Provenance {
     ///
     /// The dataset and `split.file` name the data files; of a folder, all files count. A missing file counts as missing: the
     /// run itself reports the error.
-    pub fn of(experiment: &Experiment, folders: &Folders) -> Result<Self, ProvenanceError> {
+    pub fn of_experiment(experiment: &Experiment, folders: &Folders) -> Result<Self, ProvenanceError> {
         let from = experiment.from.as_str();
         let names = data_files(experiment, folders)?;
         let experiment = resolved(experiment);
@@ -72,8 +72,12 @@ impl Provenance {
     /// Returns the provenance together with the version of the results.
     ///
     /// A run resumes only if the identities are equal. The address of a cell derives from the identity.
-    pub fn identity(&self) -> Identity {
-        Identity { experiment: self.experiment.clone(), data: self.files.clone(), results: RESULTS_VERSION }
+    pub fn identity(&self) -> RunIdentity {
+        RunIdentity {
+            experiment: self.experiment.clone(),
+            data: self.files.clone(),
+            results: RESULTS_VERSION,
+        }
     }
 }
 
@@ -112,7 +116,7 @@ fn data_files(experiment: &Experiment, folders: &Folders) -> Result<Vec<String>,
     let context = DatasetContext { folders, seed: experiment.seed, metadata: &[] };
     let mut names = experiment.data.build(&context)?.files();
     names.push(experiment.split.file.clone());
-    // An empty name would stand for the whole folder.
+    // An empty name would mean the whole folder.
     names.retain(|name| !name.is_empty());
     Ok(names)
 }
@@ -188,7 +192,9 @@ mod tests {
             let text = format!("name = 'x'\n[data]\nkind = 'split'\nsource = {settings}");
             let experiment = Experiment::from_table(toml::from_str(&text).expect("TOML")).expect("sound");
             // The cache works by path, so each content needs a separate folder.
-            move |folder: &Path| Provenance::of(&experiment, &folder.into()).expect("readable").files
+            move |folder: &Path| {
+                Provenance::of_experiment(&experiment, &folder.into()).expect("readable").files
+            }
         };
         let csv = of("{ kind = 'csv', file = 'a.csv', label = 'y' }");
         let write = |name: &str, text: &str| {

@@ -64,7 +64,7 @@ pub fn machine(backend: &Backend) -> Machine {
 
 /// Outcome of a run.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum RunOutcome {
     /// The run is complete; contains the path of its report.
     Done(PathBuf),
     /// The folder already held this run's report.
@@ -85,19 +85,29 @@ pub fn run(
     log: Log,
     keep: Keep,
     stop: &AtomicBool,
-) -> anyhow::Result<Outcome> {
-    run_among(experiment, folder, log, keep, stop, None)
+) -> anyhow::Result<RunOutcome> {
+    run_among(experiment, folder, &RunOptions { log, keep, stop, elsewhere: None })
 }
 
-/// Like [`run()`], optionally with parties elsewhere; then the function reads only the primary's data.
+/// Options of a run that do not change its results.
+pub struct RunOptions<'a> {
+    /// Form of progress messages.
+    pub log: Log,
+    /// Files that remain in addition to the results.
+    pub keep: Keep,
+    /// Flag that ends the run after the current step.
+    pub stop: &'a AtomicBool,
+    /// Parties elsewhere; the run then reads only the primary's data.
+    pub elsewhere: Option<&'a Elsewhere>,
+}
+
+/// Like [`run()`], optionally with parties elsewhere.
 pub fn run_among(
     experiment: &Experiment,
     folder: &Path,
-    log: Log,
-    keep: Keep,
-    stop: &AtomicBool,
-    elsewhere: Option<&Elsewhere>,
-) -> anyhow::Result<Outcome> {
+    options: &RunOptions<'_>,
+) -> anyhow::Result<RunOutcome> {
+    let RunOptions { log, keep, stop, elsewhere } = *options;
     let start = Instant::now();
     // The primary's secret randomness must not depend on a seed that all parties know.
     let own = match elsewhere {
@@ -108,7 +118,7 @@ pub fn run_among(
         _ => None,
     };
     check_keys(experiment)?;
-    let made_from = Provenance::of(experiment, &data_folders(experiment)).map_err(input)?;
+    let made_from = Provenance::of_experiment(experiment, &data_folders(experiment)).map_err(input)?;
     let experiment = own.as_ref().unwrap_or(experiment);
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
     let reads = match elsewhere {
@@ -122,11 +132,11 @@ pub fn run_among(
         return Ok(outcome);
     }
     folder::check(folder, reads.iter().map(|(_, path)| path)).map_err(input)?;
-    let planned = attack::Planned::of(experiment, &backend)?;
+    let planned = attack::Planned::from_experiment(experiment, &backend)?;
     let mut trainer = match elsewhere {
         None => trainer(experiment, &backend, Some(folder))?,
         // Joining parties would interrupt a run that is already under way.
-        Some(_) if lock::is_held(folder) => return Ok(Outcome::Elsewhere(folder.to_path_buf())),
+        Some(_) if lock::is_held(folder) => return Ok(RunOutcome::Elsewhere(folder.to_path_buf())),
         Some(elsewhere) => begin::distributed(experiment, &backend, folder, elsewhere)?,
     };
     let rehearsal = elsewhere.is_some_and(Elsewhere::is_rehearsal).then_some(REHEARSAL);
@@ -141,7 +151,7 @@ pub fn run_among(
             folder.display()
         ))
     })?;
-    let Some(_lock) = lock::take(folder)? else { return Ok(Outcome::Elsewhere(folder.to_path_buf())) };
+    let Some(_lock) = lock::take(folder)? else { return Ok(RunOutcome::Elsewhere(folder.to_path_buf())) };
     let network = elsewhere.and_then(Elsewhere::joined);
     // The process that held the lock until now may have finished the run. A report protects the folder by
     // itself, so a refusal must not leave a lock file behind.
@@ -179,7 +189,7 @@ pub fn run_among(
         match result {
             Ok(None) => {}
             Ok(Some(report)) => watch.epoch_ends(report, began.elapsed().as_secs_f64()),
-            Err(RunError::Interrupted { .. }) => return Ok(Outcome::Interrupted(folder.to_path_buf())),
+            Err(RunError::Interrupted { .. }) => return Ok(RunOutcome::Interrupted(folder.to_path_buf())),
             Err(error) => return Err(error.into()),
         }
         warned = warn(&trainer, warned);
@@ -202,7 +212,7 @@ pub fn run_among(
         peak_memory_bytes: peak_memory(),
     };
     let attack = match planned.map(|planned| planned.run(experiment, &backend, stop)).transpose()? {
-        Some(None) => return Ok(Outcome::Interrupted(folder.to_path_buf())),
+        Some(None) => return Ok(RunOutcome::Interrupted(folder.to_path_buf())),
         found => found.flatten(),
     };
     let mut report = Report { attack, ..report_of(&trainer, experiment, made_from, cost)? };
@@ -231,7 +241,7 @@ pub fn run_among(
     watch.done(&path).with_context(|| {
         format!("standard output: some events could not be written; the run is finished: {}", path.display())
     })?;
-    Ok(Outcome::Done(path))
+    Ok(RunOutcome::Done(path))
 }
 
 /// Refuses keys in an order that the linker does not take them in.
@@ -268,7 +278,7 @@ fn existing(
     made_from: &Provenance,
     goes_on: bool,
     keeps: bool,
-) -> anyhow::Result<Option<Outcome>> {
+) -> anyhow::Result<Option<RunOutcome>> {
     let path = folder.join(REPORT);
     let unreadable = |error| input(format!("{}: {error}; move it away", path.display()));
     let Some(text) = there(&path).map_err(unreadable)? else { return Ok(None) };
@@ -292,7 +302,7 @@ fn existing(
             tidy(folder);
         }
         FinishedRun::read(folder)?.check()?;
-        return Ok(Some(Outcome::WasDone(path)));
+        return Ok(Some(RunOutcome::WasDone(path)));
     };
     let message = format!("contains the report of a run {other}; name another folder with --out");
     Err(input(format!("{} {message}", folder.display())))

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, ErrorKind, Write};
 
-use fet_eval::records::{Answer, Identity, Question};
+use fet_eval::records::{RunIdentity, ShowAnswer, ShowQuestion};
 
 use crate::experiment_file::{self, ExperimentArguments, data_folders};
 use crate::provenance::{Provenance, check_files};
 use fet_io::input::{input, of_json};
 
-/// Answers each line of `questions` (a [`Question`]) with one line (an [`Answer`]).
+/// Answers each line of `questions` (a [`ShowQuestion`]) with one line (an [`ShowAnswer`]).
 pub fn batch(
     base: &ExperimentArguments,
     questions: impl BufRead,
@@ -33,8 +33,8 @@ pub fn batch(
             continue;
         }
         let answer = match identity(base, &line, &mut devices) {
-            Ok(identity) => Answer::Identity(identity),
-            Err(error) => Answer::Refused(error),
+            Ok(identity) => ShowAnswer::Identity(identity),
+            Err(error) => ShowAnswer::Refused(error),
         };
         let written = writeln!(answers, "{}", serde_json::to_string(&answer)?).and_then(|()| answers.flush());
         match written {
@@ -50,8 +50,8 @@ fn identity(
     base: &ExperimentArguments,
     line: &str,
     devices: &mut BTreeMap<String, Option<String>>,
-) -> Result<Identity, String> {
-    let question: Question =
+) -> Result<RunIdentity, String> {
+    let question: ShowQuestion =
         serde_json::from_str(line).map_err(|e| format!("standard input: not a question: {}", of_json(&e)))?;
     let mut arguments = base.clone();
     arguments.sets.extend(question.set);
@@ -66,5 +66,5 @@ fn identity(
     let folders = data_folders(&experiment);
     // Report missing files before a study trains anything, not halfway through.
     check_files(&experiment, &folders).map_err(|e| e.to_string())?;
-    Ok(Provenance::of(&experiment, &folders).map_err(|e| e.to_string())?.identity())
+    Ok(Provenance::of_experiment(&experiment, &folders).map_err(|e| e.to_string())?.identity())
 }

@@ -10,8 +10,8 @@ use anyhow::Context;
 use crate::experiment_file::{self, ExperimentArguments};
 use crate::finished::FinishedRun;
 use crate::parties::network::Elsewhere;
-use crate::parties::{Purpose, Unreached};
-use crate::run::{self, InputError, Keep, Log, Outcome};
+use crate::parties::{JoinPurpose, Unreached};
+use crate::run::{self, InputError, Keep, Log, RunOptions, RunOutcome};
 
 /// Maximum number of restarts of a party in one command; after more restarts the run gives up.
 const MOST_RESTARTS: usize = 100;
@@ -45,7 +45,7 @@ pub fn train(
     let folder = out.unwrap_or_else(default);
     let stop = stopped_by_signals()?;
     let elsewhere =
-        parties.map(|(roster, key)| Elsewhere::new(roster, key, Purpose::Run, &stop)).transpose()?;
+        parties.map(|(roster, key)| Elsewhere::new(roster, key, JoinPurpose::Run, &stop)).transpose()?;
     let interrupted = || {
         fet_io::note!(
             "interrupted; the finished epochs are saved in {}, and the same command resumes the run",
@@ -53,9 +53,10 @@ pub fn train(
         );
         Ok(ExitCode::from(130))
     };
+    let options = RunOptions { log, keep, stop: &stop, elsewhere: elsewhere.as_ref() };
     let mut restarts = 0;
     let outcome = loop {
-        match run::run_among(&experiment, &folder, log, keep, &stop, elsewhere.as_ref()) {
+        match run::run_among(&experiment, &folder, &options) {
             Err(error) if stop.load(Ordering::Relaxed) && error.is::<Unreached>() => return interrupted(),
             Err(error) => match run::party_error(&error) {
                 Some(party) if party.is_restart() && restarts < MOST_RESTARTS => {
@@ -73,7 +74,7 @@ pub fn train(
         }
     };
     match outcome {
-        Outcome::Done(report) => {
+        RunOutcome::Done(report) => {
             if let Ok(run) = FinishedRun::read(&folder) {
                 let (metric, score) = (run.report.metric, run.report.best.test);
                 // In a search over settings, no split contains test rows.
@@ -89,15 +90,15 @@ pub fn train(
             }
             fet_io::note!("done: {}", report.display());
         }
-        Outcome::WasDone(report) => fet_io::note!("was already done: {}", report.display()),
-        Outcome::Interrupted(folder) => {
+        RunOutcome::WasDone(report) => fet_io::note!("was already done: {}", report.display()),
+        RunOutcome::Interrupted(folder) => {
             fet_io::note!(
                 "interrupted; the finished epochs are saved in {}, and the same command resumes the run",
                 folder.display()
             );
             return Ok(ExitCode::from(130));
         }
-        Outcome::Elsewhere(folder) => {
+        RunOutcome::Elsewhere(folder) => {
             fet_io::note!(
                 "fet: another process works on the run in {}; wait for it, or stop it",
                 folder.display()

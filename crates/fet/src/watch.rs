@@ -1,5 +1,5 @@
 //! Shows the progress of a run: a bar on a terminal, plain lines elsewhere, or JSON lines
-//! (`fet_eval::records::Event`).
+//! (`fet_eval::records::RunEvent`).
 //!
 //! This module computes nothing; `run` provides the content.
 
@@ -7,10 +7,10 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use fet_eval::Metric;
-use fet_eval::records::{EpochReport, Event, Rows, Spent};
+use fet_eval::records::{EpochReport, Rows, RunEvent, Spent};
 use fet_federation::trainer::StepReport;
 
-use crate::parties::network::Network;
+use crate::parties::network::PartyNetwork;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Form of progress messages.
@@ -33,7 +33,7 @@ pub(crate) struct Watch<'a> {
     untold: Option<std::io::Error>,
     last: Instant,
     /// Links to parties elsewhere.
-    network: Option<&'a Network>,
+    network: Option<&'a PartyNetwork>,
 }
 
 impl<'a> Watch<'a> {
@@ -41,7 +41,7 @@ impl<'a> Watch<'a> {
         let mut watch =
             Self { log, epochs, metric, bar: None, untold: None, last: Instant::now(), network: None };
         match log {
-            Log::Json => watch.tell(&Event::Start { epochs, metric, rows }),
+            Log::Json => watch.tell(&RunEvent::Start { epochs, metric, rows }),
             Log::Human => {
                 fet_io::note!(
                     "{} training, {} validation, {} test rows",
@@ -55,7 +55,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Adds the state of these parties to the display.
-    pub(crate) fn parties(&mut self, network: Option<&'a Network>) {
+    pub(crate) fn parties(&mut self, network: Option<&'a PartyNetwork>) {
         self.network = network;
     }
 
@@ -89,7 +89,7 @@ impl<'a> Watch<'a> {
         }
         if self.log == Log::Json && self.last.elapsed() >= Duration::from_millis(250) {
             self.last = Instant::now();
-            self.tell(&Event::Progress {
+            self.tell(&RunEvent::Progress {
                 epoch,
                 epochs: self.epochs,
                 fraction: step.rows as f64 / step.of as f64,
@@ -104,7 +104,7 @@ impl<'a> Watch<'a> {
             bar.finish_and_clear();
         }
         match self.log {
-            Log::Json => self.tell(&Event::Epoch {
+            Log::Json => self.tell(&RunEvent::Epoch {
                 epoch: report.epoch,
                 epochs: self.epochs,
                 loss: report.train_loss,
@@ -148,13 +148,13 @@ impl<'a> Watch<'a> {
     /// Returns the first error from writing an event.
     pub(crate) fn done(&mut self, report: &std::path::Path) -> std::io::Result<()> {
         if self.log == Log::Json {
-            self.tell(&Event::Done { report: report.to_path_buf() });
+            self.tell(&RunEvent::Done { report: report.to_path_buf() });
         }
         self.untold.take().map_or(Ok(()), Err)
     }
 
     /// Writes an event. The run continues if the write fails.
-    fn tell(&mut self, event: &Event) {
+    fn tell(&mut self, event: &RunEvent) {
         // JSON cannot represent a path that is not UTF-8.
         let Ok(line) = serde_json::to_string(event) else { return };
         if let Err(error) = fet_io::answer(&format!("{line}\n")) {

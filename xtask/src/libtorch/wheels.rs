@@ -252,7 +252,7 @@ fn check_pip() -> Result<()> {
     call.args(["-m", "pip", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
     match call.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => bail!("python3 has no pip, which is needed to fetch LibTorch; {HOW_TO_USE_ANOTHER}"),
+        Ok(_) => bail!("python3 lacks pip, which is needed to fetch LibTorch; {HOW_TO_USE_ANOTHER}"),
         Err(_) => bail!("cannot find python3, which is needed to fetch LibTorch; {HOW_TO_USE_ANOTHER}"),
     }
 }

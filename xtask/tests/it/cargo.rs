@@ -41,6 +41,16 @@ fn the_site_alone_has_mdbook_compiled() {
 }
 
 #[test]
+fn the_program_writes_the_reference_of_settings() {
+    let workspace = Workspace::new(false);
+    let (code, stderr) = workspace.xtask(&["reference"], &[]);
+    assert_eq!(code, 0, "{stderr}");
+    let expected = "run --release -p fet -- manual --markdown docs/reference | ";
+    let calls = workspace.calls();
+    assert!(calls.len() == 1 && calls[0].starts_with(expected), "{calls:?}");
+}
+
+#[test]
 fn cargo_finds_libtorch_where_it_is() {
     let workspace = Workspace::new(true);
     let own = workspace.path("libtorch").display().to_string();

@@ -44,11 +44,11 @@ impl Pool {
                 vec![flat((parts() * weights.reshape([rows, real, 1])).sum_dim(1))]
             }
             Self::Similarity => {
-                let of = |similar: &Tensor<2>| {
+                let nearest_and_mean = |similar: &Tensor<2>| {
                     let similar = similar.clone().narrow(1, 0, real);
                     Tensor::cat(vec![similar.clone().narrow(1, 0, 1), similar.mean_dim(1)], 1)
                 };
-                memory.similarities.iter().map(of).collect()
+                memory.similarities.iter().map(nearest_and_mean).collect()
             }
         }
     }

@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use fet_core::privacy::unbounded_blocks;
 
 /// Multiplies each row's block by min(1, bound / its L2 norm); a block whose norm is not finite becomes
-/// zeros. Differentiable, also through the norm.
+/// zeros. The gradient also passes through the norm.
 ///
 /// # Shapes
 /// - `representation` and the result: [B, K, H]

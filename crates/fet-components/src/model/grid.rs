@@ -70,11 +70,11 @@ impl GridEncoding {
             for (plane, &(first, second)) in pairs.iter().enumerate() {
                 for level in 0..self.levels {
                     let cell = (self.coarsest / f64::from(1u32 << level.min(30))) as f32;
-                    let of = |column: usize| {
+                    let position = |column: usize| {
                         let place = (key[column] / cell + SHIFT).clamp(-FARTHEST, FARTHEST);
                         (place.floor(), place - place.floor())
                     };
-                    let ((x, right), (y, above)) = (of(first), of(second));
+                    let ((x, right), (y, above)) = (position(first), position(second));
                     let table = (plane * self.levels + level) * self.places;
                     for (dx, dy) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
                         let share = |d: i32, part: f32| if d == 1 { part } else { 1.0 - part };

@@ -27,8 +27,8 @@ pub fn apply<const D: usize>(layer: &Linear, input: Tensor<D>) -> Tensor<D> {
     if outputs != 1 {
         return layer.forward(input);
     }
-    let beside = Tensor::zeros([inputs, 1], &weight.device());
-    let mut output = burn::tensor::module::linear(input, Tensor::cat(vec![weight, beside], 1), None);
+    let padding = Tensor::zeros([inputs, 1], &weight.device());
+    let mut output = burn::tensor::module::linear(input, Tensor::cat(vec![weight, padding], 1), None);
     output = output.narrow(D - 1, 0, 1);
     match &layer.bias {
         Some(bias) => output + bias.val().unsqueeze(),

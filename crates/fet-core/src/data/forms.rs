@@ -120,8 +120,8 @@ impl Form {
         }
         Self {
             comparison: Comparison::detect(cells.clone()),
-            dates: settled(DateOrder::of(cells.clone())),
-            decimal: settled(Decimal::of(cells)),
+            dates: settled(DateOrder::decide(cells.clone())),
+            decimal: settled(Decimal::decide(cells)),
         }
     }
 }

@@ -30,17 +30,12 @@ impl<T: Word> Serialize for Matrix<T> {
 impl<'de, T: Word> Deserialize<'de> for Matrix<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Table { columns, values } = Table::<T>::deserialize(deserializer)?;
-        if !fills_rows(values.len(), columns) {
+        if !values.len().is_multiple_of(columns) {
             let problem = format!("{} values do not fill rows of {columns}", values.len());
             return Err(D::Error::custom(problem));
         }
         Ok(Self::new(columns, values))
     }
-}
-
-/// Returns true if `count` cells fill rows of `columns`.
-fn fills_rows(count: usize, columns: usize) -> bool {
-    if columns == 0 { count == 0 } else { count.is_multiple_of(columns) }
 }
 
 /// The text of all cells in one string, with the end of each cell.
@@ -66,7 +61,7 @@ impl Serialize for TextTable {
 impl<'de> Deserialize<'de> for TextTable {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Cells { columns, ends, text, compared } = Cells::deserialize(deserializer)?;
-        if columns == 0 || !fills_rows(ends.len(), columns) {
+        if columns == 0 || !ends.len().is_multiple_of(columns) {
             return Err(D::Error::custom(format!("{} cells do not fill rows of {columns}", ends.len())));
         }
         let ends =

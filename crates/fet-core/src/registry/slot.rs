@@ -289,15 +289,15 @@ mod tests {
 
     #[test]
     fn settings_are_held_against_their_schema() {
-        let of = |text: &str| Slot::<dyn Thing>::from_table(text.parse().expect("TOML"));
-        assert_eq!(of("kind = 'one'\ncount = 3").expect("right").build(&()).map(drop), Ok(()));
+        let parse = |text: &str| Slot::<dyn Thing>::from_table(text.parse().expect("TOML"));
+        assert_eq!(parse("kind = 'one'\ncount = 3").expect("right").build(&()).map(drop), Ok(()));
         for (text, expected) in [
             ("kind = 'one'\ncount = 4", "`count` must be at least 1 and at most 3; it is 4"),
             ("kind = 'one'\ncounts = 1", "`counts` is not a setting; did you mean \"count\"?"),
             ("count = 1", "`thing.kind` is missing; it must be one of \"one\", \"two\", \"two\""),
             ("kind = 7", "`kind` must be a text in quotes; it is 7"),
         ] {
-            assert_eq!(of(text).expect_err(text).to_string(), expected);
+            assert_eq!(parse(text).expect_err(text).to_string(), expected);
         }
     }
 }

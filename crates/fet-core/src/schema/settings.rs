@@ -5,6 +5,9 @@ use serde_json::Value;
 use super::words::allowed;
 use super::{KINDS, MEANINGS, SOURCE};
 
+/// Default of a setting that has no value unless a file gives one.
+pub const LEFT_OUT: &str = "left out";
+
 /// One setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
@@ -87,7 +90,7 @@ fn setting(path: &str, schema: &Value, default: Option<&Value>, required: bool) 
             (None, Some("string")) if schema.get("enum").is_none() => Some("\"\"".into()),
             (None, Some("array")) => Some("[]".into()),
             (None, Some("object")) => Some("{}".into()),
-            (None, _) => Some("left out".into()),
+            (None, _) => Some(LEFT_OUT.into()),
         };
     Setting {
         path: path.to_string(),

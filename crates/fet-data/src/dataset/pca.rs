@@ -129,6 +129,6 @@ mod tests {
         let mut values: Vec<f32> = (0..50).flat_map(|i| [i as f32, 0.0]).collect();
         values.extend([0.0, 1_000.0]);
         let projected = project(&Matrix::new(2, values), 50, 1);
-        assert!(projected.row(50)[0].abs() < 2.0, "the last row's second column has no influence");
+        assert!(projected.row(50)[0].abs() < 2.0, "the last row's second column is without influence");
     }
 }

@@ -143,7 +143,7 @@ impl Dataset for Split {
         let SplitSettings { parties, key_dims, rows, imbalance, .. } = self.settings;
         if let Some(column) = self.metadata.first() {
             let problem = format!(
-                "column `{column}` does not exist: a table that is split among parties has no column names"
+                "column `{column}` does not exist: a table that is split among parties is without column names"
             );
             return Err(DataError::new("`data.kind` \"split\"", problem));
         }

@@ -253,11 +253,11 @@ pub fn read_equal_keys(path: &Path, columns: &[String]) -> Result<(Keys, Vec<Str
 fn with_signs_of_codes(table: &TextTable) -> Vec<bool> {
     // A comma can precede decimals.
     let point = |cell: &str| if cell.contains('.') { cell.to_string() } else { cell.replacen(',', ".", 1) };
-    let of = |column| {
+    let looks_like_codes = |column| {
         let cells: Vec<String> = table.column(column).map(point).collect();
         Comparison::detect(cells.iter().map(String::as_str)) == Comparison::Verbatim
     };
-    (0..table.columns()).map(of).collect()
+    (0..table.columns()).map(looks_like_codes).collect()
 }
 
 /// The notes on columns, with the file.

@@ -106,7 +106,7 @@ fn parse(path: &Path, text: &str, settings: &LibsvmSettings) -> Result<Labelled,
         rows.push(cells);
     }
     if widest == 0 {
-        return Err(DataError::new(path.display(), "has no rows with features"));
+        return Err(DataError::new(path.display(), "lacks rows with features"));
     }
     let columns = if settings.columns > 0 { settings.columns } else { widest };
     memory::check(rows.len() as u128 * columns as u128, size_of::<f32>() as u128).map_err(|error| {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 
-use super::place::Place;
+use super::sandbox::Sandbox;
 use super::script::{Base, Expect, Step};
 use crate::folder::copy;
 use crate::runner;
@@ -174,7 +174,7 @@ impl Bases {
                 Base::Finished => "run shops.toml --out result",
                 Base::Reference => "run long.toml --out reference",
             };
-            let place = Place { fet, folder: &folder, logs, patience: 1 };
+            let place = Sandbox { fet, folder: &folder, logs, patience: 1 };
             let ended = place.run(&Step::new(command, Expect::Accepted).seconds(120))?;
             ensure!(ended.code == Some(0), "`{}` {command} fails: {}", fet.display(), ended.stderr);
             std::fs::rename(&folder, bases.folder(base))?;

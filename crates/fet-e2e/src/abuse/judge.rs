@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::script::{Expect, Step};
-use super::snapshot::{Change, Snapshot};
-use crate::case::{Fault, Kind};
+use super::snapshot::{FileChange, Snapshot};
+use crate::case::{CaseFault, FaultKind};
 use crate::message::{self, control};
 use crate::process::Ended;
 
@@ -14,13 +14,13 @@ pub(crate) const TRY_AGAIN: i32 = 75;
 const DISK_FULL: &str = "No space left on device";
 
 /// Returns the faults of a command.
-pub(crate) fn judge(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec<Fault> {
+pub(crate) fn judge(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec<CaseFault> {
     let mut faults = Vec::new();
     if ended.hung {
-        faults.push(Fault::new(Kind::Hang, format!("not finished after {} s", step.seconds)));
+        faults.push(CaseFault::new(FaultKind::Hang, format!("not finished after {} s", step.seconds)));
     } else if ended.code == Some(101) || ended.stderr.contains("panicked at") {
         let line = ended.stderr.lines().find(|line| line.contains("panicked")).unwrap_or("exit code 101");
-        faults.push(Fault::new(Kind::Panic, line));
+        faults.push(CaseFault::new(FaultKind::Panic, line));
     } else if let Some(signal) = ended.signal {
         faults.extend(signalled(step, signal));
     } else if let Some(code) = ended.code {
@@ -28,9 +28,10 @@ pub(crate) fn judge(step: &Step, ended: &Ended, before: &Snapshot, after: &Snaps
         if code == 0 {
             let all = format!("{}\n{}", ended.stdout, ended.stderr);
             if !all.contains(step.says) {
-                faults.push(Fault::new(Kind::WrongAccept, format!("does not print `{}`", step.says)));
+                faults
+                    .push(CaseFault::new(FaultKind::WrongAccept, format!("does not print `{}`", step.says)));
             }
-            faults.extend(control(&all).map(|what| Fault::new(Kind::Unclear, what)));
+            faults.extend(control(&all).map(|what| CaseFault::new(FaultKind::Unclear, what)));
         } else if (code <= 2 || code == TRY_AGAIN) && !matches!(step.expect, Expect::Code(_)) {
             let stderr = if step.command.contains("--log json") {
                 message::of_events(&ended.stderr)
@@ -39,24 +40,24 @@ pub(crate) fn judge(step: &Step, ended: &Ended, before: &Snapshot, after: &Snaps
             };
             let names: Vec<&str> = [&*step.names].into_iter().filter(|names| !names.is_empty()).collect();
             let problems = message::problems(&stderr, &names);
-            faults.extend(problems.into_iter().map(|what| Fault::new(Kind::Unclear, what)));
+            faults.extend(problems.into_iter().map(|what| CaseFault::new(FaultKind::Unclear, what)));
         }
     }
     faults.extend(files(step, ended, before, after));
     faults
 }
 
-fn signalled(step: &Step, signal: i32) -> Option<Fault> {
+fn signalled(step: &Step, signal: i32) -> Option<CaseFault> {
     let right = match step.expect {
         Expect::Signalled => step.send.is_some_and(|send| send.signal.as_raw() == signal),
         Expect::Quiet => signal == BROKEN_PIPE,
         _ => false,
     };
-    (!right).then(|| Fault::new(Kind::Abort, format!("ended by signal {signal}")))
+    (!right).then(|| CaseFault::new(FaultKind::Abort, format!("ended by signal {signal}")))
 }
 
-fn code_fault(expect: Expect, code: i32, disk_full: bool) -> Option<Fault> {
-    // A full disk is temporary, so that a command may ask to be tried again.
+fn code_fault(expect: Expect, code: i32, disk_full: bool) -> Option<CaseFault> {
+    // A full disk is temporary, so a command may ask the user to try again.
     if code == TRY_AGAIN && disk_full && matches!(expect, Expect::Stopped | Expect::Any) {
         return None;
     }
@@ -74,11 +75,11 @@ fn code_fault(expect: Expect, code: i32, disk_full: bool) -> Option<Fault> {
         return None;
     }
     let kind = match code {
-        0 => Kind::WrongAccept,
-        2 if stated == [0] => Kind::WrongRefusal,
-        _ => Kind::WrongCode,
+        0 => FaultKind::WrongAccept,
+        2 if stated == [0] => FaultKind::WrongRefusal,
+        _ => FaultKind::WrongCode,
     };
-    Some(Fault::new(kind, format!("exit code {code}; expected {}", words(stated))))
+    Some(CaseFault::new(kind, format!("exit code {code}; expected {}", words(stated))))
 }
 
 fn words(codes: &[i32]) -> String {
@@ -87,7 +88,7 @@ fn words(codes: &[i32]) -> String {
 
 /// Checks the changed files. A refusal changes no file. A failed command keeps existing files. A command
 /// writes only its own results.
-fn files(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec<Fault> {
+fn files(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec<CaseFault> {
     // The process that holds the folder writes to it in the meantime.
     if step.expect == Expect::Code(TRY_AGAIN) {
         return Vec::new();
@@ -106,23 +107,24 @@ fn files(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec
     let within = |path: &Path| here || writes.iter().any(|place| path.starts_with(place));
     let holds = |path: &Path| writes.iter().any(|place| Path::new(place).starts_with(path));
     let killed = ended.hung || ended.signal == Some(9);
-    let ours = |path: &Path, change: Change| match change {
+    let ours = |path: &Path, change: FileChange| match change {
         // The command creates the parents of its files.
-        Change::New if holds(path) => true,
+        FileChange::New if holds(path) => true,
         // A command must not replace a link or a device at the path to write. Inside its own folder it
         // may.
-        Change::Replaced if is(path) => false,
+        FileChange::Replaced if is(path) => false,
         // A killed process leaves temporary files, and the lock of a run disappears when the run ends.
-        _ if is_temporary(path) => killed && within(path) || change == Change::Lost,
+        _ if is_temporary(path) => killed && within(path) || change == FileChange::Lost,
         _ => {
-            within(path) || killed && change == Change::New && writes.iter().any(|place| beside(path, place))
+            within(path)
+                || killed && change == FileChange::New && writes.iter().any(|place| beside(path, place))
         }
     };
     after
         .since(before)
         .into_iter()
         .filter(|(path, change)| !(keeps && ours(path, *change)))
-        .map(|(path, change)| Fault::new(Kind::Files, format!("{change:?}: {}", path.display())))
+        .map(|(path, change)| CaseFault::new(FaultKind::Files, format!("{change:?}: {}", path.display())))
         .collect()
 }
 

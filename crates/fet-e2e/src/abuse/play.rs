@@ -1,13 +1,13 @@
-//! Plays the script of a case, and describes a failing script so that it can be repeated.
+//! Plays the script of a case, and describes how to repeat a failing script.
 
 use std::path::Path;
 
 use super::Shared;
 use super::judge::judge;
-use super::place::Place;
+use super::sandbox::Sandbox;
 use super::script::{Script, Step};
 use super::snapshot::Snapshot;
-use crate::case::{Case, End, Fault, Kind, Verdict};
+use crate::case::{Case, CaseEnd, CaseFault, CaseResult, FaultKind};
 use crate::process::Ended;
 
 /// Number of cases of each area in the short form.
@@ -34,13 +34,13 @@ pub(crate) fn cases(scripts: Vec<Script>) -> Vec<Case<Shared>> {
     scripts.into_iter().zip(counts).map(case).collect()
 }
 
-type Found<'a> = (&'a Step, Ended, Vec<Fault>);
+type Found<'a> = (&'a Step, Ended, Vec<CaseFault>);
 
-fn play(shared: &Shared, folder: &Path, script: &Script) -> anyhow::Result<Verdict> {
+fn play(shared: &Shared, folder: &Path, script: &Script) -> anyhow::Result<CaseResult> {
     shared.bases.copy(script.base, folder)?;
-    let place = Place { fet: &shared.fet, folder, logs: &shared.logs, patience: shared.patience };
+    let place = Sandbox { fet: &shared.fet, folder, logs: &shared.logs, patience: shared.patience };
     let found = steps(&place, script)?;
-    let mut verdict = Verdict::new(End::Expected);
+    let mut verdict = CaseResult::new(CaseEnd::Expected);
     verdict.faults = found.iter().flat_map(|(_, _, faults)| faults.clone()).collect();
     match (verdict.faults.is_empty(), found.last()) {
         (true, Some((_, ended, _))) => verdict.note(ended.said()),
@@ -49,22 +49,22 @@ fn play(shared: &Shared, folder: &Path, script: &Script) -> anyhow::Result<Verdi
     Ok(verdict)
 }
 
-fn steps<'a>(place: &Place<'_>, script: &'a Script) -> anyhow::Result<Vec<Found<'a>>> {
+fn steps<'a>(place: &Sandbox<'_>, script: &'a Script) -> anyhow::Result<Vec<Found<'a>>> {
     for (name, bytes) in &script.files {
         std::fs::write(place.folder.join(name), bytes)?;
     }
     let mut found: Vec<Found<'_>> = Vec::new();
     for step in &script.steps {
         place.shell(&step.prepare)?;
-        let before = Snapshot::of(place.folder)?;
+        let before = Snapshot::take(place.folder)?;
         let ended = place.run(step)?;
-        let after = Snapshot::of(place.folder)?;
+        let after = Snapshot::take(place.folder)?;
         let mut faults = judge(step, &ended, &before, &after);
         if ended.code == Some(0) && !place.shell(&step.check)? {
             let what = format!("accepted, but this fails: {}", step.check);
-            faults.push(Fault::new(Kind::WrongAccept, what));
+            faults.push(CaseFault::new(FaultKind::WrongAccept, what));
         }
-        let stop = faults.iter().any(|fault| fault.kind != Kind::Unclear);
+        let stop = faults.iter().any(|fault| fault.kind != FaultKind::Unclear);
         found.push((step, ended, faults));
         if stop {
             break;
@@ -73,14 +73,14 @@ fn steps<'a>(place: &Place<'_>, script: &'a Script) -> anyhow::Result<Vec<Found<
     if let (Some((one, other)), Some((_, ended, faults))) = (script.same, found.last_mut()) {
         let read = |name: &str| std::fs::read(place.folder.join(name)).ok();
         if ended.code == Some(0) && (read(one).is_none() || read(one) != read(other)) {
-            faults.push(Fault::new(Kind::WrongAccept, format!("{one} differs from {other}")));
+            faults.push(CaseFault::new(FaultKind::WrongAccept, format!("{one} differs from {other}")));
         }
     }
     place.shell(&script.cleanup)?;
     Ok(found)
 }
 
-/// Describes a failing script so that it can be repeated.
+/// Describes how to repeat a failing script.
 fn described(script: &Script, found: &[Found<'_>]) -> Vec<String> {
     let file = |(name, bytes): &(String, Vec<u8>)| {
         format!("file {name} ({} bytes): {}", bytes.len(), excerpt(bytes))

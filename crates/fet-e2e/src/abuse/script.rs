@@ -79,7 +79,7 @@ pub(crate) struct Step {
     pub(crate) check: String,
     /// Time limit in seconds. A longer command hangs.
     pub(crate) seconds: u64,
-    /// Path that the command may write but that its arguments do not contain.
+    /// Path outside the arguments that the command may write.
     pub(crate) place: String,
 }
 
@@ -216,7 +216,7 @@ impl Script {
     }
 
     /// Creates a script of one command on the tables.
-    pub(crate) fn of(area: &'static str, name: impl Into<String>, step: Step) -> Self {
+    pub(crate) fn on_tables(area: &'static str, name: impl Into<String>, step: Step) -> Self {
         Self::new(area, name, Base::Tables).step(step)
     }
 

@@ -19,22 +19,25 @@ pub(crate) enum Entry {
 pub(crate) struct Snapshot(BTreeMap<PathBuf, Entry>);
 
 impl Snapshot {
-    pub(crate) fn of(folder: &Path) -> std::io::Result<Self> {
+    pub(crate) fn take(folder: &Path) -> std::io::Result<Self> {
         let mut found = BTreeMap::new();
         walk(folder, Path::new(""), &mut found)?;
         Ok(Self(found))
     }
 
     /// Returns each path that differs from `earlier`, with its change.
-    pub(crate) fn since(&self, earlier: &Self) -> Vec<(PathBuf, Change)> {
+    pub(crate) fn since(&self, earlier: &Self) -> Vec<(PathBuf, FileChange)> {
         let new = self.0.keys().filter(|path| !earlier.0.contains_key(*path));
-        let mut changes: Vec<_> = new.map(|path| (path.clone(), Change::New)).collect();
+        let mut changes: Vec<_> = new.map(|path| (path.clone(), FileChange::New)).collect();
         for (path, entry) in &earlier.0 {
             match self.0.get(path) {
-                None => changes.push((path.clone(), Change::Lost)),
+                None => changes.push((path.clone(), FileChange::Lost)),
                 Some(now) if now != entry => {
                     let same_kind = matches!((now, entry), (Entry::File(..), Entry::File(..)));
-                    changes.push((path.clone(), if same_kind { Change::Changed } else { Change::Replaced }));
+                    changes.push((
+                        path.clone(),
+                        if same_kind { FileChange::Changed } else { FileChange::Replaced },
+                    ));
                 }
                 Some(_) => {}
             }
@@ -45,7 +48,7 @@ impl Snapshot {
 
 /// Change of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum FileChange {
     New,
     Changed,
     /// A device, FIFO, link or folder was replaced.

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use super::{Outcome, Reader, unclear};
-use crate::case::{Fault, Kind};
+use super::{FuzzReader, ReaderOutcome, unclear};
+use crate::case::{CaseFault, FaultKind};
 
 /// Maximum time of a case. A longer case is a hang.
 const HANG: Duration = Duration::from_secs(20);
@@ -26,18 +26,18 @@ const MOST_MEMORY: u64 = 4 << 30;
 
 /// Results of a range of cases.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct CampaignCounts {
     /// Number of inputs without a fault that were read correctly.
     pub accepted: u64,
     /// Number of inputs without a fault that were refused with a message.
     pub refused: u64,
     /// Faults, each with the number of its case.
-    pub faults: Vec<(u64, Fault)>,
+    pub faults: Vec<(u64, CaseFault)>,
 }
 
 /// Range of cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Range {
+pub struct CaseRange {
     /// Seed of the campaign.
     pub seed: u64,
     /// Number of the first case.
@@ -47,18 +47,18 @@ pub struct Range {
 }
 
 /// Runs one case in this process. Returns its outcome and fault.
-pub fn one(reader: &Reader, input: &[u8]) -> (Option<Outcome>, Option<Fault>) {
+pub fn one(reader: &FuzzReader, input: &[u8]) -> (Option<ReaderOutcome>, Option<CaseFault>) {
     let start = Instant::now();
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| (reader.read)(input)));
     let took = start.elapsed();
     let fault = match &outcome {
-        Err(payload) => Some(Fault::new(Kind::Panic, words(payload.as_ref()))),
-        Ok(Outcome::Wrong(how)) => Some(Fault::new(Kind::WrongAccept, how.clone())),
-        Ok(_) if took > SLOW => Some(Fault::new(Kind::Slow, format!("{:.1} s", took.as_secs_f64()))),
-        Ok(Outcome::Refused(message)) => {
-            unclear(message).map(|part| Fault::new(Kind::Unclear, format!("{part:?} in {message}")))
+        Err(payload) => Some(CaseFault::new(FaultKind::Panic, words(payload.as_ref()))),
+        Ok(ReaderOutcome::Wrong(how)) => Some(CaseFault::new(FaultKind::WrongAccept, how.clone())),
+        Ok(_) if took > SLOW => Some(CaseFault::new(FaultKind::Slow, format!("{:.1} s", took.as_secs_f64()))),
+        Ok(ReaderOutcome::Refused(message)) => {
+            unclear(message).map(|part| CaseFault::new(FaultKind::Unclear, format!("{part:?} in {message}")))
         }
-        Ok(Outcome::Accepted) => None,
+        Ok(ReaderOutcome::Accepted) => None,
     };
     (outcome.ok(), fault)
 }
@@ -70,8 +70,8 @@ fn words(payload: &(dyn std::any::Any + Send)) -> String {
 
 /// Runs the child process: reads the cases one after another and prints one line per fault.
 pub fn child(
-    reader: &Reader,
-    range: Range,
+    reader: &FuzzReader,
+    range: CaseRange,
     progress: &Path,
     say: &mut dyn FnMut(String),
 ) -> anyhow::Result<()> {
@@ -86,11 +86,11 @@ pub fn child(
         let input = reader.case(&beginnings, range.seed, number);
         let (outcome, fault) = one(reader, &input);
         match (outcome, fault) {
-            (_, Some(Fault { kind, what })) => {
+            (_, Some(CaseFault { kind, what })) => {
                 let what: String = what.escape_debug().take(300).collect();
                 say(format!("{number} {kind:?} {what}"));
             }
-            (Some(Outcome::Accepted), None) => accepted += 1,
+            (Some(ReaderOutcome::Accepted), None) => accepted += 1,
             _ => refused += 1,
         }
     }
@@ -99,10 +99,10 @@ pub fn child(
 }
 
 /// Runs the parent process, which starts children for the cases. Stops early after `most` faults.
-pub fn run(reader: &Reader, range: Range, most: usize) -> anyhow::Result<Counts> {
+pub fn run(reader: &FuzzReader, range: CaseRange, most: usize) -> anyhow::Result<CampaignCounts> {
     let folder = tempfile::tempdir().context("cannot create a folder for progress")?;
     let progress = folder.path().join("progress");
-    let mut counts = Counts::default();
+    let mut counts = CampaignCounts::default();
     let mut next = range.from;
     while next < range.to && counts.faults.len() < most {
         std::fs::write(&progress, [0; 24])?;
@@ -123,7 +123,7 @@ pub fn run(reader: &Reader, range: Range, most: usize) -> anyhow::Result<Counts>
         let mut moved = (Instant::now(), u64::MAX);
         let fault = loop {
             if let Some(status) = child.try_wait()? {
-                break (!status.success()).then(|| Fault::new(Kind::Abort, status.to_string()));
+                break (!status.success()).then(|| CaseFault::new(FaultKind::Abort, status.to_string()));
             }
             let [number, ..] = read(&file)?;
             if number != moved.1 {
@@ -131,16 +131,16 @@ pub fn run(reader: &Reader, range: Range, most: usize) -> anyhow::Result<Counts>
             } else if moved.0.elapsed() > HANG {
                 child.kill()?;
                 child.wait()?;
-                break Some(Fault::new(Kind::Hang, format!("more than {} s", HANG.as_secs())));
+                break Some(CaseFault::new(FaultKind::Hang, format!("more than {} s", HANG.as_secs())));
             }
             std::thread::sleep(Duration::from_millis(20));
         };
         for line in lines.join().unwrap_or_default() {
             let mut parts = line.splitn(3, ' ');
             let parts = [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default);
-            let kind = Kind::ALL.into_iter().find(|kind| format!("{kind:?}") == parts[1]);
+            let kind = FaultKind::ALL.into_iter().find(|kind| format!("{kind:?}") == parts[1]);
             if let (Ok(number), Some(kind)) = (parts[0].parse(), kind) {
-                counts.faults.push((number, Fault::new(kind, parts[2])));
+                counts.faults.push((number, CaseFault::new(kind, parts[2])));
             }
         }
         let [number, accepted, refused] = read(&file)?;

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
-use super::campaign::{Counts, Range, child};
-use super::{Reader, campaign, readers};
-use crate::case::End;
-use crate::tally::Tally;
+use super::campaign::{CampaignCounts, CaseRange, child};
+use super::{FuzzReader, campaign, readers};
+use crate::case::CaseEnd;
+use crate::tally::FaultTally;
 
 /// Arguments of `fet-e2e fuzz`.
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct FuzzArguments {
     /// Only these readers [default: all].
     readers: Vec<String>,
     /// Number of cases per reader.
@@ -27,11 +27,11 @@ pub struct Arguments {
     #[arg(long)]
     keep: Option<PathBuf>,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<FuzzCommand>,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+enum FuzzCommand {
     /// Run one range of one reader in this process.
     #[command(hide = true)]
     Child { reader: String, from: u64, to: u64, seed: u64, progress: PathBuf },
@@ -40,32 +40,32 @@ enum Command {
 /// Number of faults after which a reader's campaign ends.
 const MOST_FAULTS: usize = 200;
 
-fn find(name: &str) -> anyhow::Result<&'static Reader> {
+fn find(name: &str) -> anyhow::Result<&'static FuzzReader> {
     let names = || readers::ALL.iter().map(|reader| reader.name).collect::<Vec<_>>().join(", ");
-    Reader::of(name).with_context(|| format!("unknown reader {name}; known readers: {}", names()))
+    FuzzReader::by_name(name).with_context(|| format!("unknown reader {name}; known readers: {}", names()))
 }
 
 /// Runs the campaigns. Calls `say` with each line to show. Returns true if there are no faults.
 ///
 /// # Errors
 /// Returns an error for an unknown reader, or if no child process can be started.
-pub fn run(arguments: &Arguments, say: &mut dyn FnMut(String)) -> anyhow::Result<bool> {
-    if let Some(Command::Child { reader, from, to, seed, progress }) = &arguments.command {
-        let range = Range { seed: *seed, from: *from, to: *to };
+pub fn run(arguments: &FuzzArguments, say: &mut dyn FnMut(String)) -> anyhow::Result<bool> {
+    if let Some(FuzzCommand::Child { reader, from, to, seed, progress }) = &arguments.command {
+        let range = CaseRange { seed: *seed, from: *from, to: *to };
         return child(find(reader)?, range, progress, say).map(|()| true);
     }
-    let chosen: Vec<&Reader> = match arguments.readers.as_slice() {
+    let chosen: Vec<&FuzzReader> = match arguments.readers.as_slice() {
         [] => readers::ALL.iter().collect(),
         names => names.iter().map(|name| find(name)).collect::<anyhow::Result<_>>()?,
     };
-    let mut tally = Tally::default();
+    let mut tally = FaultTally::default();
     for reader in chosen {
         let range =
-            Range { seed: arguments.seed, from: arguments.from, to: arguments.from + arguments.cases };
+            CaseRange { seed: arguments.seed, from: arguments.from, to: arguments.from + arguments.cases };
         let counts = campaign::run(reader, range, MOST_FAULTS)?;
         keep(arguments, reader, &counts, say)?;
-        tally.add(reader.name, counts.accepted, Some(End::Expected), []);
-        tally.add(reader.name, counts.refused, Some(End::Refused), []);
+        tally.add(reader.name, counts.accepted, Some(CaseEnd::Expected), []);
+        tally.add(reader.name, counts.refused, Some(CaseEnd::Refused), []);
         for (_, fault) in &counts.faults {
             tally.add(reader.name, 1, None, [fault.kind]);
         }
@@ -75,9 +75,9 @@ pub fn run(arguments: &Arguments, say: &mut dyn FnMut(String)) -> anyhow::Result
 }
 
 fn keep(
-    arguments: &Arguments,
-    reader: &Reader,
-    counts: &Counts,
+    arguments: &FuzzArguments,
+    reader: &FuzzReader,
+    counts: &CampaignCounts,
     say: &mut dyn FnMut(String),
 ) -> anyhow::Result<()> {
     let beginnings = reader.beginnings();

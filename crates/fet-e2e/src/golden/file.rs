@@ -31,7 +31,7 @@ pub enum GoldenError {
         message: String,
     },
     /// The file contains a method that this program lacks.
-    #[error("{}: not covered: this program has no golden check for the method \"{method}\"", path.display())]
+    #[error("{}: not covered: there is no golden check for the method \"{method}\"", path.display())]
     NotCovered {
         /// The file.
         path: PathBuf,

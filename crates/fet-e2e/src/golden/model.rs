@@ -13,7 +13,7 @@ use fet_core::rng::{ChaCha8Rng, Purpose, stream};
 use fet_core::trainable::Learner;
 
 use super::file::{GoldenError, GoldenFile};
-use super::slots::Slots;
+use super::slots::GoldenSlots;
 use super::{finite, largest, names};
 
 /// Parties' submodels with the file's parameters, and the file's batch.
@@ -38,7 +38,7 @@ impl GoldenModel {
         let device = device.clone().autodiff();
         let refused =
             |violation: Violation| golden.bad(&format!("its configuration is impossible: {violation}"));
-        let slots = Slots::of(golden)?;
+        let slots = GoldenSlots::from_golden(golden)?;
         let method = slots.method.build(&()).map_err(refused)?;
         let aggregator = slots.aggregator.build(&()).map_err(refused)?;
         let parties = slots.data_dims.len() - 1;
@@ -206,7 +206,7 @@ fn weights(party: usize) -> ChaCha8Rng {
 
 fn reference(golden: &GoldenFile, party: usize, ours: &str) -> Result<String, GoldenError> {
     names::reference(golden.method(), party, ours)
-        .ok_or_else(|| golden.bad(&format!("`{ours}` has no name in the reference")))
+        .ok_or_else(|| golden.bad(&format!("the reference lacks a name for `{ours}`")))
 }
 
 fn load(golden: &GoldenFile, party: usize, learner: &mut dyn Learner) -> Result<(), GoldenError> {

@@ -11,7 +11,7 @@ use toml::{Table, Value};
 use super::file::{GoldenError, GoldenFile};
 
 /// Components of a golden file's model.
-pub(super) struct Slots {
+pub(super) struct GoldenSlots {
     pub(super) method: Slot<dyn Method>,
     pub(super) encoder: Slot<dyn Encoder>,
     pub(super) aggregator: Slot<dyn Aggregator>,
@@ -24,8 +24,8 @@ pub(super) struct Slots {
     pub(super) data_dims: Vec<usize>,
 }
 
-impl Slots {
-    pub(super) fn of(golden: &GoldenFile) -> Result<Self, GoldenError> {
+impl GoldenSlots {
+    pub(super) fn from_golden(golden: &GoldenFile) -> Result<Self, GoldenError> {
         let data_dims: Vec<usize> = golden.setting("data_dims")?;
         let (method, encoder, aggregator, key_dims) = match golden.method() {
             "fedsim" => (fedsim(golden)?, fedsim_encoder(golden)?, "concat", vec![0; data_dims.len()]),

@@ -24,20 +24,20 @@ use fet_federation::trainer::{StepReport, Trainer};
 
 use super::file::{GoldenError, GoldenFile};
 use super::model::{compare, gradient_floor, parameters};
-use super::slots::Slots;
-use super::{Verdict, finite};
+use super::slots::GoldenSlots;
+use super::{GoldenVerdict, finite};
 
 /// Seed of the run, which only selects the training rows, because all weights are loaded.
 const SEED: u64 = 0;
 
 /// Compares a run of this program with the file at `path`; returns `None` for a file that the parties' tables
 /// cannot represent.
-pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<Verdict>, GoldenError> {
+pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<GoldenVerdict>, GoldenError> {
     let golden = GoldenFile::read(path)?;
     if golden.method() != "fet" {
         return Ok(None);
     }
-    let slots = Slots::of(&golden)?;
+    let slots = GoldenSlots::from_golden(&golden)?;
     let losses = golden.losses()?;
     let epochs = losses.as_ref().map_or(1, Vec::len);
     let experiment = experiment(&golden, &slots, backend, fused, epochs)?;
@@ -96,17 +96,17 @@ pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<V
     }
     Ok(Some(if losses.is_some() {
         let param_max_rel = compare(&golden, "after.", f32::MIN_POSITIVE, &after)?;
-        Verdict::Training { file, device, loss_max_abs: loss, param_max_rel }
+        GoldenVerdict::Training { file, device, loss_max_abs: loss, param_max_rel }
     } else {
         let grad_max_rel = compare(&golden, "grad.", gradient_floor(&golden)?, &gradients)?;
         // This check does not see the primary's outputs; the difference of the loss takes their place.
-        Verdict::Pass { file, device, output_max_abs: loss, loss_abs: loss, grad_max_rel }
+        GoldenVerdict::Pass { file, device, output_max_abs: loss, loss_abs: loss, grad_max_rel }
     }))
 }
 
 fn experiment(
     golden: &GoldenFile,
-    slots: &Slots,
+    slots: &GoldenSlots,
     backend: &Backend,
     fused: bool,
     epochs: usize,
@@ -175,7 +175,12 @@ impl Tables {
     }
 
     /// Returns a party's table: one record per row for the primary, K records per row for a secondary.
-    fn party(&self, golden: &GoldenFile, slots: &Slots, party: usize) -> Result<PartyTable, GoldenError> {
+    fn party(
+        &self,
+        golden: &GoldenFile,
+        slots: &GoldenSlots,
+        party: usize,
+    ) -> Result<PartyTable, GoldenError> {
         let each = if party == 0 { 1 } else { slots.neighbours };
         let records: Vec<usize> =
             self.source.iter().flat_map(|&row| (0..each).map(move |place| row * each + place)).collect();

@@ -35,7 +35,7 @@ pub(crate) struct Given {
 
 /// Experiment of a case.
 #[derive(Debug, Clone)]
-pub(crate) struct Experiment {
+pub(crate) struct SoakExperiment {
     /// Training data.
     pub(crate) data: Data,
     /// Number of rows of a split data set; 0 for all.
@@ -50,7 +50,7 @@ pub(crate) struct Experiment {
     pub(crate) given: Option<Given>,
 }
 
-impl Experiment {
+impl SoakExperiment {
     /// Returns the Federated Transformer with small layers, for two epochs.
     pub(crate) fn new(data: Data) -> Self {
         let linker = match data {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 
 use crate::process::Process;
-use crate::soak::experiment::Experiment;
+use crate::soak::experiment::SoakExperiment;
 
 /// Maximum number of parties on one machine.
 pub(crate) const MOST_PARTIES: usize = 64;
@@ -83,7 +83,7 @@ impl Kit {
     }
 
     /// Returns the folder of an experiment's simulation, which runs on the first call.
-    pub(crate) fn simulation(&self, experiment: &Experiment) -> anyhow::Result<PathBuf> {
+    pub(crate) fn simulation(&self, experiment: &SoakExperiment) -> anyhow::Result<PathBuf> {
         let text = experiment.text();
         if let Some(folder) = self.simulations.borrow().get(&text) {
             return Ok(folder.clone());

@@ -8,9 +8,9 @@ use anyhow::{Context, ensure};
 
 use crate::process::{LOOK, Process};
 use crate::soak::compare::reports;
-use crate::soak::experiment::{Data, Experiment, Given};
+use crate::soak::experiment::{Data, Given, SoakExperiment};
 use crate::soak::kit::{Kit, MOST_PARTIES};
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 /// Time limit of a run in seconds; some experiments take an hour.
 const LONGEST: u64 = 4 * 3600;
@@ -28,11 +28,11 @@ pub(crate) fn overhead(
     pairs: u32,
     say: &mut dyn FnMut(String),
 ) -> anyhow::Result<bool> {
-    let mut experiment = Experiment::new(Data::Digits);
+    let mut experiment = SoakExperiment::new(Data::Digits);
     if let Some((file, parties)) = file {
         experiment.given = Some(given(kit, root, file, parties)?);
     }
-    let world = World::new(kit, &root.join("overhead"), experiment, true, 20)?;
+    let world = SoakWorld::new(kit, &root.join("overhead"), experiment, true, 20)?;
     let mut parties = world.parties()?;
     ready(&mut parties, kit.patience(60))?;
 
@@ -115,10 +115,10 @@ fn ready(parties: &mut [Process], patience: Duration) -> anyhow::Result<()> {
 }
 
 /// Completes a run and returns its folder.
-fn run(world: &World<'_>, out: &str, more: &[&str]) -> anyhow::Result<PathBuf> {
+fn run(world: &SoakWorld<'_>, out: &str, more: &[&str]) -> anyhow::Result<PathBuf> {
     let ended = world.start(out, more)?.wait(world.kit.patience(LONGEST))?;
     ensure!(ended.code == Some(0), "the run `{out}`: {}: {}", ended.said(), ended.stderr);
-    Ok(world.of("primary").join(out))
+    Ok(world.member_folder("primary").join(out))
 }
 
 /// Returns the duration of a run from its report.

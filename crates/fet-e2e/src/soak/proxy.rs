@@ -36,7 +36,7 @@ pub(crate) enum Trick {
 
 /// Behaviour of a proxy.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Plan {
+pub(crate) struct ProxyPlan {
     /// Delay of each byte.
     pub(crate) delay: Duration,
     /// Bytes per second in each direction; 0 for no limit.
@@ -49,7 +49,7 @@ pub(crate) struct Plan {
     pub(crate) record: bool,
 }
 
-impl Plan {
+impl ProxyPlan {
     /// Draws `count` disturbances from `tricks` at random positions, with a mean distance of `mean` bytes.
     pub(crate) fn drawn(rng: &mut ChaCha8Rng, tricks: &[Trick], count: usize, mean: u64) -> Self {
         let mut plan = Self::default();
@@ -75,7 +75,7 @@ impl Plan {
 /// Shared state of the threads of a proxy.
 #[derive(Debug)]
 struct Shared {
-    plan: Plan,
+    plan: ProxyPlan,
     server: u16,
     /// Number of bytes of each direction, over all connections.
     passed: [AtomicU64; 2],
@@ -101,7 +101,7 @@ pub(crate) struct Proxy {
 
 impl Proxy {
     /// Starts a proxy for the server at a port of this machine.
-    pub(crate) fn start(server: u16, plan: Plan) -> anyhow::Result<Self> {
+    pub(crate) fn start(server: u16, plan: ProxyPlan) -> anyhow::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
         listener.set_nonblocking(true)?;
@@ -129,7 +129,7 @@ impl Proxy {
         Ok(Self { shared, port, acceptor: Some(acceptor) })
     }
 
-    pub(crate) fn plan(&self) -> &Plan {
+    pub(crate) fn plan(&self) -> &ProxyPlan {
         &self.shared.plan
     }
 
@@ -232,7 +232,7 @@ fn read(shared: &Shared, direction: usize, mut from: TcpStream, to: &Sender<(Ins
                 if shared.ended.load(Ordering::Relaxed) {
                     break;
                 }
-                // No piece follows, so that the held piece is sent without a swap.
+                // No piece follows, so the proxy sends the held piece without a swap.
                 if held.take().is_some_and(|bytes| to.send((Instant::now(), bytes)).is_err()) {
                     break;
                 }

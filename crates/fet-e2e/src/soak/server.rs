@@ -14,14 +14,14 @@ const START: Duration = Duration::from_secs(20);
 
 /// Server process that ends when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct NatsServer {
     program: PathBuf,
     folder: PathBuf,
     process: Option<Process>,
     pub(crate) port: u16,
 }
 
-impl Server {
+impl NatsServer {
     /// Starts the server with the configuration `hub.conf` in `folder`.
     pub(crate) fn start(program: &Path, folder: &Path, port: u16) -> anyhow::Result<Self> {
         let mut server = Self { program: program.into(), folder: folder.into(), process: None, port };

@@ -6,32 +6,32 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use crate::case::{Kind, Verdict};
+use crate::case::{CaseResult, FaultKind};
 use crate::process::{Ended, Process};
 use crate::soak::compare::differences;
-use crate::soak::experiment::Experiment;
+use crate::soak::experiment::SoakExperiment;
 use crate::soak::kit::{Kit, MEMBERS};
-use crate::soak::proxy::{Plan, Proxy};
-use crate::soak::server::{Server, certificates, free_port};
+use crate::soak::proxy::{Proxy, ProxyPlan};
+use crate::soak::server::{NatsServer, certificates, free_port};
 
 /// Environment of a case.
 #[derive(Debug)]
-pub(crate) struct World<'a> {
+pub(crate) struct SoakWorld<'a> {
     pub(crate) kit: &'a Kit,
-    pub(crate) experiment: Experiment,
+    pub(crate) experiment: SoakExperiment,
     pub(crate) folder: PathBuf,
-    pub(crate) server: Server,
+    pub(crate) server: NatsServer,
     tls: bool,
     /// Time in seconds that the primary waits for a party that dropped out.
     wait: u64,
 }
 
-impl<'a> World<'a> {
+impl<'a> SoakWorld<'a> {
     /// Writes the folders, and starts the server.
     pub(crate) fn new(
         kit: &'a Kit,
         folder: &Path,
-        experiment: Experiment,
+        experiment: SoakExperiment,
         tls: bool,
         wait: u64,
     ) -> anyhow::Result<Self> {
@@ -42,13 +42,13 @@ impl<'a> World<'a> {
         let server = |world: &Self| {
             std::fs::write(hub.join("roster.toml"), world.roster(port)?)?;
             std::fs::write(hub.join("hub.conf"), kit.asked(&hub, &["hub", "config", "roster.toml"])?)?;
-            Server::start(&kit.nats, &hub, port)
+            NatsServer::start(&kit.nats, &hub, port)
         };
         let mut world =
-            Self { kit, experiment, folder: folder.into(), server: Server::none(port), tls, wait };
+            Self { kit, experiment, folder: folder.into(), server: NatsServer::none(port), tls, wait };
         world.server = server(&world)?;
         for member in world.members() {
-            let own = world.of(member);
+            let own = world.member_folder(member);
             std::fs::create_dir_all(&own)?;
             std::fs::copy(hub.join("ca.pem"), own.join("ca.pem"))?;
             match &world.experiment.given {
@@ -68,20 +68,20 @@ impl<'a> World<'a> {
     }
 
     /// Returns a member's folder.
-    pub(crate) fn of(&self, member: &str) -> PathBuf {
+    pub(crate) fn member_folder(&self, member: &str) -> PathBuf {
         self.folder.join(member)
     }
 
     /// Routes a member's connection to the server through a proxy.
-    pub(crate) fn through(&self, member: &str, plan: Plan) -> anyhow::Result<Proxy> {
+    pub(crate) fn through(&self, member: &str, plan: ProxyPlan) -> anyhow::Result<Proxy> {
         let proxy = Proxy::start(self.server.port, plan)?;
-        std::fs::write(self.of(member).join("roster.toml"), self.roster(proxy.port())?)?;
+        std::fs::write(self.member_folder(member).join("roster.toml"), self.roster(proxy.port())?)?;
         Ok(proxy)
     }
 
     /// Starts a party.
     pub(crate) fn party(&self, member: &str) -> anyhow::Result<Process> {
-        Process::start(&self.kit.fet, &["party", "party.toml"], &self.of(member), "party")
+        Process::start(&self.kit.fet, &["party", "party.toml"], &self.member_folder(member), "party")
     }
 
     /// Starts all parties.
@@ -99,7 +99,7 @@ impl<'a> World<'a> {
     pub(crate) fn start(&self, out: &str, more: &[&str]) -> anyhow::Result<Process> {
         let file = self.experiment.file();
         let arguments = [&["run", &file, "--log", "json", "--out", out], more].concat();
-        Process::start(&self.kit.fet, &arguments, &self.of("primary"), "run")
+        Process::start(&self.kit.fet, &arguments, &self.member_folder("primary"), "run")
     }
 
     /// Runs the primary to its end.
@@ -112,44 +112,48 @@ impl<'a> World<'a> {
         self.kept(member).join("model.safetensors")
     }
 
-    /// Returns the folder in which a party stores its state of the primary's run.
+    /// Returns a party's folder for the state of the primary's run.
     pub(crate) fn kept(&self, member: &str) -> PathBuf {
-        let run = std::fs::read_to_string(self.of("primary").join("out/parties/run")).unwrap_or_default();
-        self.of(member).join("state/runs").join(run.lines().next().unwrap_or("none"))
+        let run = std::fs::read_to_string(self.member_folder("primary").join("out/parties/run"))
+            .unwrap_or_default();
+        self.member_folder(member).join("state/runs").join(run.lines().next().unwrap_or("none"))
     }
 
     /// Compares the written files with the simulation.
-    pub(crate) fn compare(&self, verdict: &mut Verdict) -> anyhow::Result<()> {
+    pub(crate) fn compare(&self, verdict: &mut CaseResult) -> anyhow::Result<()> {
         let simulation = self.kit.simulation(&self.experiment)?;
         let models: Vec<PathBuf> = self.members()[1..].iter().map(|member| self.model(member)).collect();
-        for difference in differences(&simulation, &self.of("primary").join("out"), &models)? {
-            verdict.fault(Kind::WrongBytes, difference);
+        for difference in differences(&simulation, &self.member_folder("primary").join("out"), &models)? {
+            verdict.fault(FaultKind::WrongBytes, difference);
         }
         Ok(())
     }
 
     /// Searches all output for panics, and checks that no party ended by itself.
-    pub(crate) fn check(&self, parties: &mut [Process], verdict: &mut Verdict) -> anyhow::Result<()> {
+    pub(crate) fn check(&self, parties: &mut [Process], verdict: &mut CaseResult) -> anyhow::Result<()> {
         for (member, party) in self.members()[1..].iter().zip(parties) {
             if let Some(ended) = party.ended()? {
                 let last = ended.stderr.lines().last().unwrap_or_default().to_string();
-                verdict.fault(Kind::WrongCode, format!("{member} ended by itself: {}: {last}", ended.said()));
+                verdict.fault(
+                    FaultKind::WrongCode,
+                    format!("{member} ended by itself: {}: {last}", ended.said()),
+                );
             }
         }
         self.panics(verdict)
     }
 
     /// Searches all output for panics.
-    pub(crate) fn panics(&self, verdict: &mut Verdict) -> anyhow::Result<()> {
+    pub(crate) fn panics(&self, verdict: &mut CaseResult) -> anyhow::Result<()> {
         for member in self.members() {
-            for entry in std::fs::read_dir(self.of(member))? {
+            for entry in std::fs::read_dir(self.member_folder(member))? {
                 let path = entry?.path();
                 if path.extension().is_none_or(|end| end != "err") {
                     continue;
                 }
                 let text = String::from_utf8_lossy(&std::fs::read(&path)?).into_owned();
                 if let Some(line) = text.lines().find(|line| line.contains("panicked at")) {
-                    verdict.fault(Kind::Panic, format!("{member}: {line}"));
+                    verdict.fault(FaultKind::Panic, format!("{member}: {line}"));
                 }
             }
         }
@@ -193,7 +197,7 @@ impl<'a> World<'a> {
     fn write_tables(&self) -> anyhow::Result<()> {
         let files = self.experiment.files();
         for (place, member) in self.members().into_iter().enumerate() {
-            let own = self.of(member);
+            let own = self.member_folder(member);
             if place > 0 {
                 std::fs::write(own.join("party.toml"), self.party_file(member, "", ""))?;
             }

@@ -2,7 +2,7 @@
 //! hundred damaged inputs cause no faults.
 
 use fet_e2e::fuzz::campaign::one;
-use fet_e2e::fuzz::{Outcome, readers, unclear};
+use fet_e2e::fuzz::{ReaderOutcome, readers, unclear};
 
 #[test]
 fn what_is_sound_is_accepted() {
@@ -11,7 +11,13 @@ fn what_is_sound_is_accepted() {
         assert!(!sound.is_empty(), "{} has inputs", reader.name);
         for (number, input) in sound.iter().enumerate() {
             let outcome = (reader.read)(input);
-            assert_eq!(outcome, Outcome::Accepted, "{} {number}: {}", reader.name, input.escape_ascii());
+            assert_eq!(
+                outcome,
+                ReaderOutcome::Accepted,
+                "{} {number}: {}",
+                reader.name,
+                input.escape_ascii()
+            );
         }
     }
 }
@@ -34,7 +40,7 @@ fn damaged_inputs_do_no_harm() {
             let input = reader.case(&beginnings, 7, number);
             let (outcome, fault) = one(reader, &input);
             assert_eq!(fault, None, "{} {number}: {}", reader.name, input.escape_ascii());
-            refused += usize::from(matches!(outcome, Some(Outcome::Refused(_))));
+            refused += usize::from(matches!(outcome, Some(ReaderOutcome::Refused(_))));
         }
         assert!(refused > 100, "{}: only {refused} of 400 changes do damage", reader.name);
     }

@@ -49,7 +49,7 @@ pub struct Others {
 }
 
 impl Groups {
-    pub(super) fn of(column: &str, names: &[String], rows: &Predictions<'_>) -> Self {
+    pub(super) fn from_names(column: &str, names: &[String], rows: &Predictions<'_>) -> Self {
         assert_eq!(names.len(), rows.rows(), "each row is in one group");
         let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (row, name) in names.iter().enumerate() {

@@ -46,7 +46,7 @@ pub struct Quantile {
 
 impl Residuals {
     /// Returns the residuals of a regression, or `None` if a residual exceeds the range of `f64`.
-    pub(super) fn of(rows: &Predictions<'_>) -> Option<Self> {
+    pub(super) fn from_predictions(rows: &Predictions<'_>) -> Option<Self> {
         let residuals: Vec<(f64, f64)> =
             rows.counted().map(|row| (rows.predicted(row) - rows.truth(row), rows.weight(row))).collect();
         let mut sorted: Vec<f64> = residuals.iter().map(|(residual, _)| *residual).collect();

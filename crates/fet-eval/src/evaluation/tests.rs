@@ -3,7 +3,7 @@
 use rand_chacha::rand_core::SeedableRng;
 
 use super::*;
-use crate::bootstrap::Method;
+use crate::bootstrap::BootstrapMethod;
 
 fn evaluation(
     metric: Metric,
@@ -13,7 +13,7 @@ fn evaluation(
     groups: Option<(&str, &[String])>,
 ) -> Evaluation {
     let rows = Predictions::new(task, truth, output).expect("right");
-    Evaluation::of(metric, &rows, &rows, groups, &mut ChaCha8Rng::seed_from_u64(1))
+    Evaluation::compute(metric, &rows, &rows, groups, &mut ChaCha8Rng::seed_from_u64(1))
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn classes_have_a_matrix_and_a_curve() {
     let validation = Predictions::new(Task::Binary, &[1.0], &[0.9]).expect("right");
     let test = Predictions::new(Task::Binary, &truth, &output).expect("right");
     let mut rng = ChaCha8Rng::seed_from_u64(1);
-    let found = Evaluation::of(Metric::Accuracy, &validation, &test, None, &mut rng);
+    let found = Evaluation::compute(Metric::Accuracy, &validation, &test, None, &mut rng);
     assert_eq!(found.validation.get(Metric::Accuracy), Some(1.0));
     assert_eq!(found.test.get(Metric::Accuracy), Some(0.5));
     assert_eq!(
@@ -39,7 +39,7 @@ fn classes_have_a_matrix_and_a_curve() {
     assert!(interval.lower < 0.5 && interval.upper > 0.5, "{interval:?}");
     assert_eq!(found.interval.half_width(), Some((interval.upper - interval.lower) / 2.0));
     assert_eq!(
-        Evaluation::of(Metric::Accuracy, &validation, &test, None, &mut ChaCha8Rng::seed_from_u64(1)),
+        Evaluation::compute(Metric::Accuracy, &validation, &test, None, &mut ChaCha8Rng::seed_from_u64(1)),
         found
     );
 }
@@ -94,7 +94,7 @@ fn residuals_are_counted_between_their_quantiles() {
 fn weights_count_in_bins() {
     let rows = Predictions::new(Task::Regression, &[0.0, 0.0, 0.0], &[1.0, 1.0, 9.0]).expect("right");
     let rows = rows.weighted(&[2.0, 0.5, 0.0]).expect("right");
-    let residuals = Residuals::of(&rows).expect("finite");
+    let residuals = Residuals::from_predictions(&rows).expect("finite");
     assert_eq!((residuals.upper, residuals.counts), (1.0, vec![2.5]));
 }
 
@@ -148,5 +148,5 @@ fn evaluations_are_read_whole_or_not_at_all() {
     }
     assert_eq!(none.test.reason(Metric::Brier), Some("the model diverged"));
     let Estimate::Interval(interval) = number.interval else { panic!("{number:?}") };
-    assert_eq!(interval.method, Method::Bca, "few rows");
+    assert_eq!(interval.method, BootstrapMethod::Bca, "few rows");
 }

@@ -49,7 +49,7 @@ impl Metric {
         format!("{} {}{per_cent}", self.label(), self.show(value))
     }
 
-    /// Converts a value to the unit in which it is shown.
+    /// Converts a value to the unit for display.
     pub fn scaled(self, value: f64) -> f64 {
         if self.unit() == Unit::Share { 100.0 * value } else { value }
     }

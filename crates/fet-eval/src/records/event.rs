@@ -13,7 +13,7 @@ use crate::nullable;
 /// Progress event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Event {
+pub enum RunEvent {
     /// Training begins.
     Start {
         /// Number of epochs.
@@ -63,7 +63,7 @@ pub enum Event {
     },
 }
 
-impl Event {
+impl RunEvent {
     /// Parses a line. Returns `None` if the line is not an event.
     pub fn parse(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn lines_are_read_and_written_as_they_were() {
         let check = |line: &str, share: Option<f64>| {
-            let event = Event::parse(line).expect(line);
+            let event = RunEvent::parse(line).expect(line);
             assert_eq!(event.share(), share, "{line}");
             assert_eq!(serde_json::to_string(&event).expect("plain data"), line);
         };
@@ -117,7 +117,7 @@ mod tests {
             r#"{"event":"done","report":"x","new":1}"#,
             r#"{"event":"epoch","epoch":2,"epochs":4,"loss":1,"validation":0.9,"seconds":1}"#,
         ] {
-            assert_eq!(Event::parse(line), None, "{line}");
+            assert_eq!(RunEvent::parse(line), None, "{line}");
         }
     }
 }

@@ -40,6 +40,8 @@ pub struct LabelPrivacy {
 }
 
 /// Derivation of a privacy loss.
+///
+/// The struct is flat, because its fields are those of the report's JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Guarantee {

@@ -12,6 +12,8 @@ use super::privacy::{LabelPrivacy, Spent};
 use crate::nullable;
 
 /// Report of a finished run.
+///
+/// The struct is flat, because its fields are those of the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {

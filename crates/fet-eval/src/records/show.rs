@@ -11,7 +11,7 @@ use crate::nullable;
 /// Identity of a run. Equal identities give equal reports, except for `cost`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Identity {
+pub struct RunIdentity {
     /// All settings, including defaults.
     pub experiment: Value,
     /// Checksum of the files named in the data settings.
@@ -23,7 +23,7 @@ pub struct Identity {
 /// Question about one experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct ShowQuestion {
     /// Changes after those of the command line, each as `path=value`.
     pub set: Vec<String>,
     /// Replaces the value of the command line, if not `null`.
@@ -33,10 +33,10 @@ pub struct Question {
 
 /// Answer: the identity of the experiment, or the reason why it is refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Line", into = "Line")]
-pub enum Answer {
-    /// A line with the fields of an [`Identity`].
-    Identity(Identity),
+#[serde(try_from = "AnswerLine", into = "AnswerLine")]
+pub enum ShowAnswer {
+    /// A line with the fields of an [`RunIdentity`].
+    Identity(RunIdentity),
     /// A line with the field `error`: the problem with the experiment.
     Refused(String),
 }
@@ -44,7 +44,7 @@ pub enum Answer {
 /// Union of the fields of both answers.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct AnswerLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     experiment: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,29 +55,32 @@ struct Line {
     error: Option<String>,
 }
 
-impl From<Answer> for Line {
-    fn from(answer: Answer) -> Self {
+impl From<ShowAnswer> for AnswerLine {
+    fn from(answer: ShowAnswer) -> Self {
         match answer {
-            Answer::Identity(Identity { experiment, data, results }) => Self {
+            ShowAnswer::Identity(RunIdentity { experiment, data, results }) => Self {
                 experiment: Some(experiment),
                 data: Some(data),
                 results: Some(results),
                 ..Self::default()
             },
-            Answer::Refused(error) => Self { error: Some(error), ..Self::default() },
+            ShowAnswer::Refused(error) => Self { error: Some(error), ..Self::default() },
         }
     }
 }
 
-impl TryFrom<Line> for Answer {
+impl TryFrom<AnswerLine> for ShowAnswer {
     type Error = &'static str;
 
-    fn try_from(line: Line) -> Result<Self, &'static str> {
+    fn try_from(line: AnswerLine) -> Result<Self, &'static str> {
         match line {
-            Line { experiment: Some(experiment), data: Some(data), results: Some(results), error: None } => {
-                Ok(Self::Identity(Identity { experiment, data, results }))
-            }
-            Line { experiment: None, data: None, results: None, error: Some(error) } => {
+            AnswerLine {
+                experiment: Some(experiment),
+                data: Some(data),
+                results: Some(results),
+                error: None,
+            } => Ok(Self::Identity(RunIdentity { experiment, data, results })),
+            AnswerLine { experiment: None, data: None, results: None, error: Some(error) } => {
                 Ok(Self::Refused(error))
             }
             _ => Err("an answer has `experiment`, `data` and `results`, or `error`"),
@@ -92,7 +95,7 @@ mod tests {
     #[test]
     fn answers_are_read_and_written_as_they_were() {
         for line in [r#"{"experiment":{"b":1,"a":2},"data":"d","results":1}"#, r#"{"error":"a: unknown"}"#] {
-            let answer: Answer = serde_json::from_str(line).expect(line);
+            let answer: ShowAnswer = serde_json::from_str(line).expect(line);
             assert_eq!(serde_json::to_string(&answer).expect("plain data"), line);
         }
         for line in [
@@ -101,18 +104,21 @@ mod tests {
             r#"{"experiment":{},"data":"d","results":1,"error":"e"}"#,
             r#"{"experiment":{},"data":"d","results":1,"new":2}"#,
         ] {
-            serde_json::from_str::<Answer>(line).expect_err(line);
+            serde_json::from_str::<ShowAnswer>(line).expect_err(line);
         }
     }
 
     #[test]
     fn questions_are_whole() {
         let line = r#"{"set":["a=1"],"seed":0}"#;
-        let question: Question = serde_json::from_str(line).expect(line);
+        let question: ShowQuestion = serde_json::from_str(line).expect(line);
         assert_eq!(serde_json::to_string(&question).expect("plain data"), line);
-        assert_eq!(serde_json::from_str::<Question>(r#"{"set":[],"seed":null}"#).expect("whole").seed, None);
+        assert_eq!(
+            serde_json::from_str::<ShowQuestion>(r#"{"set":[],"seed":null}"#).expect("whole").seed,
+            None
+        );
         for line in ["{}", r#"{"set":[]}"#, r#"{"seed":1}"#, r#"{"set":[],"seed":1,"new":2}"#] {
-            serde_json::from_str::<Question>(line).expect_err(line);
+            serde_json::from_str::<ShowQuestion>(line).expect_err(line);
         }
     }
 }

@@ -91,7 +91,7 @@ pub enum SplitError {
     LabelsHaveNoFolds,
     /// Value without a place in an order.
     #[error(
-        "row {row} (from 0) holds {value}, which has no quantile; drop the row or stratify by another column"
+        "row {row} (from 0) contains {value}, which cannot be ranked; drop the row or stratify by another column"
     )]
     NotFinite {
         /// Row index, from 0.

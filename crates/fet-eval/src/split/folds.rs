@@ -9,7 +9,7 @@ use super::group::{deal, deal_to, shuffled_groups};
 use super::order::shuffled;
 use super::strata::rows_by_stratum;
 use super::time::{boundary, by_time};
-use super::{Fractions, Split, SplitError, Strategy};
+use super::{Fractions, Split, SplitError, SplitStrategy};
 
 /// Returns `count` splits; split f tests fold f. The folds partition the rows, and their sizes differ by at
 /// most one row (groups: approximately). Each split takes `fractions.validation()` of all rows for validation
@@ -21,7 +21,7 @@ use super::{Fractions, Split, SplitError, Strategy};
 /// Rows with the same time are in one block, the later one.
 pub fn folds(
     rows: usize,
-    strategy: &Strategy<'_>,
+    strategy: &SplitStrategy<'_>,
     count: usize,
     fractions: Fractions,
     rng: &mut ChaCha8Rng,
@@ -31,15 +31,15 @@ pub fn folds(
         return Err(SplitError::Folds { folds: count, rows });
     }
     let splits = match strategy {
-        Strategy::Random => {
+        SplitStrategy::Random => {
             let order = shuffled(rows, rng);
             let wanted = |tested| fractions.validation_beside(rows, tested);
             (0..count).map(|fold| turn(&order, &block_sizes(rows, count), fold, wanted)).collect()
         }
-        Strategy::Stratified(strata) => stratified(strata, count, fractions, rng),
-        Strategy::Time(times) => by_blocks(times, count, fractions),
-        Strategy::Group(groups) => grouped(groups, count, fractions, rng)?,
-        Strategy::Labels(_) => return Err(SplitError::LabelsHaveNoFolds),
+        SplitStrategy::Stratified(strata) => stratified(strata, count, fractions, rng),
+        SplitStrategy::Time(times) => by_blocks(times, count, fractions),
+        SplitStrategy::Group(groups) => grouped(groups, count, fractions, rng)?,
+        SplitStrategy::Labels(_) => return Err(SplitError::LabelsHaveNoFolds),
     };
     splits.into_iter().map(|split: Split| split.checked(strategy.name())).collect()
 }

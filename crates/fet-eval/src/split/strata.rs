@@ -16,7 +16,7 @@ pub fn codes<T: Ord>(column: &[T]) -> Vec<usize> {
 /// Returns the strata of a numeric column: `bins` bins with about the same number of rows, from the smallest
 /// values up.
 ///
-/// A value with i smaller values among n is in bin ⌊i · bins / n⌋, so that equal values share a bin. Ties can
+/// A value with i smaller values among n is in bin ⌊i · bins / n⌋, so equal values share a bin. Ties can
 /// leave bins empty.
 pub fn quantile_strata(values: &[f64], bins: usize) -> Result<Vec<usize>, SplitError> {
     if let Some((row, &value)) = values.iter().enumerate().find(|(_, value)| !value.is_finite()) {

@@ -1,6 +1,6 @@
 //! Coverage of intervals and sets on data with known truth. Seeds are fixed; each test states its α.
 
-use fet_eval::bootstrap::{BootstrapError, Method, Settings, bootstrap, bootstrap_of};
+use fet_eval::bootstrap::{BootstrapError, BootstrapMethod, BootstrapSettings, bootstrap, bootstrap_of};
 use fet_eval::conformal::Conformal;
 use fet_eval::{ChaCha8Rng, Metric, Predictions, Task};
 use rand::{RngExt, SeedableRng};
@@ -19,7 +19,7 @@ fn check_binomial(hits: u64, trials: u64, p: f64) {
 
 /// Returns the number of `TRIALS` intervals of the mean of `rows` exponential numbers that cover the truth,
 /// 1.
-fn mean_hits(method: Method, rows: usize, alpha: f64) -> u64 {
+fn mean_hits(method: BootstrapMethod, rows: usize, alpha: f64) -> u64 {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let hits = (0..TRIALS).filter(|_| {
         let values: Vec<f64> = (0..rows).map(|_| Exp1.sample(&mut rng)).collect();
@@ -27,7 +27,7 @@ fn mean_hits(method: Method, rows: usize, alpha: f64) -> u64 {
             let sum: f64 = values.iter().zip(counts).map(|(value, count)| value * count).sum();
             Some(sum / counts.iter().sum::<f64>())
         };
-        let settings = Settings { resamples: 300, alpha, method };
+        let settings = BootstrapSettings { resamples: 300, alpha, method };
         let interval = bootstrap_of(rows, mean, settings, &mut rng).expect("an interval");
         (interval.lower..=interval.upper).contains(&1.0)
     });
@@ -40,11 +40,11 @@ const TRIALS: u64 = 500;
 /// α = 0.2 the test allows a true coverage 0.02 from nominal, and then a binomial of 500 trials at α = 1e-3.
 #[test]
 fn bootstrap_intervals_hold_the_truth() {
-    for method in [Method::Percentile, Method::Bca] {
+    for method in [BootstrapMethod::Percentile, BootstrapMethod::Bca] {
         let hits = mean_hits(method, 100, 0.2);
         check_binomial(hits, TRIALS, (hits as f64 / TRIALS as f64).clamp(0.78, 0.82));
     }
-    check_binomial(mean_hits(Method::Percentile, 100, 0.5), TRIALS, 0.5);
+    check_binomial(mean_hits(BootstrapMethod::Percentile, 100, 0.5), TRIALS, 0.5);
 }
 
 #[test]
@@ -54,16 +54,16 @@ fn bootstrap_says_what_it_did() {
     let output: Vec<f64> = truth.iter().map(|y| (0.3 * y + rng.random_range(0.0..0.7f64)).min(1.0)).collect();
     let rows = Predictions::new(Task::Binary, &truth, &output).expect("right");
     let with = |rows: &Predictions<'_>, metric, seed| {
-        bootstrap(rows, metric, Settings::default(), &mut ChaCha8Rng::seed_from_u64(seed))
+        bootstrap(rows, metric, BootstrapSettings::default(), &mut ChaCha8Rng::seed_from_u64(seed))
     };
-    for metric in Metric::of(Task::Binary) {
+    for metric in Metric::for_task(Task::Binary) {
         let interval = with(&rows, metric, 1).expect("an interval");
         assert!(
             interval.lower < interval.estimate && interval.estimate < interval.upper,
             "{metric}: {interval:?}"
         );
         assert_eq!(Some(interval.estimate), rows.scores().get(metric));
-        assert_eq!((interval.method, interval.undefined), (Method::Bca, 0));
+        assert_eq!((interval.method, interval.undefined), (BootstrapMethod::Bca, 0));
         assert_eq!(with(&rows, metric, 1).as_ref(), Ok(&interval));
         assert_ne!(with(&rows, metric, 2), Ok(interval));
     }
@@ -74,7 +74,7 @@ fn bootstrap_says_what_it_did() {
     // Every resample of perfect predictions is perfect: BCa then has no correction.
     let perfect = Predictions::new(Task::Binary, &truth, &truth).expect("right");
     let interval = with(&perfect, Metric::Accuracy, 1).expect("an interval");
-    assert_eq!((interval.lower, interval.upper, interval.method), (1.0, 1.0, Method::Percentile));
+    assert_eq!((interval.lower, interval.upper, interval.method), (1.0, 1.0, BootstrapMethod::Percentile));
 }
 
 #[test]
@@ -83,13 +83,14 @@ fn what_has_no_bootstrap_is_refused() {
     lonely[0] = 1.0;
     let rows = Predictions::new(Task::Binary, &lonely, &lonely).expect("right");
     let rng = || ChaCha8Rng::seed_from_u64(1);
-    let error =
-        bootstrap(&rows, Metric::AucRoc, Settings::default(), &mut rng()).expect_err("often undefined");
+    let error = bootstrap(&rows, Metric::AucRoc, BootstrapSettings::default(), &mut rng())
+        .expect_err("often undefined");
     assert!(
         matches!(error, BootstrapError::OftenUndefined { undefined: 600..900, resamples: 2_000 }),
         "{error}"
     );
-    let error = bootstrap(&rows, Metric::Rmse, Settings::default(), &mut rng()).expect_err("another task");
+    let error =
+        bootstrap(&rows, Metric::Rmse, BootstrapSettings::default(), &mut rng()).expect_err("another task");
     assert!(error.to_string().contains("not a metric of the task"), "{error}");
     for (rows, resamples, alpha, expect) in [
         (9, 1, 0.1, "not 1 and 0.1"),
@@ -97,7 +98,7 @@ fn what_has_no_bootstrap_is_refused() {
         (1, 9, 0.1, "at least 2 rows"),
         (9, 9, 0.1, "undefined"),
     ] {
-        let settings = Settings { resamples, alpha, method: Method::Auto };
+        let settings = BootstrapSettings { resamples, alpha, method: BootstrapMethod::Auto };
         let error = bootstrap_of(rows, |_| None, settings, &mut rng()).expect_err(expect);
         assert!(error.to_string().contains(expect), "{error}");
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use fet_eval::bootstrap::{Method, Settings, bootstrap};
+use fet_eval::bootstrap::{BootstrapMethod, BootstrapSettings, bootstrap};
 use fet_eval::calibration::{Bins, curve};
 use fet_eval::class_weights::ClassWeights;
 use fet_eval::confusion::Confusion;
@@ -121,12 +121,12 @@ fn balanced_class_weights() {
         let (labels, expect) = (classes(&case["y"]), numbers(&case["weights"]));
         let given = ClassWeights::balanced(&labels, expect.len()).expect("every class occurs");
         for (class, expect) in expect.iter().enumerate() {
-            check(given.of(class), *expect, &(number, class));
+            check(given.weight(class), *expect, &(number, class));
         }
     }
 }
 
-/// Compares the intervals with scipy's for the same data. scipy draws other resamples, so that the two differ
+/// Compares the intervals with scipy's for the same data. scipy draws other resamples, so the two differ
 /// by the Monte-Carlo error of a quantile. For 40,000 resamples near 5 per cent this error is √(0.05 · 0.95 /
 /// 40,000) over the density there, 0.24: 0.0045 (scipy with 200,000 resamples: 0.002). The bound of 0.025 is
 /// five such errors (α < 1e-5). The two methods differ by 0.08 or more.
@@ -136,8 +136,8 @@ fn bootstrap_intervals() {
     let errors = numbers(&case["errors"]);
     let truth = vec![0.0; errors.len()];
     let rows = Predictions::new(Task::Regression, &truth, &errors).expect("right");
-    for (name, method) in [("percentile", Method::Percentile), ("BCa", Method::Bca)] {
-        let settings = Settings { resamples: 40_000, alpha: 0.1, method };
+    for (name, method) in [("percentile", BootstrapMethod::Percentile), ("BCa", BootstrapMethod::Bca)] {
+        let settings = BootstrapSettings { resamples: 40_000, alpha: 0.1, method };
         let interval =
             bootstrap(&rows, Metric::Mae, settings, &mut ChaCha8Rng::seed_from_u64(5)).expect("an interval");
         let expect = numbers(&case[name]);

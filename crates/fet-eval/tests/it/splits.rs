@@ -1,7 +1,7 @@
 //! Laws of every split: parts partition the rows, and each strategy satisfies its own law.
 
-use fet_eval::split::{Part, codes, folds, quantile_strata};
-use fet_eval::{ChaCha8Rng, Fractions, Split, SplitError, Strategy};
+use fet_eval::split::{SplitPart, codes, folds, quantile_strata};
+use fet_eval::{ChaCha8Rng, Fractions, Split, SplitError, SplitStrategy};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
@@ -24,14 +24,14 @@ fn check_partition(split: &Split, rows: usize) {
     let mut all = [split.train.clone(), split.validation.clone(), split.test.clone()].concat();
     all.sort_unstable();
     assert_eq!(all, (0..rows).collect::<Vec<_>>());
-    assert!(Part::ALL.iter().all(|part| !split.part(*part).is_empty()));
+    assert!(SplitPart::ALL.iter().all(|part| !split.part(*part).is_empty()));
 }
 
 /// Checks `law` on splits and folds of random tables under `strategy_of`. Returns the number of splits: a
 /// strategy can refuse a table.
 fn check_law(
     column_of: impl Fn(usize, &mut ChaCha8Rng) -> Vec<usize>,
-    strategy_of: impl Fn(&[usize]) -> Strategy<'_>,
+    strategy_of: impl Fn(&[usize]) -> SplitStrategy<'_>,
     law: impl Fn(&Split, &[usize], Fractions),
 ) -> usize {
     let mut made = 0;
@@ -61,12 +61,12 @@ fn random_splits_are_those_that_fet_always_made() {
         let validation_part = order.split_off(rows - validation);
         let test_part = order.split_off(rows - validation - test);
         let before = Split { train: order, validation: validation_part, test: test_part, aside: vec![] };
-        let now =
-            Split::new(rows, &Strategy::Random, Fractions::default(), &mut stream(seed)).expect("enough");
+        let now = Split::new(rows, &SplitStrategy::Random, Fractions::default(), &mut stream(seed))
+            .expect("enough");
         assert_eq!(now, before, "{rows} rows, seed {seed}");
         check_partition(&now, rows);
     }
-    let other = |seed| Split::new(50, &Strategy::Random, Fractions::default(), &mut stream(seed));
+    let other = |seed| Split::new(50, &SplitStrategy::Random, Fractions::default(), &mut stream(seed));
     assert_ne!(other(1), other(2));
 }
 
@@ -78,7 +78,7 @@ fn strata_keep_their_proportions_within_one_row() {
         for stratum in 0..6 {
             let among = |rows: &[usize]| rows.iter().filter(|row| strata[**row] == stratum).count() as f64;
             let count = strata.iter().filter(|other| **other == stratum).count() as f64;
-            for part in Part::ALL {
+            for part in SplitPart::ALL {
                 let share = count * split.part(part).len() as f64 / strata.len() as f64;
                 assert!((among(split.part(part)) - share).abs() < 1.0, "{stratum} in {part:?}");
             }
@@ -87,12 +87,12 @@ fn strata_keep_their_proportions_within_one_row() {
     let classes = |rows: usize, rng: &mut ChaCha8Rng| {
         (0..rows).map(|_| rng.random_range(0..6usize).min(rng.random_range(0..6usize))).collect()
     };
-    assert_eq!(check_law(classes, |column| Strategy::Stratified(column), law), 300);
+    assert_eq!(check_law(classes, |column| SplitStrategy::Stratified(column), law), 300);
     let bins = |rows: usize, rng: &mut ChaCha8Rng| {
         let values: Vec<f64> = (0..rows).map(|_| rng.random_range(-3.0..3.0f64).powi(3)).collect();
         quantile_strata(&values, 5).expect("finite")
     };
-    assert_eq!(check_law(bins, |column| Strategy::Stratified(column), law), 300);
+    assert_eq!(check_law(bins, |column| SplitStrategy::Stratified(column), law), 300);
 }
 
 #[test]
@@ -101,14 +101,14 @@ fn no_group_is_on_two_sides() {
         let mut side = vec![None; groups.len()];
         let largest =
             (0..groups.len()).map(|g| groups.iter().filter(|o| **o == g).count()).max().unwrap_or(0);
-        for part in Part::ALL {
+        for part in SplitPart::ALL {
             for &row in split.part(part) {
                 assert!(*side[groups[row]].get_or_insert(part) == part, "group {}", groups[row]);
             }
         }
         // A group goes to the part that lacks most rows: no part exceeds its size by a whole group.
         let sizes = fractions.sizes(groups.len()).expect("enough");
-        for (part, size) in Part::ALL.into_iter().zip([sizes.train, sizes.validation, sizes.test]) {
+        for (part, size) in SplitPart::ALL.into_iter().zip([sizes.train, sizes.validation, sizes.test]) {
             assert!(split.part(part).len() < size + largest, "{part:?}");
         }
     };
@@ -116,7 +116,7 @@ fn no_group_is_on_two_sides() {
         let count = rng.random_range(3..20usize);
         codes(&(0..rows).map(|_| rng.random_range(0..count)).collect::<Vec<_>>())
     };
-    assert_eq!(check_law(groups, |column| Strategy::Group(column), law), 300);
+    assert_eq!(check_law(groups, |column| SplitStrategy::Group(column), law), 300);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn the_test_is_the_latest_and_no_time_is_parted() {
         let rows = random.random_range(20..200usize);
         let range = random.random_range(5..300i64);
         let times: Vec<i64> = (0..rows).map(|_| random.random_range(-range..range)).collect();
-        let strategy = Strategy::Time(&times);
+        let strategy = SplitStrategy::Time(&times);
         let splits = folds(rows, &strategy, 3, Fractions::default(), &mut rng(0)).unwrap_or_default();
         let split = Split::new(rows, &strategy, Fractions::default(), &mut rng(0));
         if let Ok(split) = &split {
@@ -149,8 +149,12 @@ fn the_test_is_the_latest_and_no_time_is_parted() {
     }
     assert!(made > 900, "{made}");
     let ties = [1, 1, 1, 2, 2, 3, 4, 4, 5, 5];
-    let split =
-        Split::new(10, &Strategy::Time(&ties), Fractions::new(0.1, 0.1).expect("fractions"), &mut rng(0));
+    let split = Split::new(
+        10,
+        &SplitStrategy::Time(&ties),
+        Fractions::new(0.1, 0.1).expect("fractions"),
+        &mut rng(0),
+    );
     let expect =
         Split { train: vec![0, 1, 2, 3, 4, 5], validation: vec![6, 7], test: vec![8, 9], aside: vec![] };
     assert_eq!(split, Ok(expect));
@@ -159,8 +163,8 @@ fn the_test_is_the_latest_and_no_time_is_parted() {
 #[test]
 fn a_column_may_name_the_parts() {
     let names = ["test", "train", "validation", "train"];
-    let parts = Part::parse_column(names).expect("parts");
-    let split = Split::new(4, &Strategy::Labels(&parts), Fractions::default(), &mut rng(0));
+    let parts = SplitPart::parse_column(names).expect("parts");
+    let split = Split::new(4, &SplitStrategy::Labels(&parts), Fractions::default(), &mut rng(0));
     assert_eq!(split, Ok(Split { train: vec![1, 3], validation: vec![2], test: vec![0], aside: vec![] }));
 }
 
@@ -169,9 +173,11 @@ fn folds_test_every_row_once() {
     let mut random = rng(9);
     let strata: Vec<usize> = (0..103).map(|_| random.random_range(0..4)).collect();
     let groups: Vec<usize> = (0..103).map(|_| random.random_range(0..25)).collect();
-    for (strategy, slack) in
-        [(Strategy::Random, 1), (Strategy::Stratified(&strata), 1), (Strategy::Group(&groups), 8)]
-    {
+    for (strategy, slack) in [
+        (SplitStrategy::Random, 1),
+        (SplitStrategy::Stratified(&strata), 1),
+        (SplitStrategy::Group(&groups), 8),
+    ] {
         let splits = folds(103, &strategy, 5, Fractions::default(), &mut rng(4)).expect("folds");
         assert_eq!(splits, folds(103, &strategy, 5, Fractions::default(), &mut rng(4)).expect("again"));
         let mut tested = Vec::new();
@@ -185,7 +191,7 @@ fn folds_test_every_row_once() {
             );
             assert!(split.validation.len().abs_diff(10) < slack, "{}", split.validation.len());
             tested.extend(split.test.clone());
-            if let Strategy::Group(groups) = strategy {
+            if let SplitStrategy::Group(groups) = strategy {
                 let of = |rows: &[usize]| rows.iter().map(|row| groups[*row]).collect::<Vec<_>>();
                 let (train, validation) = (of(&split.train), of(&split.validation));
                 assert!(
@@ -193,7 +199,7 @@ fn folds_test_every_row_once() {
                 );
                 assert!(!validation.iter().any(|group| train.contains(group)));
             }
-            if let Strategy::Stratified(strata) = strategy {
+            if let SplitStrategy::Stratified(strata) = strategy {
                 for stratum in 0..4 {
                     let among =
                         |rows: &[usize]| rows.iter().filter(|row| strata[**row] == stratum).count() as f64;
@@ -213,38 +219,44 @@ fn folds_test_every_row_once() {
 #[test]
 fn what_cannot_be_split_is_refused() {
     let half = Fractions::new(0.01, 0.01).expect("fractions");
-    let labels = vec![Part::Train; 20];
-    let new = |rows, strategy: Strategy<'_>, fractions| {
+    let labels = vec![SplitPart::Train; 20];
+    let new = |rows, strategy: SplitStrategy<'_>, fractions| {
         Split::new(rows, &strategy, fractions, &mut rng(0)).map(drop)
     };
-    let fold = |rows, strategy: Strategy<'_>, count| {
+    let fold = |rows, strategy: SplitStrategy<'_>, count| {
         folds(rows, &strategy, count, Fractions::default(), &mut rng(0)).map(drop)
     };
     let usual = Fractions::default();
     for (result, expect) in [
-        (new(9, Strategy::Random, usual), "9 rows give 0 for validation and 1 for the test; use at least 10"),
-        (new(99, Strategy::Random, half), "use at least 100 rows"),
         (
-            new(20, Strategy::Time(&[1; 19]), usual),
+            new(9, SplitStrategy::Random, usual),
+            "9 rows give 0 for validation and 1 for the test; use at least 10",
+        ),
+        (new(99, SplitStrategy::Random, half), "use at least 100 rows"),
+        (
+            new(20, SplitStrategy::Time(&[1; 19]), usual),
             "\"time\" needs a value for each of 20 rows; the column has 19",
         ),
         (
-            new(20, Strategy::Time(&[1; 20]), usual),
+            new(20, SplitStrategy::Time(&[1; 20]), usual),
             "leaves no row for train among 20; too many rows share a time",
         ),
         (
-            new(20, Strategy::Group(&[1; 20]), usual),
+            new(20, SplitStrategy::Group(&[1; 20]), usual),
             "each part needs a group: 3 groups are needed, but the column has 1",
         ),
-        (new(20, Strategy::Labels(&labels), usual), "leaves no row for validation among 20; label some rows"),
-        (fold(20, Strategy::Labels(&labels), 3), "use the strategy \"group\""),
-        (fold(20, Strategy::Random, 1), "not 1 for 20 rows; use 5"),
-        (fold(4, Strategy::Random, 5), "not 5 for 4 rows"),
-        (fold(2, Strategy::Random, 2), "leaves no row for train"),
-        (fold(20, Strategy::Group(&[1; 20]), 2), "2 groups are needed"),
-        (fold(20, Strategy::Time(&[1; 20]), 2), "leaves no row for train"),
         (
-            Part::parse_column(["train", "tset"]).map(drop),
+            new(20, SplitStrategy::Labels(&labels), usual),
+            "leaves no row for validation among 20; label some rows",
+        ),
+        (fold(20, SplitStrategy::Labels(&labels), 3), "use the strategy \"group\""),
+        (fold(20, SplitStrategy::Random, 1), "not 1 for 20 rows; use 5"),
+        (fold(4, SplitStrategy::Random, 5), "not 5 for 4 rows"),
+        (fold(2, SplitStrategy::Random, 2), "leaves no row for train"),
+        (fold(20, SplitStrategy::Group(&[1; 20]), 2), "2 groups are needed"),
+        (fold(20, SplitStrategy::Time(&[1; 20]), 2), "leaves no row for train"),
+        (
+            SplitPart::parse_column(["train", "tset"]).map(drop),
             "row 1 (from 0) has the label \"tset\"; did you mean \"test\"?",
         ),
     ] {
@@ -256,7 +268,8 @@ fn what_cannot_be_split_is_refused() {
 #[test]
 fn a_search_over_settings_never_has_the_test_rows() {
     let rng = || ChaCha8Rng::seed_from_u64(3);
-    let whole = Split::new(101, &Strategy::Random, Fractions::default(), &mut rng()).expect("enough rows");
+    let whole =
+        Split::new(101, &SplitStrategy::Random, Fractions::default(), &mut rng()).expect("enough rows");
     for alternate in [false, true] {
         let tuning = whole.clone().for_tuning(alternate).expect("enough rows");
         assert_eq!((&tuning.train, &tuning.aside), (&whole.train, &whole.test));
@@ -274,8 +287,8 @@ fn a_search_over_settings_never_has_the_test_rows() {
 
 #[test]
 fn a_row_without_a_part_is_set_aside() {
-    let parts = [Some(Part::Test), None, Some(Part::Train), Some(Part::Validation), None];
+    let parts = [Some(SplitPart::Test), None, Some(SplitPart::Train), Some(SplitPart::Validation), None];
     let split = Split::given(&parts).expect("each part has a row");
     assert_eq!(split, Split { train: vec![2], validation: vec![3], test: vec![0], aside: vec![1, 4] });
-    assert!(Split::given(&[None, Some(Part::Train), Some(Part::Test)]).is_err());
+    assert!(Split::given(&[None, Some(SplitPart::Train), Some(SplitPart::Test)]).is_err());
 }

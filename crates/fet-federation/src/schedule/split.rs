@@ -6,8 +6,8 @@ use fet_core::data::{Column, DataError};
 use fet_core::experiment::{SplitKind, SplitSettings};
 use fet_core::message::Parts;
 use fet_core::rng::{Purpose, stream};
-use fet_eval::split::{Part, codes, folds, quantile_strata};
-use fet_eval::{Fractions, SplitError, Strategy};
+use fet_eval::split::{SplitPart, codes, folds, quantile_strata};
+use fet_eval::{Fractions, SplitError, SplitStrategy};
 use fet_tables::{MISSING_CODE, MISSING_DATE, Values};
 
 pub use fet_eval::Split;
@@ -31,7 +31,7 @@ pub fn split(parts: &Parts, rows: usize, seed: u64) -> Result<Split, DataError> 
         Parts::Random { validation, test } => {
             let fractions = Fractions::new(*validation, *test).map_err(|error| unusable(&error))?;
             let mut rng = stream(seed, 0, Purpose::Split, 0);
-            Split::new(rows, &Strategy::Random, fractions, &mut rng).map_err(|error| unusable(&error))
+            Split::new(rows, &SplitStrategy::Random, fractions, &mut rng).map_err(|error| unusable(&error))
         }
         Parts::Given(parts) => {
             if parts.len() != rows {
@@ -40,13 +40,13 @@ pub fn split(parts: &Parts, rows: usize, seed: u64) -> Result<Split, DataError> 
                 return Err(DataError::new("split", problem));
             }
             let part = |part: &u8| match *part {
-                Parts::TRAIN => Some(Some(Part::Train)),
-                Parts::VALIDATION => Some(Some(Part::Validation)),
-                Parts::TEST => Some(Some(Part::Test)),
+                Parts::TRAIN => Some(Some(SplitPart::Train)),
+                Parts::VALIDATION => Some(Some(SplitPart::Validation)),
+                Parts::TEST => Some(Some(SplitPart::Test)),
                 Parts::ASIDE => Some(None),
                 _ => None,
             };
-            let parts: Option<Vec<Option<Part>>> = parts.iter().map(part).collect();
+            let parts: Option<Vec<Option<SplitPart>>> = parts.iter().map(part).collect();
             let parts =
                 parts.ok_or_else(|| DataError::new("split", "must number splits by 0, 1, 2 and 3"))?;
             Split::given(&parts).map_err(|error| unusable(&error))
@@ -66,14 +66,14 @@ pub fn parts(settings: &SplitSettings, known: &SplitData<'_>, seed: u64) -> Resu
     let mut numbers: Vec<usize> = Vec::new();
     let (times, labels);
     let strategy = match kind {
-        SplitKind::Random => Strategy::Random,
+        SplitKind::Random => SplitStrategy::Random,
         SplitKind::Stratified => {
             numbers = strata(known)?;
-            Strategy::Stratified(&numbers)
+            SplitStrategy::Stratified(&numbers)
         }
         SplitKind::Time => {
             times = self::times(named(known)?)?;
-            Strategy::Time(&times)
+            SplitStrategy::Time(&times)
         }
         SplitKind::Group => {
             let column = named(known)?;
@@ -85,11 +85,11 @@ pub fn parts(settings: &SplitSettings, known: &SplitData<'_>, seed: u64) -> Resu
                 return Err(DataError::new(format!("`split.column` `{}`", column.name), problem));
             }
             numbers = groups(column)?;
-            Strategy::Group(&numbers)
+            SplitStrategy::Group(&numbers)
         }
         SplitKind::Column | SplitKind::File => {
             labels = parse(named(known)?)?;
-            Strategy::Labels(&labels)
+            SplitStrategy::Labels(&labels)
         }
     };
     let mut split = if count > 0 {
@@ -174,7 +174,7 @@ fn times(column: &Column) -> Result<Vec<i64>, DataError> {
     all.ok_or_else(|| refuse("must have a value in every record for a split by time"))
 }
 
-fn parse(column: &Column) -> Result<Vec<Part>, DataError> {
+fn parse(column: &Column) -> Result<Vec<SplitPart>, DataError> {
     let refuse = |problem: String| DataError::new(format!("column `{}`", column.name), problem);
     let Values::Category { codes, names } = &column.values else {
         let kind = column.values.kind();
@@ -185,7 +185,7 @@ fn parse(column: &Column) -> Result<Vec<Part>, DataError> {
             "must name a split in every record; it is missing in row {row} (from 0)"
         )));
     }
-    Part::parse_column(codes.iter().map(|&code| names[code as usize].as_str()))
+    SplitPart::parse_column(codes.iter().map(|&code| names[code as usize].as_str()))
         .map_err(|error| refuse(error.to_string()))
 }
 

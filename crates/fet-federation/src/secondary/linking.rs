@@ -109,7 +109,7 @@ fn tell_unlinked(session: &Session, links: &Links) {
     let none = (0..links.rows()).filter(unlinked).count();
     if none > 0 {
         (session.tell)(format!(
-            "{}: {none} of the primary's {} records have no link with it; the model sees unrelated \
+            "{}: {none} of the primary's {} records lack a link with it; the model sees unrelated \
              records of this party instead. `fet data show` and `fet link` show how keys are \
              written",
             session.records.prepared.scaled.name,

@@ -99,7 +99,7 @@ impl TrainingLabels {
     /// Returns these rows of the primary's records with scaled labels and weights.
     pub(super) fn label(&self, records: PrimaryBatch, rows: &[usize]) -> PrimaryBatch {
         let weight = |weights: &ClassWeights| {
-            rows.iter().map(|&row| weights.of(self.values[row] as usize) as f32).collect()
+            rows.iter().map(|&row| weights.weight(self.values[row] as usize) as f32).collect()
         };
         PrimaryBatch {
             labels: rows.iter().map(|&row| self.objective.scale(self.values[row])).collect(),

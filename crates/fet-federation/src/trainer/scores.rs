@@ -38,7 +38,7 @@ impl Scoring {
         let task = objective.scored();
         let refuse = |rule: String| Err(Violation::new("scores.metric", rule, format!("\"{metric}\"")));
         if !metric.fits(task) {
-            let known: Vec<&str> = Metric::of(task).map(Metric::name).collect();
+            let known: Vec<&str> = Metric::for_task(task).map(Metric::name).collect();
             return refuse(format!("must be one for this task: {}", known.join(", ")));
         }
         let scoring = Self { metric, objective, groups };
@@ -84,7 +84,7 @@ impl Scoring {
         let groups = self.groups.as_ref().map(|(name, values)| (name.as_str(), of_tested(values)));
         let groups = groups.as_ref().map(|(name, values)| (*name, values.as_slice()));
         let (validation, test) = (self.predictions(validation)?, self.predictions(test)?);
-        Some(Evaluation::of(self.metric, &validation, &test, groups, rng))
+        Some(Evaluation::compute(self.metric, &validation, &test, groups, rng))
     }
 
     /// Returns the bound on the predictions of new rows with this probability, from the errors on the

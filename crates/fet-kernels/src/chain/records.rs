@@ -2,11 +2,11 @@
 
 use rayon::prelude::*;
 
-use super::{ChainInput, PORTIONS};
-use crate::block::{self, Turned};
+use super::{ChainInput, PARTS};
+use crate::block::{self, TransposedBlock};
 use crate::buffer::Buffer;
 use crate::parameters::{AttentionGradient, AttentionWeights};
-use crate::rows::add;
+use crate::rows::{NormScratch, add};
 use crate::shape::Shape;
 
 /// Number of distinct records per projection step.
@@ -24,12 +24,12 @@ pub(super) fn gather_projected<'a>(
     shape: &Shape,
     projected: &[f32],
     slots: &[u32],
-    room: &'a mut Vec<f32>,
+    gathered: &'a mut Vec<f32>,
 ) -> &'a [f32] {
     let width = 3 * shape.width;
-    room.resize(slots.len() * width, 0.0);
-    gather(projected, slots, width, room);
-    room
+    gathered.resize(slots.len() * width, 0.0);
+    gather(projected, slots, width, gathered);
+    gathered
 }
 
 /// First block's queries, keys and values of each distinct record, [U, 3H].
@@ -39,55 +39,45 @@ pub(super) fn project_records(shape: &Shape, weights: &AttentionWeights<'_>, rec
     records
         .par_chunks(RECORDS_AT_A_TIME * width)
         .zip(projected.par_chunks_mut(3 * RECORDS_AT_A_TIME * width))
-        .for_each_init(Vec::new, |normed, (rows, out)| block::project(width, weights, rows, normed, out));
+        .for_each_init(Vec::new, |normed, (rows, out)| block::project(weights, rows, normed, out));
     projected
 }
 
 /// Sums the gradients at the positions into gradients of the records, directly and through the first projection.
 pub(super) fn records_back(
-    shape: &Shape,
-    (weights, turned): (&AttentionWeights<'_>, &Turned),
+    first: &TransposedBlock<'_>,
     input: &ChainInput<'_>,
     direct: &[f32],
     projected: &[f32],
     total: &mut AttentionGradient,
 ) -> Buffer {
-    let width = shape.width;
+    let width = first.shape().width;
     let count = input.records.len() / width;
-    let places = Places::of(input.slots, count);
+    let places = Places::new(input.slots, count);
     let mut gradient = Buffer::zeros(count * width);
-    let portion = count.div_ceil(PORTIONS);
-    let portions: Vec<AttentionGradient> = gradient
-        .par_chunks_mut(portion * width)
-        .zip(input.records.par_chunks(portion * width))
+    let part_size = count.div_ceil(PARTS);
+    let parts: Vec<AttentionGradient> = gradient
+        .par_chunks_mut(part_size * width)
+        .zip(input.records.par_chunks(part_size * width))
         .enumerate()
         .map(|(index, (gradient, records))| {
             let mut above = Buffer::zeros(3 * gradient.len());
             let rows = gradient.chunks_exact_mut(width).zip(above.chunks_exact_mut(3 * width));
             for (within, (gradient, above)) in rows.enumerate() {
-                for &place in places.of_record(index * portion + within) {
+                for &place in places.of_record(index * part_size + within) {
                     let place = place as usize;
                     add(gradient, &direct[place * width..(place + 1) * width]);
                     add(above, &projected[3 * place * width..3 * (place + 1) * width]);
                 }
             }
             let mut parameters = AttentionGradient::zeros(width);
-            let (mut normed, mut narrow) = (Vec::new(), Vec::new());
-            let scratch = (&mut normed, &mut narrow);
-            let turned = turned.projection();
-            block::project_back(
-                width,
-                (weights, turned),
-                records,
-                &above,
-                scratch,
-                &mut parameters,
-                gradient,
-            );
+            let (mut normed, mut below) = (vec![0.0; records.len()], vec![0.0; records.len()]);
+            let norm_scratch = NormScratch { normed: &mut normed, gradient: &mut below };
+            first.project_back(records, &above, gradient, &mut parameters, norm_scratch);
             parameters
         })
         .collect();
-    portions.iter().for_each(|portion| total.add(portion));
+    parts.iter().for_each(|part| total.add(part));
     gradient
 }
 
@@ -98,7 +88,7 @@ struct Places {
 }
 
 impl Places {
-    fn of(slots: &[u32], records: usize) -> Self {
+    fn new(slots: &[u32], records: usize) -> Self {
         let mut starts = vec![0u32; records + 1];
         for &slot in slots {
             starts[slot as usize + 1] += 1;

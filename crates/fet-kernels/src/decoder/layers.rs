@@ -2,58 +2,62 @@
 
 use crate::dropout::Dropout;
 use crate::matrix::{Into, View, ViewMut, multiply};
-use crate::parameters::{AttentionGradient, AttentionWeights};
-use crate::rows::{NormGradient, add_rows, normalise, normalise_back};
+use crate::parameters::{AttentionGradient, AttentionWeights, Qkv};
+use crate::rows::{NormGradient, NormScratch, add_rows, normalise, normalise_back};
 
-/// Some columns of queries (`part` 0), keys (1) or values (2) in the stacked projection.
-pub(super) fn stacked<'w>(
-    weights: &AttentionWeights<'w>,
-    part: usize,
-    start: usize,
-    count: usize,
-) -> View<'w> {
+/// Some columns of a part of the stacked projection.
+pub(super) fn stacked<'w>(weights: &AttentionWeights<'w>, part: Qkv, start: usize, count: usize) -> View<'w> {
     let width = weights.gain.len();
-    View::new(weights.projection, 3 * width).columns(part * width + start, count)
+    View::new(weights.projection, 3 * width).columns(part.columns(width).start + start, count)
 }
 
 pub(super) fn stacked_mut(
     gradient: &mut AttentionGradient,
     width: usize,
-    part: usize,
+    part: Qkv,
     start: usize,
     count: usize,
 ) -> ViewMut<'_> {
-    ViewMut::strided(&mut gradient.projection[part * width + start..], width, count, 3 * width)
+    ViewMut::strided(&mut gradient.projection[part.columns(width).start + start..], width, count, 3 * width)
 }
 
-/// Computes queries (`part` 0) or values (`part` 2) of normalised rows.
-pub(super) fn affine(normed: &[f32], weights: &AttentionWeights<'_>, part: usize, out: &mut [f32]) {
-    let width = weights.gain.len();
-    let bias = Into::Row(&weights.projection_bias[part * width..(part + 1) * width]);
-    let right = stacked(weights, part, 0, width);
-    multiply(1.0, View::new(normed, width), right, bias, ViewMut::new(out, width));
+/// Projection of normalised rows to queries or values.
+pub(super) struct Projection<'a> {
+    pub(super) weights: &'a AttentionWeights<'a>,
+    pub(super) part: Qkv,
 }
 
-/// Backward pass of [`affine`] and the norm before it.
-pub(super) fn affine_back(
-    rows: &[f32],
-    weights: &AttentionWeights<'_>,
-    part: usize,
-    above: &[f32],
-    gradient: &mut AttentionGradient,
-    (normed, normed_gradient): (&mut [f32], &mut [f32]),
-    rows_gradient: &mut [f32],
-) {
-    let width = weights.gain.len();
-    normalise(rows, weights.gain, weights.bias, normed);
-    let view = View::new(above, width);
-    let target = stacked_mut(gradient, width, part, 0, width);
-    multiply(1.0, View::new(normed, width).transposed(), view, Into::Add, target);
-    add_rows(&mut gradient.projection_bias[part * width..(part + 1) * width], above);
-    let right = stacked(weights, part, 0, width).transposed();
-    multiply(1.0, view, right, Into::Set, ViewMut::new(normed_gradient, width));
-    let parameters = NormGradient { gain: &mut gradient.gain, bias: &mut gradient.bias };
-    normalise_back(rows, weights.gain, normed_gradient, rows_gradient, parameters);
+impl Projection<'_> {
+    pub(super) fn forward(&self, normed: &[f32], out: &mut [f32]) {
+        let Self { weights, part } = *self;
+        let width = weights.gain.len();
+        let bias = Into::Row(&weights.projection_bias[part.columns(width)]);
+        let right = stacked(weights, part, 0, width);
+        multiply(1.0, View::new(normed, width), right, bias, ViewMut::new(out, width));
+    }
+
+    /// Backward pass of [`Self::forward`] and the norm before it.
+    pub(super) fn backward(
+        &self,
+        rows: &[f32],
+        above: &[f32],
+        rows_gradient: &mut [f32],
+        gradient: &mut AttentionGradient,
+        norm_scratch: NormScratch<'_>,
+    ) {
+        let Self { weights, part } = *self;
+        let NormScratch { normed, gradient: normed_gradient } = norm_scratch;
+        let width = weights.gain.len();
+        normalise(rows, weights.gain, weights.bias, normed);
+        let view = View::new(above, width);
+        let target = stacked_mut(gradient, width, part, 0, width);
+        multiply(1.0, View::new(normed, width).transposed(), view, Into::Add, target);
+        add_rows(&mut gradient.projection_bias[part.columns(width)], above);
+        let right = stacked(weights, part, 0, width).transposed();
+        multiply(1.0, view, right, Into::Set, ViewMut::new(normed_gradient, width));
+        let parameters = NormGradient { gain: &mut gradient.gain, bias: &mut gradient.bias };
+        normalise_back(rows, weights.gain, normed_gradient, rows_gradient, parameters);
+    }
 }
 
 /// Output projection after the heads.

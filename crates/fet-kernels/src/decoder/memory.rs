@@ -1,16 +1,19 @@
 //! Attention of each sample's absorbed queries to its memory, one sample after another so that the memory stays in cache.
 
-use crate::attention::{drop_row, pass_row};
+use crate::attention::{SignedWeights, drop_row, pass_row};
 use crate::feed_forward::Drawn;
 use crate::math::{exp, largest, sum, vectorised};
 use crate::matrix::{Into, View, ViewMut, multiply};
 use crate::rows::sized;
 use crate::shape::Shape;
 
-/// Memories of n samples, [n, K, H], and the terms added to their logits, [n, K].
+/// Memories of n samples.
 #[derive(Clone, Copy)]
 pub(super) struct Memory<'a> {
+    pub(super) shape: &'a Shape,
+    /// [n, K, H].
     pub(super) values: &'a [f32],
+    /// Term added to the logits of each position, [n, K].
     pub(super) mask: Option<&'a [f32]>,
 }
 
@@ -25,7 +28,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Memory for the gradients of context and total of this many queries, which [`attend_back`] reads.
+    /// Memory for the gradients of context and total of this many queries, which [`Memory::attend_back`] reads.
     pub(super) fn gradients(&mut self, queries: usize, width: usize) -> (&mut [f32], &mut [f32]) {
         (sized(&mut self.context_gradient, queries * width), sized(&mut self.total_gradient, queries))
     }
@@ -41,38 +44,75 @@ pub(super) struct Saved<'a> {
     pub(super) total: &'a mut [f32],
 }
 
-/// absorbed [n, heads, H] → weights, context and sums of the weights.
-pub(super) fn attend(
-    shape: &Shape,
-    memory: Memory<'_>,
-    absorbed: &[f32],
-    drawn: Drawn<'_>,
-    saved: Saved<'_>,
-    scratch: &mut Scratch,
-) {
-    let Saved { kept, context, total } = saved;
-    let Shape { width, heads, positions } = *shape;
-    let logits = sized(&mut scratch.logits, heads * positions);
-    let weights = sized(&mut scratch.weights, heads * positions);
-    for (sample, values) in memory.values.chunks_exact(positions * width).enumerate() {
-        let queries = &absorbed[sample * heads * width..(sample + 1) * heads * width];
-        let kept = &mut kept[sample * heads * positions..(sample + 1) * heads * positions];
-        let total = &mut total[sample * heads..(sample + 1) * heads];
-        let mask = memory.mask.map(|mask| &mask[sample * positions..(sample + 1) * positions]);
-        let left = View::new(queries, width);
-        let right = View::new(values, width);
-        multiply(1.0, left, right.transposed(), Into::Set, ViewMut::new(logits, positions));
-        let numbers = drawn.map(|(dropout, numbers)| {
-            (dropout, &numbers[sample * heads * positions..(sample + 1) * heads * positions])
-        });
-        for (head, total) in total.iter_mut().enumerate() {
-            let place = head * positions..(head + 1) * positions;
-            let numbers = numbers.map(|(dropout, numbers)| (dropout, &numbers[place.clone()]));
-            let (logits, kept) = (&mut logits[place.clone()], &mut kept[place.clone()]);
-            *total = softmax(logits, mask, numbers, kept, &mut weights[place]);
+impl Memory<'_> {
+    /// absorbed [n, heads, H] → weights, context and sums of the weights.
+    pub(super) fn attend(&self, absorbed: &[f32], drawn: Drawn<'_>, saved: Saved<'_>, scratch: &mut Scratch) {
+        let Saved { kept, context, total } = saved;
+        let Shape { width, heads, positions } = *self.shape;
+        let logits = sized(&mut scratch.logits, heads * positions);
+        let weights = sized(&mut scratch.weights, heads * positions);
+        for (sample, values) in self.values.chunks_exact(positions * width).enumerate() {
+            let queries = &absorbed[sample * heads * width..(sample + 1) * heads * width];
+            let kept = &mut kept[sample * heads * positions..(sample + 1) * heads * positions];
+            let total = &mut total[sample * heads..(sample + 1) * heads];
+            let mask = self.mask.map(|mask| &mask[sample * positions..(sample + 1) * positions]);
+            let left = View::new(queries, width);
+            let right = View::new(values, width);
+            multiply(1.0, left, right.transposed(), Into::Set, ViewMut::new(logits, positions));
+            let numbers = drawn.map(|(dropout, numbers)| {
+                (dropout, &numbers[sample * heads * positions..(sample + 1) * heads * positions])
+            });
+            for (head, total) in total.iter_mut().enumerate() {
+                let place = head * positions..(head + 1) * positions;
+                let numbers = numbers.map(|(dropout, numbers)| (dropout, &numbers[place.clone()]));
+                let (logits, kept) = (&mut logits[place.clone()], &mut kept[place.clone()]);
+                *total = softmax(logits, mask, numbers, kept, &mut weights[place]);
+            }
+            let target = &mut context[sample * heads * width..(sample + 1) * heads * width];
+            multiply(1.0, View::new(weights, positions), right, Into::Set, ViewMut::new(target, width));
         }
-        let target = &mut context[sample * heads * width..(sample + 1) * heads * width];
-        multiply(1.0, View::new(weights, positions), right, Into::Set, ViewMut::new(target, width));
+    }
+
+    /// Backward pass from the gradients of context and total in the scratch memory.
+    ///
+    /// Replaces the gradient of the memory or adds to it, as `into` says, and computes the gradient of the absorbed queries.
+    pub(super) fn attend_back<'s>(
+        &self,
+        absorbed: &[f32],
+        kept: SignedWeights<'_>,
+        memory_gradient: &mut [f32],
+        into: Into<'_>,
+        scratch: &'s mut Scratch,
+    ) -> &'s [f32] {
+        let Shape { width, heads, positions } = *self.shape;
+        // Slopes and weights are adjacent, and so are their factors: one product computes both parts of the memory's gradient.
+        let both = sized(&mut scratch.logits, 2 * heads * positions);
+        let with = sized(&mut scratch.weights, 2 * heads * width);
+        let absorbed_gradient = sized(&mut scratch.absorbed_gradient, absorbed.len());
+        let samples = self.values.chunks_exact(positions * width);
+        for (sample, (values, gradient)) in
+            samples.zip(memory_gradient.chunks_exact_mut(positions * width)).enumerate()
+        {
+            let rows = sample * heads * width..(sample + 1) * heads * width;
+            let (slopes, weights) = both.split_at_mut(heads * positions);
+            let above = &scratch.context_gradient[rows.clone()];
+            let right = View::new(values, width);
+            let target = ViewMut::new(slopes, positions);
+            multiply(1.0, View::new(above, width), right.transposed(), Into::Set, target);
+            for head in 0..heads {
+                let place = head * positions..(head + 1) * positions;
+                let kept = kept.part(sample * heads * positions + place.start, positions);
+                let total = scratch.total_gradient[sample * heads + head];
+                softmax_back(total, kept, &mut slopes[place.clone()], &mut weights[place]);
+            }
+            let target = ViewMut::new(&mut absorbed_gradient[rows.clone()], width);
+            multiply(1.0, View::new(slopes, positions), right, Into::Set, target);
+            with[..heads * width].copy_from_slice(&absorbed[rows]);
+            with[heads * width..].copy_from_slice(above);
+            let left = View::new(both, positions).transposed();
+            multiply(1.0, left, View::new(with, width), into, ViewMut::new(gradient, width));
+        }
+        absorbed_gradient
     }
 }
 
@@ -114,58 +154,16 @@ fn softmax(
     )
 }
 
-/// Backward pass from the gradients of context and total in the scratch memory.
-///
-/// Replaces or adds to the gradient of the memory, and computes the gradient of the absorbed queries.
-pub(super) fn attend_back<'s>(
-    shape: &Shape,
-    memory: Memory<'_>,
-    absorbed: &[f32],
-    (scale, kept): (f32, &[f32]),
-    (memory_gradient, into): (&mut [f32], Into<'_>),
-    scratch: &'s mut Scratch,
-) -> &'s [f32] {
-    let Shape { width, heads, positions } = *shape;
-    // Slopes and weights are adjacent, and so are their factors: one product computes both parts of the memory's gradient.
-    let both = sized(&mut scratch.logits, 2 * heads * positions);
-    let with = sized(&mut scratch.weights, 2 * heads * width);
-    let absorbed_gradient = sized(&mut scratch.absorbed_gradient, absorbed.len());
-    let samples = memory.values.chunks_exact(positions * width);
-    for (sample, (values, gradient)) in
-        samples.zip(memory_gradient.chunks_exact_mut(positions * width)).enumerate()
-    {
-        let rows = sample * heads * width..(sample + 1) * heads * width;
-        let (slopes, weights) = both.split_at_mut(heads * positions);
-        let above = &scratch.context_gradient[rows.clone()];
-        let right = View::new(values, width);
-        let target = ViewMut::new(slopes, positions);
-        multiply(1.0, View::new(above, width), right.transposed(), Into::Set, target);
-        for head in 0..heads {
-            let place = head * positions..(head + 1) * positions;
-            let start = sample * heads * positions;
-            let kept = &kept[start + place.start..start + place.end];
-            let total = scratch.total_gradient[sample * heads + head];
-            softmax_back(scale, total, kept, &mut slopes[place.clone()], &mut weights[place]);
-        }
-        let target = ViewMut::new(&mut absorbed_gradient[rows.clone()], width);
-        multiply(1.0, View::new(slopes, positions), right, Into::Set, target);
-        with[..heads * width].copy_from_slice(&absorbed[rows]);
-        with[heads * width..].copy_from_slice(above);
-        let left = View::new(both, positions).transposed();
-        multiply(1.0, left, View::new(with, width), into, ViewMut::new(gradient, width));
-    }
-    absorbed_gradient
-}
-
 /// Turns `slopes` from the gradient of the dropped weights into the gradient of the logits; `total` is the gradient of their sum.
 /// Applies dropout to `weights`.
-fn softmax_back(scale: f32, total: f32, kept: &[f32], slopes: &mut [f32], weights: &mut [f32]) {
+fn softmax_back(total: f32, kept: SignedWeights<'_>, slopes: &mut [f32], weights: &mut [f32]) {
     #[inline(always)]
     fn of_row(kept: &[f32], mean: f32, weights: &[f32], slopes: &mut [f32]) {
         for ((slope, weight), kept) in slopes.iter_mut().zip(weights).zip(kept) {
             *slope = weight * *slope - kept.abs() * mean;
         }
     }
+    let SignedWeights { values: kept, scale } = kept;
     vectorised(
         #[inline(always)]
         move || {

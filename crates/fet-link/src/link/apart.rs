@@ -15,16 +15,16 @@ use fet_io::input::input;
 
 /// Commands of `fet link` for data holders in several places.
 #[derive(Debug, Clone, clap::Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum SeparateLinkCommand {
     /// Learn a schema for encoding texts from a table; give it to all data holders, but not to the linkage unit.
     #[command(after_help = SCHEMA)]
-    Schema(encode::Learn),
+    Schema(encode::LinkSchemaArguments),
     /// Encode a table with a schema, into a file without keys or ids for the linkage unit.
     #[command(after_help = ENCODE)]
-    Encode(encode::Arguments),
+    Encode(encode::LinkEncodeArguments),
     /// Match encoded tables: pairs from two tables, clusters from more.
     #[command(after_help = MATCH)]
-    Match(compare::Arguments),
+    Match(compare::LinkMatchArguments),
 }
 
 const SCHEMA: &str = "\
@@ -54,7 +54,7 @@ a cluster are candidates of each other, and each cluster has at most one row of 
 The unit learns how similar all rows are, also within a file, and how frequent bits are, from which frequent values can be guessed. It has
 no keys to show to a person: --review needs both tables (`fet link A B`).";
 
-impl Command {
+impl SeparateLinkCommand {
     /// Returns true if the command's results go to this path.
     pub(super) fn writes_to(&self, place: &Path) -> bool {
         matches!(self, Self::Match(arguments) if arguments.out == place)
@@ -62,11 +62,11 @@ impl Command {
 }
 
 /// Runs the command, and returns its summary.
-pub(super) fn run(command: &Command) -> anyhow::Result<String> {
+pub(super) fn run(command: &SeparateLinkCommand) -> anyhow::Result<String> {
     match command {
-        Command::Schema(arguments) => encode::learn(arguments),
-        Command::Encode(arguments) => encode::encode(arguments),
-        Command::Match(arguments) => compare::compare(arguments),
+        SeparateLinkCommand::Schema(arguments) => encode::learn(arguments),
+        SeparateLinkCommand::Encode(arguments) => encode::encode(arguments),
+        SeparateLinkCommand::Match(arguments) => compare::compare(arguments),
     }
 }
 

@@ -24,20 +24,20 @@ impl Candidate {
 
 /// Candidates of the rows with decisions: the confirmed records, the most similar first, then the records
 /// without a decision.
-pub(super) type Decided = HashMap<usize, Vec<Candidate>>;
+pub(super) type DecidedPairs = HashMap<usize, Vec<Candidate>>;
 
 /// Candidates of all rows.
 #[derive(Clone, Copy)]
 pub(super) struct Candidates<'a> {
     links: &'a Links,
-    decided: &'a Decided,
+    decided: &'a DecidedPairs,
     searched: usize,
 }
 
 impl<'a> Candidates<'a> {
     /// Takes the first `searched` records that the linker found for each row; rows with decisions use the
     /// candidates from `decided`.
-    pub(super) fn new(links: &'a Links, decided: &'a Decided, searched: usize) -> Self {
+    pub(super) fn new(links: &'a Links, decided: &'a DecidedPairs, searched: usize) -> Self {
         Self { links, decided, searched }
     }
 

@@ -7,9 +7,9 @@ use fet_core::linker::{Linker, Links};
 use fet_core::registry::Slot;
 use fet_linkage::threshold::{Estimate, FEWEST, automatic, of_probabilities};
 
-use super::candidates::{Candidates, Decided};
+use super::candidates::{Candidates, DecidedPairs};
 use super::decisions::Decisions;
-use super::pairs::Pairs;
+use super::pairs::LinkedPairs;
 use super::truth::{self, Truth};
 use fet_io::input::input;
 
@@ -86,7 +86,7 @@ pub(super) struct Choice {
 /// Result of the selection.
 pub(super) struct Chosen {
     choice: Choice,
-    decided: Decided,
+    decided: DecidedPairs,
     assigned: Option<Vec<Option<usize>>>,
     estimate: Automatic,
 }
@@ -106,7 +106,7 @@ enum Automatic {
 impl Choice {
     /// Selects among `links`. `own` links the primary with itself, two neighbours per row, or returns `None`
     /// if that is impossible.
-    pub(super) fn of(
+    pub(super) fn select(
         self,
         links: &Links,
         own: impl FnOnce() -> anyhow::Result<Option<Links>>,
@@ -121,10 +121,10 @@ impl Choice {
             },
             _ => Automatic::NotAsked,
         };
-        Ok(self.with(links, Decided::default(), estimate))
+        Ok(self.with(links, DecidedPairs::default(), estimate))
     }
 
-    fn with(self, links: &Links, decided: Decided, estimate: Automatic) -> Chosen {
+    fn with(self, links: &Links, decided: DecidedPairs, estimate: Automatic) -> Chosen {
         let mut chosen = Chosen { choice: self, decided, assigned: None, estimate };
         if self.assign.is_some() {
             chosen.assigned = Some(one_to_one(&chosen.every(links), self.records));
@@ -136,16 +136,16 @@ impl Choice {
 impl Chosen {
     /// Returns the selection after a person's decisions.
     ///
-    /// The threshold does not change: the decided pairs were picked for their similarity, so they do not show
-    /// how frequent matches are.
+    /// The threshold does not change: the decided pairs were picked for their similarity, so the
+    /// frequency of matches among them differs from that among all pairs.
     pub(super) fn decided(&self, links: &Links, decisions: &Decisions) -> Self {
         self.choice.with(links, decisions.candidates(links, self.choice.searched), self.estimate)
     }
 
     /// Returns all candidates above the given threshold, restricted to assigned pairs if an assignment was
     /// requested.
-    pub(super) fn every<'a>(&'a self, links: &'a Links) -> Pairs<'a> {
-        Pairs {
+    pub(super) fn every<'a>(&'a self, links: &'a Links) -> LinkedPairs<'a> {
+        LinkedPairs {
             candidates: Candidates::new(links, &self.decided, self.choice.searched),
             floor: self.choice.floor,
             threshold: self.given(),
@@ -155,19 +155,19 @@ impl Chosen {
     }
 
     /// Returns the pairs to write.
-    pub(super) fn written<'a>(&'a self, links: &'a Links) -> Pairs<'a> {
+    pub(super) fn written<'a>(&'a self, links: &'a Links) -> LinkedPairs<'a> {
         let threshold = match self.estimate {
             Automatic::Nothing => Some(f32::INFINITY),
             _ => self.threshold(),
         };
-        Pairs { threshold, wanted: self.choice.wanted, ..self.every(links) }
+        LinkedPairs { threshold, wanted: self.choice.wanted, ..self.every(links) }
     }
 
     /// Returns the rank of the candidate that each row would be paired with without a threshold; `None`
     /// without an assignment.
     pub(super) fn contest(&self, links: &Links) -> Option<Vec<Option<usize>>> {
         self.choice.assign?;
-        let every = Pairs { threshold: None, assigned: None, ..self.every(links) };
+        let every = LinkedPairs { threshold: None, assigned: None, ..self.every(links) };
         Some(one_to_one(&every, self.choice.records))
     }
 
@@ -287,7 +287,7 @@ fn by_probabilities(links: &Links) -> Automatic {
 
 /// Returns the rank of the candidate that each row is paired with, if any. The most similar pairs come first,
 /// and each record is used once.
-fn one_to_one(candidates: &Pairs<'_>, records: usize) -> Vec<Option<usize>> {
+fn one_to_one(candidates: &LinkedPairs<'_>, records: usize) -> Vec<Option<usize>> {
     let rows = candidates.candidates.rows();
     let of_row = |row| {
         candidates.row(row).map(move |(rank, candidate)| (row, rank, candidate.record, candidate.order()))

@@ -9,10 +9,10 @@ use fet_core::linker::Links;
 use fet_data::read_texts;
 use fet_tables::{Kind, Options, Table, Values};
 
-use super::Arguments;
-use super::candidates::{Candidate, Decided, found};
-use super::named::{Place, Side};
-use super::pairs::Pairs;
+use super::LinkArguments;
+use super::candidates::{Candidate, DecidedPairs, found};
+use super::named::{RowInFile, Side};
+use super::pairs::LinkedPairs;
 use super::tables;
 use fet_io::input::input;
 
@@ -34,7 +34,7 @@ pub(super) struct Cells {
 
 impl Cells {
     /// Reads the cells if decisions or a review need them.
-    pub(super) fn read(arguments: &Arguments, keys: [&Keys; 2]) -> anyhow::Result<Self> {
+    pub(super) fn read(arguments: &LinkArguments, keys: [&Keys; 2]) -> anyhow::Result<Self> {
         let names = tables::names(arguments);
         let files = [&arguments.primary, &arguments.secondary];
         let wanted = arguments.review.is_some() || !arguments.decisions.is_empty();
@@ -81,8 +81,8 @@ struct Decision {
 }
 
 impl Decision {
-    fn place(&self) -> Place<'_> {
-        Place { file: &self.file, row: self.row }
+    fn place(&self) -> RowInFile<'_> {
+        RowInFile { file: &self.file, row: self.row }
     }
 }
 
@@ -123,7 +123,7 @@ impl Decisions {
     ) -> anyhow::Result<()> {
         let (mut taken, mut changed) = (0, Vec::new());
         for row in 0..columns.decisions.len() {
-            let place = Place { file, row };
+            let place = RowInFile { file, row };
             let Some(word) = word(&columns.decisions[row], place)? else { continue };
             let number = |side: usize| columns.numbers.as_ref().map(|numbers| numbers[side][row].as_str());
             let named = |side: usize| match (&columns.ids, number(side)) {
@@ -175,7 +175,7 @@ impl Decisions {
     /// Refuses two confirmed pairs of the same row if each row may be in only one pair.
     pub(super) fn check_one_to_one(&self) -> anyhow::Result<()> {
         let mut seen: [HashMap<u32, (u32, &Decision)>; 2] = Default::default();
-        for ((primary, secondary), decision) in self.of(Word::Yes) {
+        for ((primary, secondary), decision) in self.with_word(Word::Yes) {
             for (side, row, other) in [(0, primary, secondary), (1, secondary, primary)] {
                 let Some((first, before)) = seen[side].insert(row, (other, decision)) else { continue };
                 let [name, others] = [["primary", "secondary"], ["secondary", "primary"]][side];
@@ -190,7 +190,7 @@ impl Decisions {
         Ok(())
     }
 
-    fn of(&self, word: Word) -> impl Iterator<Item = ((u32, u32), &Decision)> {
+    fn with_word(&self, word: Word) -> impl Iterator<Item = ((u32, u32), &Decision)> {
         self.pairs
             .iter()
             .filter(move |(_, decision)| decision.word == word)
@@ -209,20 +209,20 @@ impl Decisions {
 
     /// Returns the confirmed pairs.
     pub(super) fn confirmed(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.of(Word::Yes).map(|(pair, _)| pair)
+        self.with_word(Word::Yes).map(|(pair, _)| pair)
     }
 
     /// Returns the maximum number of rejected records of a row. The linker must find this many more
     /// candidates to replace them.
     pub(super) fn most_rejected(&self) -> usize {
         let mut counts: HashMap<u32, usize> = HashMap::new();
-        self.of(Word::No).for_each(|((row, _), _)| *counts.entry(row).or_default() += 1);
+        self.with_word(Word::No).for_each(|((row, _), _)| *counts.entry(row).or_default() += 1);
         counts.into_values().max().unwrap_or(0)
     }
 
     /// Returns the candidates of each row with decisions: the confirmed records, and up to `searched` others
     /// that the linker found, without the rejected records.
-    pub(super) fn candidates(&self, links: &Links, searched: usize) -> Decided {
+    pub(super) fn candidates(&self, links: &Links, searched: usize) -> DecidedPairs {
         let mut rows: BTreeMap<usize, [Vec<u32>; 2]> = BTreeMap::new();
         for ((row, record), decision) in &self.pairs {
             let side = match decision.word {
@@ -250,15 +250,18 @@ impl Decisions {
 
     /// Returns a line for people about the decisions, and about the difference that they make between two
     /// selections of links.
-    pub(super) fn told(&self, before: &Pairs<'_>, after: &Pairs<'_>) -> String {
-        let (yes, no) = (self.of(Word::Yes).count(), self.of(Word::No).count());
+    pub(super) fn told(&self, before: &LinkedPairs<'_>, after: &LinkedPairs<'_>) -> String {
+        let (yes, no) = (self.with_word(Word::Yes).count(), self.with_word(Word::No).count());
         let changing = |word, linked: bool| {
-            self.of(word).filter(|((row, record), _)| before.has(*row as usize, *record) == linked).count()
+            self.with_word(word)
+                .filter(|((row, record), _)| before.has(*row as usize, *record) == linked)
+                .count()
         };
         let (mut came, mut went) = (0, 0);
         for row in 0..before.candidates.rows() {
-            let news =
-                |a: &Pairs<'_>, b: &Pairs<'_>| a.row(row).filter(|(_, c)| !b.has(row, c.record)).count();
+            let news = |a: &LinkedPairs<'_>, b: &LinkedPairs<'_>| {
+                a.row(row).filter(|(_, c)| !b.has(row, c.record)).count()
+            };
             came += news(after, before);
             went += news(before, after);
         }
@@ -279,7 +282,7 @@ impl Decisions {
 }
 
 /// Parses the decision in a cell, if any.
-fn word(cell: &str, place: Place<'_>) -> anyhow::Result<Option<Word>> {
+fn word(cell: &str, place: RowInFile<'_>) -> anyhow::Result<Option<Word>> {
     match cell.to_lowercase().as_str() {
         "" => Ok(None),
         "yes" => Ok(Some(Word::Yes)),

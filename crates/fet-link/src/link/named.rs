@@ -9,13 +9,13 @@ use fet_io::input::input;
 
 /// Row of a file that names rows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct RowInFile<'a> {
     pub(super) file: &'a Path,
     /// Row number in the file, from 0.
     pub(super) row: usize,
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for RowInFile<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} row {} (from 0)", self.file.display(), self.row)
     }
@@ -41,7 +41,7 @@ impl<'a> Side<'a> {
     }
 
     /// Returns the row whose number, from 0, is in a cell.
-    pub(super) fn by_number(&self, place: Place<'_>, cell: &str) -> anyhow::Result<u32> {
+    pub(super) fn by_number(&self, place: RowInFile<'_>, cell: &str) -> anyhow::Result<u32> {
         cell.parse::<u32>().ok().filter(|&row| (row as usize) < self.rows).ok_or_else(|| {
             let rule = format!("must be a row of the {} table, 0 to {}", self.name, self.rows - 1);
             input(format!("{place}: {rule}; it is \"{cell}\" (for ids, name their column with --id)"))
@@ -50,7 +50,12 @@ impl<'a> Side<'a> {
 
     /// Returns the row whose id is in a cell, verbatim or as a review writes it. If several rows have the id,
     /// the row with this number.
-    pub(super) fn by_id(&self, place: Place<'_>, cell: &str, number: Option<&str>) -> anyhow::Result<u32> {
+    pub(super) fn by_id(
+        &self,
+        place: RowInFile<'_>,
+        cell: &str,
+        number: Option<&str>,
+    ) -> anyhow::Result<u32> {
         let name = self.name;
         let found = self
             .ids

@@ -11,7 +11,7 @@ use fet_io::output;
 
 /// Candidates, with the rules that select the links among them.
 #[derive(Clone, Copy)]
-pub(super) struct Pairs<'a> {
+pub(super) struct LinkedPairs<'a> {
     pub(super) candidates: Candidates<'a>,
     /// Similarity at or below which a pair is never a link.
     pub(super) floor: Option<f32>,
@@ -23,7 +23,7 @@ pub(super) struct Pairs<'a> {
     pub(super) assigned: Option<&'a [Option<usize>]>,
 }
 
-impl<'a> Pairs<'a> {
+impl<'a> LinkedPairs<'a> {
     /// Returns the links of a row with their ranks, from 0. A confirmed pair is a link for any similarity.
     pub(super) fn row(&self, row: usize) -> impl Iterator<Item = (usize, Candidate)> + use<'a> {
         let (floor, threshold, wanted) = (self.floor, self.threshold, self.wanted);
@@ -42,7 +42,11 @@ impl<'a> Pairs<'a> {
 }
 
 /// Writes the links, and returns their number.
-pub(super) fn write(out: &Path, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>) -> std::io::Result<usize> {
+pub(super) fn write(
+    out: &Path,
+    pairs: &LinkedPairs<'_>,
+    ids: Option<&[Vec<String>; 2]>,
+) -> std::io::Result<usize> {
     place(out, |file| rows(file, pairs, ids))
 }
 
@@ -69,7 +73,11 @@ pub(crate) fn place<T>(
     })
 }
 
-fn rows(file: &mut dyn Write, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>) -> std::io::Result<usize> {
+fn rows(
+    file: &mut dyn Write,
+    pairs: &LinkedPairs<'_>,
+    ids: Option<&[Vec<String>; 2]>,
+) -> std::io::Result<usize> {
     write!(file, "primary_row,secondary_row,rank,similarity")?;
     writeln!(file, "{}", if ids.is_some() { ",primary_id,secondary_id" } else { "" })?;
     let mut written = 0;

@@ -10,29 +10,34 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Shows the number of finished rows.
-pub(crate) enum Progress {
+pub(crate) enum RowProgress {
     Bar(ProgressBar),
-    Lines { done: &'static str, rows: usize, start: Instant, told: Mutex<Told> },
+    Lines { done: &'static str, rows: usize, start: Instant, reported: Mutex<ReportedProgress> },
 }
 
 /// Number of finished rows, and the time of the last line.
-pub(crate) struct Told {
+pub(crate) struct ReportedProgress {
     done: usize,
     at: Instant,
 }
 
-impl Progress {
+impl RowProgress {
     /// Starts the progress of linking `rows` rows.
     pub(super) fn new(rows: usize) -> Self {
-        Self::of("linking", "linked", rows)
+        Self::start("linking", "linked", rows)
     }
 
     /// Starts the progress of other work on `rows` rows: `doing` names the work in progress, `done` the
     /// finished work.
-    pub(crate) fn of(doing: &str, done: &'static str, rows: usize) -> Self {
+    pub(crate) fn start(doing: &str, done: &'static str, rows: usize) -> Self {
         if !std::io::stderr().is_terminal() {
             let start = Instant::now();
-            return Self::Lines { done, rows, start, told: Mutex::new(Told { done: 0, at: start }) };
+            return Self::Lines {
+                done,
+                rows,
+                start,
+                reported: Mutex::new(ReportedProgress { done: 0, at: start }),
+            };
         }
         let bar = ProgressBar::with_draw_target(Some(rows as u64), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template(&format!(
@@ -46,19 +51,19 @@ impl Progress {
     pub(crate) fn add(&self, count: usize) {
         match self {
             Self::Bar(bar) => bar.inc(count as u64),
-            Self::Lines { done, rows, start, told } => {
-                let mut told = told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                told.done += count;
-                if told.at.elapsed() >= PAUSE && told.done < *rows {
-                    told.at = Instant::now();
-                    fet_io::note!("{}", line(done, told.done, *rows, start.elapsed()));
+            Self::Lines { done, rows, start, reported } => {
+                let mut reported = reported.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                reported.done += count;
+                if reported.at.elapsed() >= PAUSE && reported.done < *rows {
+                    reported.at = Instant::now();
+                    fet_io::note!("{}", line(done, reported.done, *rows, start.elapsed()));
                 }
             }
         }
     }
 }
 
-impl Drop for Progress {
+impl Drop for RowProgress {
     fn drop(&mut self) {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();
@@ -78,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_is_left_follows_from_what_is_done() {
-        let told = line("linked", 250, 1_000, Duration::from_secs(20));
-        assert_eq!(told, "linked 250 of 1000 rows, about 60 s left");
+        let reported = line("linked", 250, 1_000, Duration::from_secs(20));
+        assert_eq!(reported, "linked 250 of 1000 rows, about 60 s left");
     }
 }

@@ -14,7 +14,7 @@ use fet_core::linker::Links;
 
 use super::choice::{Chosen, Threshold};
 use super::decisions::{self, Cells, Decisions};
-use super::{Arguments, tables};
+use super::{LinkArguments, tables};
 
 use fet_io::input::input;
 use fet_io::output;
@@ -27,7 +27,7 @@ const SHEET: &str = "review.csv";
 
 /// Pair that needs a decision.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Asked {
+struct PairToReview {
     row: usize,
     record: u32,
     similarity: f32,
@@ -41,10 +41,10 @@ struct Asked {
 
 /// Content of both files.
 struct Review<'a> {
-    arguments: &'a Arguments,
+    arguments: &'a LinkArguments,
     linker: &'a str,
     threshold: f32,
-    pairs: Vec<Asked>,
+    pairs: Vec<PairToReview>,
     ids: Option<&'a [Vec<String>; 2]>,
     /// Names of the key columns in both tables.
     names: [&'a [String]; 2],
@@ -54,14 +54,14 @@ struct Review<'a> {
 
 impl Review<'_> {
     /// Returns the cells of both rows of a pair.
-    fn rows(&self, pair: &Asked) -> [&[String]; 2] {
+    fn rows(&self, pair: &PairToReview) -> [&[String]; 2] {
         [self.cells.row(0, pair.row), self.cells.row(1, pair.record as usize)]
     }
 }
 
-/// Refuses, before any work, a review that cannot be written, would overwrite decisions, or has no threshold.
+/// Refuses a review that cannot be written, would overwrite decisions, or lacks a threshold, before any work.
 pub(super) fn check<'a>(
-    arguments: &Arguments,
+    arguments: &LinkArguments,
     threshold: Threshold,
     similarities: bool,
     inputs: impl IntoIterator<Item = &'a PathBuf>,
@@ -127,32 +127,38 @@ fn same_place(a: &Path, b: &Path) -> bool {
 }
 
 /// Review that is ready to be written.
-pub(super) struct Ready {
+pub(super) struct RenderedReview {
     page: String,
     sheet: String,
     pairs: usize,
 }
 
+/// Result of linking two tables, as a review needs it.
+pub(super) struct LinkedTables<'a> {
+    pub(super) linker: &'a str,
+    pub(super) ids: Option<&'a [Vec<String>; 2]>,
+    pub(super) links: &'a Links,
+    pub(super) chosen: &'a Chosen,
+    pub(super) decisions: &'a Decisions,
+}
+
 /// Prepares the review if the user asks for one; writes nothing.
 pub(super) fn prepare(
-    arguments: &Arguments,
-    linker: &str,
+    arguments: &LinkArguments,
+    linked: &LinkedTables<'_>,
     cells: Cells,
-    ids: Option<&[Vec<String>; 2]>,
-    links: &Links,
-    (chosen, decisions): (&Chosen, &Decisions),
-) -> anyhow::Result<Option<Ready>> {
+) -> anyhow::Result<Option<RenderedReview>> {
     if arguments.review.is_none() {
         return Ok(None);
     }
-    let Some(threshold) = chosen.threshold() else {
-        return Err(input(no_threshold(links)));
+    let Some(threshold) = linked.chosen.threshold() else {
+        return Err(input(no_threshold(linked.links)));
     };
     let names = tables::names(arguments);
-    let pairs = select(chosen, links, decisions, threshold, arguments.review_pairs.get());
-    let review = Review { arguments, linker, threshold, ids, names, cells, pairs };
+    let pairs = select(linked, threshold, arguments.review_pairs.get());
+    let review = Review { arguments, linker: linked.linker, threshold, ids: linked.ids, names, cells, pairs };
     let page = page::text(&review)?;
-    Ok(Some(Ready { page, sheet: sheet::text(&review), pairs: review.pairs.len() }))
+    Ok(Some(RenderedReview { page, sheet: sheet::text(&review), pairs: review.pairs.len() }))
 }
 
 /// Returns the error for a missing threshold, with a suggestion.
@@ -170,7 +176,8 @@ fn no_threshold(links: &Links) -> String {
 ///
 /// If pairs are assigned, pairs that lose to a more similar pair come last, because the decision about that
 /// pair settles them.
-fn select(chosen: &Chosen, links: &Links, decisions: &Decisions, threshold: f32, count: usize) -> Vec<Asked> {
+fn select(linked: &LinkedTables<'_>, threshold: f32, count: usize) -> Vec<PairToReview> {
+    let LinkedTables { links, chosen, decisions, .. } = linked;
     let contest = chosen.contest(links);
     let (written, every) = (chosen.written(links), chosen.every(links));
     let (mut rows, mut records) = (Vec::new(), Vec::new());
@@ -179,11 +186,11 @@ fn select(chosen: &Chosen, links: &Links, decisions: &Decisions, threshold: f32,
         rows.sort_unstable();
         records.sort_unstable();
     }
-    let order = |a: &Asked, b: &Asked| {
-        let from = |pair: &Asked| (pair.similarity - threshold).abs();
+    let order = |a: &PairToReview, b: &PairToReview| {
+        let from = |pair: &PairToReview| (pair.similarity - threshold).abs();
         a.beaten.cmp(&b.beaten).then(from(a).total_cmp(&from(b))).then((a.row, a.rank).cmp(&(b.row, b.rank)))
     };
-    let mut asked: Vec<Asked> = Vec::new();
+    let mut asked: Vec<PairToReview> = Vec::new();
     for row in 0..links.rows() {
         let of_row = every.candidates.row(row).enumerate();
         for (rank, candidate) in of_row.take(if contest.is_some() { usize::MAX } else { written.wanted }) {
@@ -196,7 +203,7 @@ fn select(chosen: &Chosen, links: &Links, decisions: &Decisions, threshold: f32,
             }
             let beaten = contest.as_ref().is_some_and(|assigned| assigned[row] != Some(rank));
             let linked = written.has(row, candidate.record);
-            asked.push(Asked { row, record: candidate.record, similarity, rank, linked, beaten });
+            asked.push(PairToReview { row, record: candidate.record, similarity, rank, linked, beaten });
         }
         // Drop distant candidates early, because a million rows have too many candidates to keep.
         if asked.len() > 4 * count.max(10_000) {
@@ -209,9 +216,9 @@ fn select(chosen: &Chosen, links: &Links, decisions: &Decisions, threshold: f32,
     asked
 }
 
-impl Ready {
+impl RenderedReview {
     /// Writes both files, and returns a line for people.
-    pub(super) fn write(&self, arguments: &Arguments) -> anyhow::Result<String> {
+    pub(super) fn write(&self, arguments: &LinkArguments) -> anyhow::Result<String> {
         let Some(place) = &arguments.review else { return Ok(String::new()) };
         for (name, text) in [(PAGE, &self.page), (SHEET, &self.sheet)] {
             let path = place.join(name);

@@ -8,7 +8,7 @@ use fet_core::data::{Comparison, Keys};
 use fet_linkage::text::normalise;
 use fet_linkers::contents;
 
-use super::pairs::Pairs;
+use super::pairs::LinkedPairs;
 
 /// Lines for people about the keys. `compared` names the comparison of each column of texts where equal keys are linked; there `missing` are
 /// the cells that count as empty.
@@ -40,7 +40,7 @@ pub(super) fn keys(
 }
 
 /// Returns lines for people about the links with `records` records.
-pub(super) fn text(pairs: &Pairs<'_>, records: usize) -> String {
+pub(super) fn text(pairs: &LinkedPairs<'_>, records: usize) -> String {
     let mut out = String::new();
     let candidates = pairs.candidates;
     let mut ranks = vec![1, 10, candidates.searched()];
@@ -99,7 +99,7 @@ fn oddities(keys: &Keys, compared: Option<&[Comparison]>, missing: &[String]) ->
     (empty, counts.values().filter(|&&count| count > 1).sum())
 }
 
-/// A key of which a linker weighs the cells that are there; nothing where none is.
+/// Returns the key of a row for a linker that weighs cells; `None` if all cells are empty.
 fn weighed<'a>(cells: impl Iterator<Item = &'a str>) -> Option<Vec<u8>> {
     let cells: Vec<String> = cells.map(normalise).collect();
     cells.iter().any(|cell| !cell.is_empty()).then(|| cells.join("\n").into_bytes())

@@ -9,18 +9,18 @@ use fet_core::registry::Slot;
 use fet_data::{read_equal_keys, read_keys, read_texts};
 use fet_linkers::latitude_first;
 
-use super::Arguments;
+use super::LinkArguments;
 use fet_io::input::input;
 
 /// Returns the names of the key columns in the primary and in the secondary.
-pub(super) fn names(arguments: &Arguments) -> [&[String]; 2] {
+pub(super) fn names(arguments: &LinkArguments) -> [&[String]; 2] {
     let others =
         if arguments.secondary_keys.is_empty() { &arguments.keys } else { &arguments.secondary_keys };
     [&arguments.keys, others]
 }
 
 /// Returns the linker's settings and the keys of both tables.
-pub(super) fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>, Keys, Keys)> {
+pub(super) fn prepare(arguments: &LinkArguments) -> anyhow::Result<(Slot<dyn Linker>, Keys, Keys)> {
     let [names, others] = names(arguments);
     if names.len() != others.len() {
         let problem =
@@ -90,7 +90,7 @@ pub(super) fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>
 }
 
 /// Refuses keys that name the latitude first where distances are along the sphere.
-fn check_order(arguments: &Arguments, slot: &Slot<dyn Linker>) -> anyhow::Result<()> {
+fn check_order(arguments: &LinkArguments, slot: &Slot<dyn Linker>) -> anyhow::Result<()> {
     let named = [("--keys", &arguments.keys), ("--secondary-keys", &arguments.secondary_keys)];
     for (argument, keys) in named {
         if let Some(problem) = latitude_first(&slot.settings(), keys) {
@@ -100,7 +100,7 @@ fn check_order(arguments: &Arguments, slot: &Slot<dyn Linker>) -> anyhow::Result
     Ok(())
 }
 
-/// The same keys, of which no column is compared as numbers.
+/// Returns the same keys, compared as text in every column.
 fn no_numbers(keys: Keys) -> Keys {
     let Keys::Text(table) = keys else { return keys };
     let mut forms = table.forms();
@@ -158,7 +158,7 @@ fn refuse_stray_cell(keys: &Keys, file: &Path, names: &[String]) -> anyhow::Resu
     Ok(())
 }
 
-fn slot(arguments: &Arguments, kind: &str) -> anyhow::Result<Slot<dyn Linker>> {
+fn slot(arguments: &LinkArguments, kind: &str) -> anyhow::Result<Slot<dyn Linker>> {
     let mut table = toml::Table::new();
     for assignment in &arguments.sets {
         let assignment = match assignment.split_once('=') {
@@ -175,7 +175,7 @@ fn slot(arguments: &Arguments, kind: &str) -> anyhow::Result<Slot<dyn Linker>> {
 }
 
 /// Reads the ids of both tables if their columns are given.
-pub(super) fn ids(arguments: &Arguments) -> anyhow::Result<Option<[Vec<String>; 2]>> {
+pub(super) fn ids(arguments: &LinkArguments) -> anyhow::Result<Option<[Vec<String>; 2]>> {
     let read = |path: &Path, column: &String| -> anyhow::Result<Vec<String>> {
         read_texts(path, std::slice::from_ref(column)).map_err(input)
     };

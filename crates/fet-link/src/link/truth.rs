@@ -8,8 +8,8 @@ use std::path::Path;
 use fet_data::{read_names, read_texts};
 use fet_linkage::quality::{Quality, best, curve};
 
-use super::named::{Place, Side};
-use super::pairs::Pairs;
+use super::named::{RowInFile, Side};
+use super::pairs::LinkedPairs;
 use fet_io::input::input;
 
 /// Pairs of matching rows.
@@ -40,7 +40,7 @@ pub(super) fn read(
     let sides = Side::both(ids.as_ref(), [primary, secondary]);
     let mut truth = Truth::new();
     for (pair, row_number) in cells.as_chunks::<2>().0.iter().zip(0..) {
-        let place = Place { file: path, row: row_number };
+        let place = RowInFile { file: path, row: row_number };
         let row = |side: usize| match ids {
             Some(_) => sides[side].by_id(place, &pair[side], None),
             None => sides[side].by_number(place, &pair[side]),
@@ -51,7 +51,7 @@ pub(super) fn read(
 }
 
 /// Returns a line about the quality of the written links.
-pub(super) fn written(pairs: &Pairs<'_>, truth: &Truth) -> String {
+pub(super) fn written(pairs: &LinkedPairs<'_>, truth: &Truth) -> String {
     let (mut links, mut correct) = (0, 0);
     for row in 0..pairs.candidates.rows() {
         for (_, candidate) in pairs.row(row) {
@@ -75,7 +75,7 @@ pub(super) fn written(pairs: &Pairs<'_>, truth: &Truth) -> String {
 }
 
 /// Returns lines for people about the quality of the best links by threshold.
-pub(super) fn text(pairs: &Pairs<'_>, truth: &Truth) -> String {
+pub(super) fn text(pairs: &LinkedPairs<'_>, truth: &Truth) -> String {
     let mut out = String::new();
     let rows = 0..pairs.candidates.rows();
     let tops: Vec<(u32, u32, f32)> = rows

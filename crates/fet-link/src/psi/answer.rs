@@ -6,23 +6,23 @@ use fet_io::memory;
 use fet_linkage::psi::ELEMENT;
 use fet_linkage::psi::labelled::{self, TAG, identity, padded, record};
 
-use super::files::{self, Request};
-use super::table::{Compare, Named, Own};
-use super::{Form, payload};
-use crate::link::progress::Progress;
+use super::files::{self, RequestHeader};
+use super::table::{KeyComparison, TableArguments, TableKeys};
+use super::{PsiResult, payload};
+use crate::link::progress::RowProgress;
 use fet_io::input::input;
 use fet_io::output;
 
 /// Arguments of `fet psi answer`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Arguments {
+pub struct PsiAnswerArguments {
     /// The request from `fet psi ask`.
     request: PathBuf,
     #[command(flatten)]
-    named: Named,
+    named: TableArguments,
     /// Result that the querier gets; it must be the result that the request wants.
     #[arg(long, value_enum, value_name = "WHAT")]
-    give: Form,
+    give: PsiResult,
     /// Columns to reveal for common rows, separated by commas. Only for `--give payload`.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     payload: Vec<String>,
@@ -35,60 +35,66 @@ pub struct Arguments {
     at_most: Option<usize>,
     /// Allow the request to compare identifiers without case, accents and punctuation (`normal`).
     #[arg(long, value_enum, value_name = "HOW")]
-    compare: Option<Compare>,
+    compare: Option<KeyComparison>,
     /// Output file for the answer, to send to the querier.
     #[arg(long)]
     out: PathBuf,
 }
 
 /// Writes the answer, and returns the summary.
-pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
-    let Arguments { request: path, named, give, payload: columns, compare, out, .. } = arguments;
+pub(super) fn answer(arguments: &PsiAnswerArguments) -> anyhow::Result<String> {
+    let PsiAnswerArguments { request: path, named, give, payload: columns, compare, out, .. } = arguments;
     output::check_own("--out", out, [path, &named.table])?;
     files::spare_secret("--out", out)?;
-    if (*give == Form::Payload) == columns.is_empty() {
+    if (*give == PsiResult::Payload) == columns.is_empty() {
         let problem =
             if columns.is_empty() { "must name the columns to reveal" } else { "is only for --give payload" };
         return Err(input(format!("--payload: {problem}")));
     }
     payload::check(columns)?;
-    let (request, elements) = files::read::<Request>("", path)?;
+    let (request, elements) = files::read::<RequestHeader>("", path)?;
     check(arguments, &request, &elements)?;
     let own = named.answering(&request.compared, *compare)?;
     let told = own.told(&named.keys);
     let rows = own.keys.len();
     check_most(arguments, request.rows, rows)?;
-    let payloads = if *give == Form::Cardinality { Vec::new() } else { payloads(&own, columns)? };
+    let payloads = if *give == PsiResult::Cardinality { Vec::new() } else { payloads(&own, columns)? };
     let padded = match payloads.iter().map(Vec::len).max() {
         Some(longest) => padded(longest),
         None => 0,
     };
-    let length = if *give == Form::Cardinality { TAG } else { record(padded) };
+    let length = if *give == PsiResult::Cardinality { TAG } else { record(padded) };
     // Sorting the records needs two copies of them.
     memory::check(2 * rows as u128, length as u128).map_err(|error| {
         let problem =
             format!("must leave memory for {rows} records of {length} bytes, the length of the longest row");
         input(format!("{}: {problem} ({error})", named.path().display()))
     })?;
-    let header =
-        files::Answer { request: request.id.clone(), gives: *give, rows, columns: columns.clone(), padded };
+    let header = files::AnswerHeader {
+        request: request.id.clone(),
+        gives: *give,
+        rows,
+        columns: columns.clone(),
+        padded,
+    };
     let context = files::line(&header)?;
-    let progress = Progress::of("answering", "answered", request.rows.saturating_add(rows));
+    let progress = RowProgress::start("answering", "answered", request.rows.saturating_add(rows));
     let done = |count| progress.add(count);
     let (context, mut rng) = (context.as_bytes(), rand::rng());
     let answer = match give {
-        Form::Cardinality => labelled::Answer::count(&elements, &own.keys, context, &mut rng, &done),
-        Form::Links | Form::Payload => {
-            labelled::Answer::sealed(&elements, &own.keys, &payloads, context, &mut rng, &done)
+        PsiResult::Cardinality => labelled::Answer::count(&elements, &own.keys, context, &mut rng, &done),
+        PsiResult::Links | PsiResult::Payload => {
+            let table = labelled::KeyedPayloads { keys: &own.keys, payloads: &payloads };
+            labelled::Answer::sealed(&elements, &table, context, &mut rng, &done)
         }
     };
     drop(progress);
     let answer = answer.map_err(|error| input(format!("{}: {error}", path.display())))?;
     files::write(out, &header, &[&answer.evaluated, &answer.records])?;
     let learns = match give {
-        Form::Cardinality => "the number of distinct common keys".to_string(),
-        Form::Links => "the pairs of rows with equal keys".to_string(),
-        Form::Payload => {
+        PsiResult::Cardinality => "the number of distinct common keys".to_string(),
+        PsiResult::Links => "the pairs of rows with equal keys".to_string(),
+        PsiResult::Payload => {
             format!("the pairs of rows with equal keys, and {} of these rows", columns.join(", "))
         }
     };
@@ -101,8 +107,8 @@ pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
 }
 
 /// Refuses an inconsistent request, or a request that these arguments do not allow.
-fn check(arguments: &Arguments, request: &Request, elements: &[u8]) -> anyhow::Result<()> {
-    let Arguments { request: path, named, give, at_least, .. } = arguments;
+fn check(arguments: &PsiAnswerArguments, request: &RequestHeader, elements: &[u8]) -> anyhow::Result<()> {
+    let PsiAnswerArguments { request: path, named, give, at_least, .. } = arguments;
     let refuse = |problem: String| Err(input(format!("{}: {problem}", path.display())));
     if request.rows == 0 || elements.len() as u128 != request.rows as u128 * ELEMENT as u128 {
         return refuse(format!("declares {} rows, but has {} bytes", request.rows, elements.len()));
@@ -138,7 +144,7 @@ const MOST_RATIO: usize = 10;
 const MOST_ALWAYS: usize = 10_000;
 
 /// Refuses a request with too many rows, which could enumerate all possible keys.
-fn check_most(arguments: &Arguments, asked: usize, own: usize) -> anyhow::Result<()> {
+fn check_most(arguments: &PsiAnswerArguments, asked: usize, own: usize) -> anyhow::Result<()> {
     let most = arguments.at_most.unwrap_or_else(|| own.saturating_mul(MOST_RATIO).max(MOST_ALWAYS));
     if asked <= most {
         return Ok(());
@@ -151,7 +157,7 @@ fn check_most(arguments: &Arguments, asked: usize, own: usize) -> anyhow::Result
 }
 
 /// Returns the payload of each row: its number, and its verbatim cells in these columns.
-fn payloads(own: &Own, columns: &[String]) -> anyhow::Result<Vec<Vec<u8>>> {
+fn payloads(own: &TableKeys, columns: &[String]) -> anyhow::Result<Vec<Vec<u8>>> {
     if columns.is_empty() {
         return Ok((0..own.keys.len()).map(|row| payload::write(row, &[])).collect());
     }

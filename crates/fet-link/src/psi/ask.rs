@@ -5,25 +5,25 @@ use std::path::{Path, PathBuf};
 
 use fet_linkage::psi::labelled::Querier;
 
-use super::Form;
-use super::files::{self, Request, State};
-use super::table::{Compare, Named};
-use crate::link::progress::Progress;
+use super::PsiResult;
+use super::files::{self, RequestHeader, SecretHeader};
+use super::table::{KeyComparison, TableArguments};
+use crate::link::progress::RowProgress;
 use fet_io::input::input;
 use fet_io::output;
 
 /// Arguments of `fet psi ask`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Arguments {
+pub struct PsiAskArguments {
     #[command(flatten)]
-    named: Named,
+    named: TableArguments,
     /// Result that you want; the data holder of the other table decides whether you get it.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "links")]
-    want: Form,
+    want: PsiResult,
     /// Comparison of all keys [default: by the cells of each column: as numbers if all cells are numbers
     /// without a leading zero, verbatim if they look like identifiers, else normal].
     #[arg(long, value_enum, value_name = "HOW")]
-    compare: Option<Compare>,
+    compare: Option<KeyComparison>,
     /// Compare no column as numbers; 77 and 77.0 are then two keys.
     #[arg(long)]
     text: bool,
@@ -36,8 +36,8 @@ pub struct Arguments {
 }
 
 /// Writes the request and the secret, and returns the summary.
-pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
-    let Arguments { named, want, compare, text, out, secret } = arguments;
+pub(super) fn ask(arguments: &PsiAskArguments) -> anyhow::Result<String> {
+    let PsiAskArguments { named, want, compare, text, out, secret } = arguments;
     output::check_own("--out", out, [&named.table])?;
     output::check_own("--secret", secret, [&named.table])?;
     files::spare_secret("--out", out)?;
@@ -52,12 +52,12 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
     }
     let own = named.asked(*compare, *text)?;
     let (told, rows) = (own.told(&named.keys), own.keys.len());
-    let progress = Progress::of("blinding", "blinded", rows);
+    let progress = RowProgress::start("blinding", "blinded", rows);
     let (querier, elements) = Querier::ask(own.keys, &mut rand::rng(), &|count| progress.add(count));
     drop(progress);
     let id = fet_io::hex(&querier.request());
-    let state = State { request: id.clone(), wants: *want, rows, used: false };
-    let request = Request { id, wants: *want, compared: own.compared, rows };
+    let state = SecretHeader { request: id.clone(), wants: *want, rows, used: false };
+    let request = RequestHeader { id, wants: *want, compared: own.compared, rows };
     claim(secret)?;
     let both = || {
         files::write(secret, &state, &[&querier.to_bytes()])?;

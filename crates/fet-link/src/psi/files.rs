@@ -11,7 +11,7 @@ use fet_core::data::Comparison;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::Form;
+use super::PsiResult;
 use fet_io::input::{input, of_json};
 
 /// First bytes of all kinds of files.
@@ -22,7 +22,7 @@ const VERSION: &str = " 3\n";
 const SUM: usize = 32;
 
 /// Header of a kind of file.
-pub(super) trait File: Serialize + DeserializeOwned {
+pub(super) trait ExchangeFile: Serialize + DeserializeOwned {
     /// Name of the file kind in messages and in the first line.
     const NAME: &'static str;
     /// Command that writes the file.
@@ -32,10 +32,10 @@ pub(super) trait File: Serialize + DeserializeOwned {
 /// Request to the data holder. The bytes are one element per row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Request {
+pub(super) struct RequestHeader {
     /// Identifier of the elements, in hexadecimal digits.
     pub id: String,
-    pub wants: Form,
+    pub wants: PsiResult,
     /// Comparison of each key column.
     pub compared: Vec<Comparison>,
     pub rows: usize,
@@ -45,9 +45,9 @@ pub(super) struct Request {
 /// opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct State {
+pub(super) struct SecretHeader {
     pub request: String,
-    pub wants: Form,
+    pub wants: PsiResult,
     pub rows: usize,
     pub used: bool,
 }
@@ -56,9 +56,9 @@ pub(super) struct State {
 /// of the data holder's rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Answer {
+pub(super) struct AnswerHeader {
     pub request: String,
-    pub gives: Form,
+    pub gives: PsiResult,
     /// Number of the data holder's rows.
     pub rows: usize,
     /// Names of the payload's columns.
@@ -67,28 +67,28 @@ pub(super) struct Answer {
     pub padded: usize,
 }
 
-impl File for Request {
+impl ExchangeFile for RequestHeader {
     const NAME: &'static str = "request";
     const WRITER: &'static str = "fet psi ask";
 }
 
-impl File for State {
+impl ExchangeFile for SecretHeader {
     const NAME: &'static str = "secret";
     const WRITER: &'static str = "fet psi ask";
 }
 
-impl File for Answer {
+impl ExchangeFile for AnswerHeader {
     const NAME: &'static str = "answer";
     const WRITER: &'static str = "fet psi answer";
 }
 
 /// Returns the header's line, which both sides bind to the exchange.
-pub(super) fn line(header: &impl File) -> anyhow::Result<String> {
+pub(super) fn line(header: &impl ExchangeFile) -> anyhow::Result<String> {
     Ok(serde_json::to_string(header)?)
 }
 
 /// Writes a file atomically, readable only by the file's owner.
-pub(super) fn write<F: File>(path: &Path, header: &F, body: &[&[u8]]) -> anyhow::Result<()> {
+pub(super) fn write<F: ExchangeFile>(path: &Path, header: &F, body: &[&[u8]]) -> anyhow::Result<()> {
     let mut bytes = format!("{FAMILY}{}{VERSION}{}\n", F::NAME, line(header)?).into_bytes();
     body.iter().for_each(|part| bytes.extend_from_slice(part));
     let sum = fet_io::sha256(&bytes);
@@ -98,7 +98,8 @@ pub(super) fn write<F: File>(path: &Path, header: &F, body: &[&[u8]]) -> anyhow:
 
 /// Refuses to replace a secret whose answer has not been opened, because no other secret could open it.
 pub(super) fn spare_secret(argument: &str, out: &Path) -> anyhow::Result<()> {
-    let is_waiting = |bytes| matches!(parse::<State>(bytes), Ok((State { used: false, .. }, _)));
+    let is_waiting =
+        |bytes| matches!(parse::<SecretHeader>(bytes), Ok((SecretHeader { used: false, .. }, _)));
     if out.is_file() && fet_io::read(out).is_ok_and(is_waiting) {
         let problem = "contains the secret of a request without an answer yet; name another file";
         return Err(input(format!("{argument} {}: {problem}", out.display())));
@@ -108,13 +109,13 @@ pub(super) fn spare_secret(argument: &str, out: &Path) -> anyhow::Result<()> {
 
 /// Reads a file of this kind, and refuses a damaged file or a file of another kind. `argument` is the
 /// command-line argument.
-pub(super) fn read<F: File>(argument: &str, path: &Path) -> anyhow::Result<(F, Vec<u8>)> {
+pub(super) fn read<F: ExchangeFile>(argument: &str, path: &Path) -> anyhow::Result<(F, Vec<u8>)> {
     let named = format!("{argument}{}", path.display());
     let bytes = fet_io::read(path).map_err(|error| input(format!("{named}: {error}")))?;
     parse(bytes).map_err(|problem| input(format!("{named}: {problem}")))
 }
 
-fn parse<F: File>(mut bytes: Vec<u8>) -> Result<(F, Vec<u8>), String> {
+fn parse<F: ExchangeFile>(mut bytes: Vec<u8>) -> Result<(F, Vec<u8>), String> {
     let first = format!("{FAMILY}{}{VERSION}", F::NAME);
     if !bytes.starts_with(first.as_bytes()) {
         return Err(format!("must be {} from `{}`; {}", article(F::NAME), F::WRITER, found(&bytes)));
@@ -135,7 +136,7 @@ fn parse<F: File>(mut bytes: Vec<u8>) -> Result<(F, Vec<u8>), String> {
 /// Describes the actual kind of a file.
 fn found(bytes: &[u8]) -> String {
     let line = bytes.split(|&byte| byte == b'\n').next().and_then(|line| std::str::from_utf8(line).ok());
-    let known = [Request::NAME, State::NAME, Answer::NAME];
+    let known = [RequestHeader::NAME, SecretHeader::NAME, AnswerHeader::NAME];
     let words = line.and_then(|line| line.strip_prefix(FAMILY)?.split_once(' '));
     match words.filter(|(kind, _)| known.contains(kind)) {
         Some((kind, version)) if version == VERSION.trim() => format!("it is {}", article(kind)),
@@ -153,8 +154,8 @@ fn article(noun: &str) -> String {
 mod tests {
     use super::*;
 
-    fn small() -> State {
-        State { request: "ab".to_string(), wants: Form::Links, rows: 2, used: false }
+    fn small() -> SecretHeader {
+        SecretHeader { request: "ab".to_string(), wants: PsiResult::Links, rows: 2, used: false }
     }
 
     fn written() -> Vec<u8> {
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_file_is_read_as_it_was_written() {
-        assert_eq!(parse::<State>(written()), Ok((small(), b"by\ntes".to_vec())));
+        assert_eq!(parse::<SecretHeader>(written()), Ok((small(), b"by\ntes".to_vec())));
     }
 
     /// Detects every changed or missing byte.
@@ -176,14 +177,14 @@ mod tests {
         for at in 0..whole.len() {
             let mut flipped = whole.clone();
             flipped[at] ^= 1;
-            assert!(parse::<State>(flipped).is_err(), "byte {at}");
-            assert!(parse::<State>(whole[..at].to_vec()).is_err(), "cut at {at}");
+            assert!(parse::<SecretHeader>(flipped).is_err(), "byte {at}");
+            assert!(parse::<SecretHeader>(whole[..at].to_vec()).is_err(), "cut at {at}");
         }
     }
 
     #[test]
     fn another_file_is_told_by_what_it_is() {
-        let of = |bytes: &[u8]| parse::<Request>(bytes.to_vec()).expect_err("no request");
+        let of = |bytes: &[u8]| parse::<RequestHeader>(bytes.to_vec()).expect_err("no request");
         assert!(of(&written()).contains("must be a request from `fet psi ask`; it is a secret"));
         assert!(of(b"fet psi answer 3\n").ends_with("it is an answer"));
         assert!(of(b"fet psi request 2\n").contains("another version"));

@@ -8,16 +8,16 @@ use anyhow::Context;
 use fet_linkage::psi::labelled::{self, Opened, Querier, TAG, record};
 use fet_linkage::psi::{ELEMENT, PsiError};
 
-use super::files::{self, Answer, State};
-use super::{Form, payload};
-use crate::link::progress::Progress;
+use super::files::{self, AnswerHeader, SecretHeader};
+use super::{PsiResult, payload};
+use crate::link::progress::RowProgress;
 use crate::link::{self, pairs};
 use fet_io::input::input;
 use fet_io::output;
 
 /// Arguments of `fet psi open`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Arguments {
+pub struct PsiOpenArguments {
     /// The answer from `fet psi answer`.
     answer: PathBuf,
     /// The secret from `fet psi ask`. It opens one answer and is then erased from its file.
@@ -29,7 +29,7 @@ pub struct Arguments {
     out: Option<PathBuf>,
 }
 
-impl Arguments {
+impl PsiOpenArguments {
     /// Returns true if the results go to standard output.
     pub(super) fn writes_to_standard(&self) -> bool {
         self.out.as_deref() == Some(Path::new(output::STANDARD))
@@ -37,13 +37,13 @@ impl Arguments {
 }
 
 /// Opens an answer, writes its content, erases the secret, and returns the summary.
-pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
-    let Arguments { answer: path, secret, out } = arguments;
+pub(super) fn open(arguments: &PsiOpenArguments) -> anyhow::Result<String> {
+    let PsiOpenArguments { answer: path, secret, out } = arguments;
     if let Some(out) = out {
         link::check_output(out, [path, secret])?;
         files::spare_secret("--out", out)?;
     }
-    let (state, bytes) = files::read::<State>("--secret ", secret)?;
+    let (state, bytes) = files::read::<SecretHeader>("--secret ", secret)?;
     if state.used {
         let problem = "has already opened an answer; create a new request";
         return Err(input(format!("--secret {}: {problem}", secret.display())));
@@ -51,21 +51,24 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
     let querier = Querier::from_bytes(&bytes)
         .filter(|querier| querier.rows() == state.rows && fet_io::hex(&querier.request()) == state.request)
         .ok_or_else(|| {
-            input(format!("--secret {}: has other content than its header declares", secret.display()))
+            input(format!(
+                "--secret {}: does not have the content that its header declares",
+                secret.display()
+            ))
         })?;
-    let (header, bytes) = files::read::<Answer>("", path)?;
+    let (header, bytes) = files::read::<AnswerHeader>("", path)?;
     let answer = parted(arguments, &state, &header, bytes)?;
     let out = match (out, state.wants) {
-        (Some(_), Form::Cardinality) => {
+        (Some(_), PsiResult::Cardinality) => {
             return Err(input("--out: is only for links and payload; a cardinality is printed"));
         }
-        (None, Form::Links | Form::Payload) => {
+        (None, PsiResult::Links | PsiResult::Payload) => {
             return Err(input(format!("--out: must name the file for the {}", state.wants.name())));
         }
         (out, _) => out,
     };
     let rows = header.rows;
-    let progress = Progress::of("opening", "opened", state.rows);
+    let progress = RowProgress::start("opening", "opened", state.rows);
     let done = |count| progress.add(count);
     let context = files::line(&header)?;
     let wrong = |error| {
@@ -95,18 +98,18 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
         }
     };
     drop(progress);
-    files::write(secret, &State { used: true, ..state }, &[])?;
+    files::write(secret, &SecretHeader { used: true, ..state }, &[])?;
     Ok(told)
 }
 
 /// Parses the message in an answer, and refuses an answer to another request.
 fn parted(
-    arguments: &Arguments,
-    state: &State,
-    header: &Answer,
+    arguments: &PsiOpenArguments,
+    state: &SecretHeader,
+    header: &AnswerHeader,
     mut bytes: Vec<u8>,
 ) -> anyhow::Result<labelled::Answer> {
-    let Arguments { answer: path, secret, .. } = arguments;
+    let PsiOpenArguments { answer: path, secret, .. } = arguments;
     let refuse = |problem: String| Err(input(format!("{}: {problem}", path.display())));
     if header.request != state.request {
         return refuse(format!("answers another request than the one of {}", secret.display()));
@@ -114,7 +117,7 @@ fn parted(
     if header.gives != state.wants {
         return refuse(format!("gives {}; the request wants {}", header.gives.name(), state.wants.name()));
     }
-    if (header.gives == Form::Payload) == header.columns.is_empty()
+    if (header.gives == PsiResult::Payload) == header.columns.is_empty()
         || payload::check(&header.columns).is_err()
     {
         return refuse(format!(
@@ -123,8 +126,8 @@ fn parted(
         ));
     }
     let length = match header.gives {
-        Form::Cardinality => TAG as u128,
-        Form::Links | Form::Payload => header.padded as u128 + record(0) as u128,
+        PsiResult::Cardinality => TAG as u128,
+        PsiResult::Links | PsiResult::Payload => header.padded as u128 + record(0) as u128,
     };
     let elements = state.rows as u128 * ELEMENT as u128;
     if header.rows == 0 || bytes.len() as u128 != elements + header.rows as u128 * length {
@@ -140,7 +143,7 @@ fn parted(
 }
 
 /// Writes the links, with the data holder's columns if there are any, and returns the summary.
-fn links(path: &Path, opened: &Opened, header: &Answer, out: &Path) -> anyhow::Result<String> {
+fn links(path: &Path, opened: &Opened, header: &AnswerHeader, out: &Path) -> anyhow::Result<String> {
     if let Some(Pair { primary, .. }) = pairs_of(opened, header).find(|pair| pair.secondary.is_none()) {
         let problem = format!("a record for row {primary} (from 0) contains no row of the other table");
         return Err(input(format!("{}: {problem}", path.display())));
@@ -166,7 +169,7 @@ struct Pair<'a> {
 
 /// Returns the pairs of an answer, by the querier's rows and then the data holder's. The iterator is lazy,
 /// because there may be many more pairs than records.
-fn pairs_of<'a>(opened: &'a Opened, header: &'a Answer) -> impl Iterator<Item = Pair<'a>> {
+fn pairs_of<'a>(opened: &'a Opened, header: &'a AnswerHeader) -> impl Iterator<Item = Pair<'a>> {
     (0..opened.rows()).flat_map(move |primary| {
         (1..).zip(opened.row(primary)).map(move |(rank, bytes)| {
             let secondary = payload::read(bytes, header.rows, header.columns.len());
@@ -176,7 +179,7 @@ fn pairs_of<'a>(opened: &'a Opened, header: &'a Answer) -> impl Iterator<Item = 
 }
 
 /// Writes the pairs, and returns their number.
-fn write(file: &mut dyn Write, opened: &Opened, header: &Answer) -> io::Result<usize> {
+fn write(file: &mut dyn Write, opened: &Opened, header: &AnswerHeader) -> io::Result<usize> {
     write!(file, "{}", payload::COLUMNS.join(","))?;
     header.columns.iter().try_for_each(|column| write!(file, ",{}", pairs::quoted(column)))?;
     writeln!(file)?;

@@ -13,7 +13,7 @@ use fet_io::input::input;
 
 /// Table and key columns, as arguments of both sides.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Named {
+pub(crate) struct TableArguments {
     /// Your table: CSV, may end in .gz.
     pub table: PathBuf,
     /// Key columns, separated by commas. Both sides name the same number of columns in the same order; the
@@ -28,14 +28,14 @@ pub(crate) struct Named {
 
 /// Comparison of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Compare {
+pub(crate) enum KeyComparison {
     /// As written, without surrounding white space; case, accents, punctuation and leading zeros count.
     Verbatim,
     /// In normal form; case, accents and punctuation do not count.
     Normal,
 }
 
-impl Compare {
+impl KeyComparison {
     fn comparison(self) -> Comparison {
         match self {
             Self::Verbatim => Comparison::Verbatim,
@@ -45,7 +45,7 @@ impl Compare {
 }
 
 /// Keys of a table's rows.
-pub(super) struct Own {
+pub(super) struct TableKeys {
     /// Comparison of each key column.
     pub compared: Vec<Comparison>,
     /// Key of each row; `None` for a row without a key.
@@ -56,7 +56,7 @@ pub(super) struct Own {
     stored: Stored,
 }
 
-impl Own {
+impl TableKeys {
     /// Returns lines for people about the comparison of columns, and about rows without a key.
     pub(super) fn told(&self, names: &[String]) -> String {
         let mut text = String::new();
@@ -79,10 +79,10 @@ impl Own {
     }
 }
 
-impl Named {
+impl TableArguments {
     /// Returns the querier's keys, compared by `compare`, or else by each column's cells; with `text` no
     /// column is compared as numbers.
-    pub(super) fn asked(&self, compare: Option<Compare>, text: bool) -> anyhow::Result<Own> {
+    pub(super) fn asked(&self, compare: Option<KeyComparison>, text: bool) -> anyhow::Result<TableKeys> {
         let stored = Stored::read(&self.table).map_err(input)?;
         let as_text = vec![text || compare.is_some(); self.keys.len()];
         let table = stored.cells(&self.keys, &as_text).map_err(input)?;
@@ -91,7 +91,7 @@ impl Named {
             Comparison::Numbers if text => Comparison::Verbatim,
             comparison => comparison,
         };
-        let of = |column| compare.map_or_else(|| suggested(column), Compare::comparison);
+        let of = |column| compare.map_or_else(|| suggested(column), KeyComparison::comparison);
         let compared: Vec<Comparison> = (0..self.keys.len()).map(of).collect();
         let notes = if compare.is_none() { self.merged(&table, &compared) } else { String::new() };
         Ok(self.own(stored, table, compared, notes))
@@ -102,8 +102,8 @@ impl Named {
     pub(super) fn answering(
         &self,
         compared: &[Comparison],
-        accepted: Option<Compare>,
-    ) -> anyhow::Result<Own> {
+        accepted: Option<KeyComparison>,
+    ) -> anyhow::Result<TableKeys> {
         let stored = Stored::read(&self.table).map_err(input)?;
         let as_text: Vec<bool> = compared.iter().map(|how| *how != Comparison::Numbers).collect();
         let table = stored.cells(&self.keys, &as_text).map_err(input)?;
@@ -130,11 +130,11 @@ impl Named {
                     }
                 }
                 Comparison::Normal
-                    if accepted != Some(Compare::Normal)
+                    if accepted != Some(KeyComparison::Normal)
                         && Comparison::detect(known.column(column)) == Comparison::Verbatim =>
                 {
                     return Err(input(format!(
-                        "{place}: the request ignores case, accents and punctuation, but the cells look like \
+                        "{place}: the request ignores case, accents and punctuation; the cells look like \
                          identifiers, and different identifiers would count as equal. Ask for a new request with \
                          --compare verbatim, or accept it with --compare normal."
                     )));
@@ -160,10 +160,10 @@ impl Named {
         merged(table, compared).into_iter().map(line).collect()
     }
 
-    fn own(&self, stored: Stored, table: TextTable, compared: Vec<Comparison>, notes: String) -> Own {
+    fn own(&self, stored: Stored, table: TextTable, compared: Vec<Comparison>, notes: String) -> TableKeys {
         let keys = contents(&Keys::Text(table), &self.missing, &compared);
         let keys = keys.into_iter().map(|content| content.map(|content| key(&content))).collect();
-        Own { compared, keys, notes, stored }
+        TableKeys { compared, keys, notes, stored }
     }
 
     /// Returns the path of the table, for messages.

@@ -71,7 +71,7 @@ mod tests {
 
     /// The only bit of a filter spreads to the bits that depend on its place. An empty filter stays empty.
     #[test]
-    fn a_bit_is_spread_and_nothing_stays_nothing() {
+    fn spreads_a_bit_and_keeps_an_empty_filter_empty() {
         let mut table = BitTable::zeros(2, 512);
         set(table.row_mut(1), 77);
         let out = diffuse(&table, 10, [3; 32]);

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_numbers_have_in_common_falls_in_a_line() {
+    fn similarity_of_numbers_falls_linearly() {
         let price = Near { reach: 1.1, dates: false };
         for (other, expected) in [
             ("12.99", 12),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_left_to_its_letters() {
+    fn texts_other_than_numbers_have_no_points() {
         for cell in ["", "about 5", "1e400", "12/3", "inf"] {
             assert!(points(Near { reach: 1.0, dates: false }, cell).is_empty(), "{cell}");
         }

@@ -2,7 +2,7 @@
 //! birth (Niedermeyer, Steinmetzer, Kroll, Schnell 2014).
 //!
 //! The frequency of a name is then its frequency among the records of one stratum. Records of different
-//! strata have nothing in common, so that a record with a missing or wrong attribute is not linked.
+//! strata share bits only by chance, so that a record with a missing or wrong attribute is not linked.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -50,12 +50,12 @@ pub(super) fn mac(own: &Hmac<Sha256>, stratum: &str) -> Hmac<Sha256> {
 mod tests {
     use super::*;
     use crate::bits::BitTable;
-    use crate::clk::{ClkSettings, Encoder, Hardening, Schema};
+    use crate::clk::{Encoder, EncoderSettings, Hardening, Schema};
 
     const BORN: Salt = Salt { column: 1, signs: 4 };
 
     fn encode(salt: Option<Salt>, cells: &[&str]) -> BitTable {
-        let settings = ClkSettings { bits: 1_024, q: 2, hardening: Hardening::None };
+        let settings = EncoderSettings { bits: 1_024, q: 2, hardening: Hardening::None };
         let mut schema = Schema::of_groups(2, &[]);
         schema.fields.iter_mut().for_each(|field| field.hashes = 10);
         Encoder::new(settings, b"a secret of two", &schema).salted(salt).encode(cells)
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stratum_is_what_the_attribute_begins_with() {
+    fn a_stratum_is_a_prefix_of_the_attribute() {
         let of = |salt, cell: &str| stratum(salt, &[], &["smith", cell]);
         for spelt in ["1956-04-09", "19560409", " 1956.4.9 ", "1956"] {
             assert_eq!(of(Some(BORN), spelt), Some("1956".into()), "{spelt:?}");
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn strata_have_nothing_in_common() {
+    fn strata_share_bits_only_by_chance() {
         let cells = ["smith", "1956-04-09", "smith", "1956-12-01", "smith", "1957-04-09", "smith", ""];
         let (plain, salted) = (encode(None, &cells), encode(Some(BORN), &cells));
         // A name of five letters has six padded bigrams of ten bits each. Some of these bits coincide.
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_one_stratum_are_as_alike_as_without() {
+    fn salting_keeps_the_similarity_within_a_stratum() {
         let cells = ["smith", "1956-04-09", "smyth", "1956-04-09"];
         let (plain, salted) = (encode(None, &cells), encode(Some(BORN), &cells));
         // Both tables have about 120 bits in common; different positions collide differently.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::text::{normalise, qgrams};
+use crate::text::{TextRows, normalise, qgrams};
 
 /// An encoder's settings of one field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,13 +89,13 @@ impl Schema {
     /// insertions on average. `groups` are the groups of the fields; each field is its own group if `groups`
     /// is empty. All fields of a group get the largest number of bits in the group.
     pub fn fit<T: AsRef<str>>(
-        cells: &[T],
-        fields: usize,
+        texts: &TextRows<'_, T>,
         q: usize,
         insertions: f64,
         weights: &[f64],
         groups: &[u32],
     ) -> Self {
+        let TextRows { cells, fields } = *texts;
         let rows = cells.len() / fields.max(1);
         let mut schema = Self::of_groups(fields, groups);
         let mut shares = Vec::with_capacity(fields);

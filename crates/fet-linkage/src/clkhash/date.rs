@@ -84,7 +84,7 @@ impl DateFormat {
                 _ => {}
             }
         }
-        // Without a year the year is 1900, which has no 29 February. In that case only the day of the year is
+        // Without a year the year is 1900, which lacks 29 February. In that case only the day of the year is
         // looked up in a leap year.
         let leap_day = year.is_none() && (month, day) == (2, 29);
         let known = year.unwrap_or(if leap_day { 1904 } else { 1900 });

@@ -1,7 +1,7 @@
 //! Python's regular expressions, as far as the crate `regex` supports them.
 //!
 //! The module rewrites an expression character by character, so that it matches the same texts in both
-//! languages. Python's `\w` has no combining marks, and its `\s` has four more control characters. Within a
+//! languages. Python's `\w` excludes combining marks, and its `\s` has four more control characters. Within a
 //! class, `[` and `&&` are literal. Expressions that would match differently are refused.
 
 use std::iter::Peekable;

@@ -5,7 +5,7 @@ use crate::bits::{BitTable, get, set};
 /// A transposed table of filters, with a row of records for each bit of a filter.
 pub struct Columns {
     rows: usize,
-    turned: Vec<Vec<u64>>,
+    transposed: Vec<Vec<u64>>,
     /// Set bits of each record.
     filters: Vec<Vec<u32>>,
     /// Number of records with each bit.
@@ -22,24 +22,24 @@ impl std::fmt::Debug for Columns {
 
 impl Columns {
     /// Transposes a table.
-    pub fn of(filters: &BitTable) -> Self {
+    pub fn transpose(filters: &BitTable) -> Self {
         let rows = filters.rows();
-        let mut turned = vec![vec![0u64; rows.div_ceil(64)]; filters.bits()];
+        let mut transposed = vec![vec![0u64; rows.div_ceil(64)]; filters.bits()];
         let mut filters_of = Vec::with_capacity(rows);
         let mut equal: std::collections::BTreeMap<&[u64], Vec<u32>> = Default::default();
         for row in 0..rows {
             let filter = filters.row(row);
             let bits: Vec<u32> =
                 (0..filters.bits()).filter(|&bit| get(filter, bit)).map(|bit| bit as u32).collect();
-            bits.iter().for_each(|&bit| set(&mut turned[bit as usize], row));
+            bits.iter().for_each(|&bit| set(&mut transposed[bit as usize], row));
             filters_of.push(bits);
             // Filters without bits belong to empty records.
             if filters.ones(row) > 0 {
                 equal.entry(filter).or_default().push(row as u32);
             }
         }
-        let counts = turned.iter().map(|column| ones(column)).collect();
-        Self { rows, turned, filters: filters_of, counts, equal: equal.into_values().collect() }
+        let counts = transposed.iter().map(|column| ones(column)).collect();
+        Self { rows, transposed, filters: filters_of, counts, equal: equal.into_values().collect() }
     }
 
     /// Returns the number of records.
@@ -49,7 +49,7 @@ impl Columns {
 
     /// Returns the length of a filter.
     pub fn bits(&self) -> usize {
-        self.turned.len()
+        self.transposed.len()
     }
 
     /// Returns the share of records with a bit, strictly between 0 and 1.
@@ -59,7 +59,7 @@ impl Columns {
 
     /// Returns the number of records of a set that have a bit.
     pub(super) fn among(&self, bit: usize, records: &[u64]) -> u32 {
-        self.turned[bit].iter().zip(records).map(|(a, b)| (a & b).count_ones()).sum()
+        self.transposed[bit].iter().zip(records).map(|(a, b)| (a & b).count_ones()).sum()
     }
 
     /// Returns the number of records of a set with each bit.
@@ -77,7 +77,7 @@ impl Columns {
 
     /// Returns the set of records with a bit.
     pub(super) fn with(&self, bit: usize) -> &[u64] {
-        &self.turned[bit]
+        &self.transposed[bit]
     }
 
     /// Returns the groups of records with equal filters, ordered by filter.

@@ -6,7 +6,8 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::*;
-use crate::clk::{ClkSettings, Encoder, Hardening, Salt, Schema};
+use crate::clk::{Encoder, EncoderSettings, Hardening, Salt, Schema};
+use crate::text::TextRows;
 
 const SURNAMES: &str = "white clarke green ryan campbell webb reid nguyen matthews mason george morrison coleman dixon harrison burford \
     rudd hawkins crook maxwell donaldson paterson bishop lombardi beams jolly stanley wheatley vincent kranz painter neumann";
@@ -43,8 +44,8 @@ fn column(cells: &[String], at: usize) -> Vec<String> {
 fn attacked(hardening: Hardening, salt: Option<Salt>) -> Score {
     let (theirs, ours) = (people(1_500, 1), people(1_500, 2));
     let encode = |secret: &[u8], cells: &[String]| {
-        let schema = Schema::fit(cells, 3, 2, 205.0, &[], &[]);
-        let settings = ClkSettings { bits: 1_024, q: 2, hardening };
+        let schema = Schema::fit(&TextRows { cells, fields: 3 }, 2, 205.0, &[], &[]);
+        let settings = EncoderSettings { bits: 1_024, q: 2, hardening };
         Encoder::new(settings, secret, &schema).salted(salt).encode(cells)
     };
     let strata = match salt {
@@ -65,7 +66,7 @@ fn names_are_read_from_filters_that_nothing_hardens() {
 }
 
 #[test]
-fn a_guess_is_what_is_left_of_diffused_and_salted_filters() {
+fn diffusion_and_salt_reduce_the_attack_to_a_guess() {
     let year = Salt { column: 2, signs: 4 };
     for (hardening, salt) in [(Hardening::Diffusion(10), None), (Hardening::None, Some(year))] {
         let score = attacked(hardening, salt);
@@ -74,7 +75,7 @@ fn a_guess_is_what_is_left_of_diffused_and_salted_filters() {
 }
 
 #[test]
-fn the_same_is_said_each_time() {
+fn the_attack_is_reproducible() {
     assert_eq!(attacked(Hardening::XorFold, None), attacked(Hardening::XorFold, None));
 }
 
@@ -87,7 +88,7 @@ fn the_most_frequent_values_come_first_and_empty_ones_never() {
 
 /// A record without a pattern gets the most frequent value. A wrong pattern counts against the attack.
 #[test]
-fn scores_count_silence_as_the_best_guess() {
+fn scores_count_records_without_a_guess_as_the_most_frequent_value() {
     let text = |values: &[&str]| values.iter().map(|value| value.to_string()).collect::<Vec<_>>();
     let named = Named {
         values: vec![None, Some("b".into()), Some("b".into()), None],

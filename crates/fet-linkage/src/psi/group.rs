@@ -112,7 +112,7 @@ mod tests {
 
     /// Elements encoded in chunks are in order, and each is the element raised to the whole exponent.
     #[test]
-    fn elements_written_at_once_are_those_written_alone() {
+    fn batches_of_elements_equal_single_elements() {
         let secret = Secret(Scalar::from(3u8));
         let keys: Vec<String> = (0..2 * TOGETHER + 5).map(|key| key.to_string()).collect();
         let alone = |key: &String| (hash(key.as_bytes()) * Scalar::from(6u8)).compress().to_bytes();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exponent_is_taken_off_again_and_read_back() {
+    fn an_exponent_can_be_removed_and_read_back() {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let (one, two) = (Secret::draw(&mut rng), Secret::draw(&mut rng));
         let both = two.blind_elements(&one.blind_keys(&["x"], hash, &|_| ()), &|_| ()).expect("an element");

@@ -89,7 +89,7 @@ fn exchange(gives: Gives, request: &[u8; 32], context: &[u8], evaluated: &[u8]) 
 pub struct Querier {
     secret: Secret,
     request: [u8; 32],
-    /// Key of each row; `None` if the row has no key.
+    /// Key of each row; `None` if the row lacks a key.
     keys: Vec<Option<Key>>,
 }
 
@@ -227,6 +227,22 @@ impl Opened {
     }
 }
 
+/// The data holder's rows.
+#[derive(Clone, Copy)]
+pub struct KeyedPayloads<'a> {
+    /// Key of each row; `None` if the row lacks a key.
+    pub keys: &'a [Option<Key>],
+    /// Payload of each row.
+    pub payloads: &'a [Vec<u8>],
+}
+
+/// Hides the keys and the payloads.
+impl std::fmt::Debug for KeyedPayloads<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "KeyedPayloads({} rows)", self.keys.len())
+    }
+}
+
 /// The second message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
@@ -265,12 +281,12 @@ impl Answer {
     /// If the numbers of payloads and keys differ, since the caller makes both.
     pub fn sealed(
         request: &[u8],
-        keys: &[Option<Key>],
-        payloads: &[Vec<u8>],
+        table: &KeyedPayloads<'_>,
         context: &[u8],
         rng: &mut impl CryptoRng,
         done: Progress<'_>,
     ) -> Result<Self, PsiError> {
+        let KeyedPayloads { keys, payloads } = *table;
         assert_eq!(keys.len(), payloads.len(), "each row has a payload");
         let secret = Secret::draw(rng);
         let evaluated = evaluated(&secret, request, done)?;

@@ -55,7 +55,7 @@ mod tests {
 
     /// RFC 9497, appendix A.1.1, both test vectors.
     #[test]
-    fn it_is_the_function_of_the_rfc() {
+    fn agrees_with_the_rfc() {
         let key = secret("5ebcea5ee37023ccb9fc2d2019f9d7737be85591ae8652ffa9ef0f4d37063b0e");
         let blind = secret("64d37aed22a27f5191de1c1d69fadb899d8862b58eb4220029e036ec4c1f6706");
         let cases = [

@@ -55,9 +55,9 @@ pub fn learn(evidence: &Evidence<'_>) -> Weights {
     let mut state = State::from(&first(evidence), evidence);
     let mut weights = state.weights(evidence);
     for round in 0..ROUNDS {
-        let mut found = Counts::of(&weights, evidence.candidates);
+        let mut found = Counts::expected(&weights, evidence.candidates);
         if round >= ROUGH && evidence.decoys.rows() > 0 {
-            found.correct(&Counts::of(&weights, evidence.decoys), evidence);
+            found.correct(&Counts::expected(&weights, evidence.decoys), evidence);
         }
         let next = State::from(&found, evidence);
         let moved = state.distance(&next);
@@ -205,13 +205,14 @@ struct Counts {
     /// Sum of the squares of the rows' expected matches.
     squares: f64,
     levels: Vec<[f64; LEVELS]>,
-    /// Expected matches of rows that have no match, as far as the weights predict: a share 1 - s for a row
+    /// Expected matches of rows without a match, as far as the weights predict: a share 1 - s for a row
     /// with s expected matches.
     chance: Vec<[f64; LEVELS]>,
 }
 
 impl Counts {
-    fn of(weights: &Weights, pairs: &Pairs) -> Self {
+    /// Returns the expected matches among these pairs.
+    fn expected(weights: &Weights, pairs: &Pairs) -> Self {
         let chunks: Vec<usize> = (0..pairs.rows()).step_by(CHUNK).collect();
         let parts: Vec<Self> = chunks
             .into_par_iter()
@@ -244,7 +245,7 @@ impl Counts {
 
     fn add_row(&mut self, weights: &Weights, pairs: &Pairs, row: usize, room: &mut Vec<f64>) {
         room.clear();
-        let weight = |(levels, rarities)| weights.of(levels, rarities).unwrap_or(f64::NEG_INFINITY);
+        let weight = |(levels, rarities)| weights.match_weight(levels, rarities).unwrap_or(f64::NEG_INFINITY);
         room.extend(pairs.of_row(row).map(weight));
         weights.probabilities(room);
         let expected: f64 = room.iter().sum();

@@ -55,7 +55,7 @@ pub fn rank(queries: &BitTable, fields: Fields<'_>, found: &Neighbours, take: us
     assert_eq!(fields.queries.len(), fields.records.len(), "fields of both tables");
     assert!(take <= found.take, "{take} of {} candidates", found.take);
     let rows = queries.rows();
-    let rarities = Rarities::of(fields);
+    let rarities = Rarities::count(fields);
     let mut candidates = Pairs::new(fields.queries.len());
     for row in spread(rows, LEARNED) {
         candidates.push(found.row(row).iter().flat_map(|&record| {
@@ -82,17 +82,11 @@ pub fn rank(queries: &BitTable, fields: Fields<'_>, found: &Neighbours, take: us
         others: rows.saturating_sub(1),
     });
     drop((candidates, decoys));
-    let ranked: Vec<(Vec<(f64, u32)>, f64)> = (0..rows)
-        .into_par_iter()
-        .map(|row| best(fields, &rarities.records, &weights, row, found.row(row), take))
-        .collect();
-    let mut neighbours = Neighbours { take, indices: Vec::new(), scores: Vec::new() };
-    let mut expected = 0.0;
-    for (best, sum) in ranked {
-        expected += sum;
-        neighbours.indices.extend(best.iter().map(|(_, record)| *record));
-        neighbours.scores.extend(best.iter().map(|(probability, _)| *probability as f32));
-    }
+    let scorer = Scorer { fields, rarities: &rarities.records, weights: &weights };
+    let (best, sums): (Vec<Vec<(f32, u32)>>, Vec<f64>) =
+        (0..rows).into_par_iter().map(|row| scorer.best(row, found.row(row), take)).unzip();
+    let expected = sums.into_iter().fold(0.0, |expected, sum| expected + sum);
+    let neighbours = Neighbours::from_rows(take, best);
     Ranked { neighbours, matched: expected / rows.max(1) as f64, weights }
 }
 
@@ -101,33 +95,37 @@ impl Fields<'_> {
     fn levels(self, query: usize, record: usize) -> impl Iterator<Item = u8> {
         self.queries.iter().zip(self.records).map(move |(queries, records)| {
             let measure = Measure::Correlation(queries.bits() as u32);
-            level(measure.of(queries.row(query), records.row(record)))
+            level(measure.score_rows(queries.row(query), records.row(record)))
         })
     }
 }
 
-/// Returns a row's best candidates with their probabilities, and the sum over all candidates.
-fn best(
-    fields: Fields<'_>,
-    rarities: &[Vec<f32>],
-    weights: &Weights,
-    row: usize,
-    found: &[u32],
-    take: usize,
-) -> (Vec<(f64, u32)>, f64) {
-    let weigh = |&record: &u32| {
-        let levels: Vec<u8> = fields.levels(row, record as usize).collect();
-        let rarities: Vec<f32> = rarities.iter().map(|rarities| rarities[record as usize]).collect();
-        weights.of(&levels, &rarities).unwrap_or(f64::NEG_INFINITY)
-    };
-    let mut weighed: Vec<f64> = found.iter().map(weigh).collect();
-    let mut pairs: Vec<(f64, usize)> = weighed.iter().copied().zip(0..).collect();
-    // Sorted by weight, since probabilities may be equal where weights differ. Equal weights keep the order
-    // of the search.
-    pairs.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    weights.probabilities(&mut weighed);
-    let best = pairs[..take].iter().map(|&(_, place)| (weighed[place], found[place])).collect();
-    (best, weighed.iter().sum())
+/// Scorer of candidates by the levels of their fields.
+struct Scorer<'a> {
+    fields: Fields<'a>,
+    /// Rarities of the records' values, for each field.
+    rarities: &'a [Vec<f32>],
+    weights: &'a Weights,
+}
+
+impl Scorer<'_> {
+    /// Returns the `take` best of a row's candidates with their probabilities, and the sum over all candidates.
+    fn best(&self, row: usize, candidates: &[u32], take: usize) -> (Vec<(f32, u32)>, f64) {
+        let weigh = |&record: &u32| {
+            let levels: Vec<u8> = self.fields.levels(row, record as usize).collect();
+            let rarities: Vec<f32> = self.rarities.iter().map(|rarities| rarities[record as usize]).collect();
+            self.weights.match_weight(&levels, &rarities).unwrap_or(f64::NEG_INFINITY)
+        };
+        let mut weighed: Vec<f64> = candidates.iter().map(weigh).collect();
+        let mut pairs: Vec<(f64, usize)> = weighed.iter().copied().zip(0..).collect();
+        // Sorted by weight, since probabilities may be equal where weights differ. Equal weights keep the order
+        // of the search.
+        pairs.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        self.weights.probabilities(&mut weighed);
+        let best =
+            pairs[..take].iter().map(|&(_, place)| (weighed[place] as f32, candidates[place])).collect();
+        (best, weighed.iter().sum())
+    }
 }
 
 /// -ln of the share of the rows of both tables that also have the value, for each field and row.
@@ -137,7 +135,7 @@ struct Rarities {
 }
 
 impl Rarities {
-    fn of(fields: Fields<'_>) -> Self {
+    fn count(fields: Fields<'_>) -> Self {
         let pairs: Vec<(&BitTable, &BitTable)> = fields.queries.iter().zip(fields.records).collect();
         let (queries, records) =
             pairs.into_par_iter().map(|(queries, records)| Self::of_field(queries, records)).unzip();
@@ -287,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_once_is_as_rare_as_what_stands_twice_says() {
+    fn estimates_the_rarity_of_single_values() {
         let counts = |once: usize, twice: usize| alone((0..once + twice).map(|at| 1 + u32::from(at >= once)));
         assert!((counts(1_000, 10) - 21.0 / 1_001.0).abs() < 1e-6);
         assert!(

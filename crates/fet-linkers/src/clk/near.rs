@@ -51,7 +51,7 @@ pub(super) struct Forms<'a> {
 }
 
 impl<'a> Forms<'a> {
-    pub(super) fn of(settings: &'a ClkSettings) -> Self {
+    pub(super) fn from_settings(settings: &'a ClkSettings) -> Self {
         let ClkSettings { near, dates, date_order, decimal, .. } = settings;
         Self { near, dates, order: *date_order, sign: *decimal }
     }
@@ -80,7 +80,8 @@ impl<'a> Forms<'a> {
                 };
                 let known = declared.or(given.and_then(|form| form.dates));
                 let forms = [DateOrder::DayFirst, DateOrder::MonthFirst];
-                let choice = Choice { forms, known, decided: DateOrder::of(column_cells()), words: &DATES };
+                let choice =
+                    Choice { forms, known, decided: DateOrder::decide(column_cells()), words: &DATES };
                 let order = choice.settle(column, column_cells(), |form, cell| form.date(cell).is_some())?;
                 Box::new(move |cell| order.date(cell).map(|date| date.to_string()))
             } else {
@@ -91,7 +92,8 @@ impl<'a> Forms<'a> {
                 };
                 let known = declared.or(given.and_then(|form| form.decimal));
                 let forms = [Decimal::Point, Decimal::Comma];
-                let choice = Choice { forms, known, decided: Decimal::of(column_cells()), words: &NUMBERS };
+                let choice =
+                    Choice { forms, known, decided: Decimal::decide(column_cells()), words: &NUMBERS };
                 let form = choice.settle(column, column_cells(), |form, cell| form.number(cell).is_some())?;
                 Box::new(move |cell| form.number(cell).map(|number| number.to_string()))
             };
@@ -193,7 +195,7 @@ fn refuse<T>(row: Option<usize>, problem: String) -> Result<T, LinkError> {
 }
 
 /// Returns the comparison of each column, according to these settings.
-pub(super) fn of(near: &[f64], dates: &[usize]) -> Vec<Option<Near>> {
+pub(super) fn distances(near: &[f64], dates: &[usize]) -> Vec<Option<Near>> {
     let of_column =
         |(at, &reach): (usize, &f64)| (reach > 0.0).then(|| Near { reach, dates: dates.contains(&(at + 1)) });
     near.iter().enumerate().map(of_column).collect()
@@ -232,7 +234,7 @@ pub(super) fn check(settings: &ClkSettings) -> Result<(), Violation> {
 /// Returns the data holder's warnings about columns whose distances carry little information.
 pub(super) fn warnings(settings: &ClkSettings, records: &TextTable) -> Vec<String> {
     let mut warnings = Vec::new();
-    let columns = of(&settings.near, &settings.dates).into_iter().enumerate();
+    let columns = distances(&settings.near, &settings.dates).into_iter().enumerate();
     for (column, near) in columns.filter_map(|(column, near)| Some((column, near?))) {
         let cells = records.cells().into_iter().skip(column).step_by(records.columns());
         let filled: Vec<&str> = cells.filter(|cell| !normalise(cell).is_empty()).collect();

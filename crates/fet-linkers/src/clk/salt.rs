@@ -5,7 +5,7 @@ use fet_core::registry::Violation;
 use fet_linkage::clk::Salt;
 
 /// Returns the salt of a column by its number, from 1; 0 for none.
-pub(super) fn of(column: usize, signs: usize) -> Option<Salt> {
+pub(super) fn from_settings(column: usize, signs: usize) -> Option<Salt> {
     column.checked_sub(1).map(|column| Salt { column, signs })
 }
 

@@ -6,7 +6,7 @@ use fet_core::data::TextTable;
 use fet_core::linker::LinkError;
 use fet_core::registry::{Recipe, Violation};
 use fet_linkage::bits::BitTable;
-use fet_linkage::clk::{ClkSettings as Code, Encoder, FieldPlan, MOST_HASHES, Rarity, Schema};
+use fet_linkage::clk::{Encoder, EncoderSettings, FieldPlan, MOST_HASHES, Rarity, Schema};
 use fet_linkage::secret::{derive, for_project};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -35,18 +35,18 @@ pub struct LinkageSchema {
     hardening: Harden,
     /// Number of bits that diffusion combines; 0 without diffusion. A setting that older schemas lack is not
     /// written if it has no effect, so that fingerprints stay the same.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     diffusion: usize,
     /// Column that salts the hashes, from 1; 0 for none.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     salt_column: usize,
     /// Number of its leading characters that count; 0 for all.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     salt_signs: usize,
     /// Declared forms of dates and numbers; omitted if each column's cells decide.
-    #[serde(default, skip_serializing_if = "is_usual")]
+    #[serde(default, skip_serializing_if = "is_default")]
     date_order: Order,
-    #[serde(default, skip_serializing_if = "is_usual")]
+    #[serde(default, skip_serializing_if = "is_default")]
     decimal: Sign,
     missing: Vec<String>,
     fields: Vec<Field>,
@@ -65,30 +65,15 @@ struct Field {
     /// Number of bits of a q-gram that is not listed, in stored fractions of a bit.
     unknown: u16,
     /// Distance from which two numbers, or dates in days, have nothing in common; 0 for texts.
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default, skip_serializing_if = "is_default")]
     near: f64,
     /// True if the column contains dates.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     dates: bool,
 }
 
-fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_nothing(value: &f64) -> bool {
-    *value == 0.0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(value: &bool) -> bool {
-    !*value
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(value: &usize) -> bool {
-    *value == 0
 }
 
 impl LinkageSchema {
@@ -106,7 +91,7 @@ impl LinkageSchema {
     ) -> Result<Self, LinkError> {
         weights::refuse(settings.scoring)?;
         let table = known(table, &settings.missing);
-        let table = near::Forms::of(settings).spelled(&table)?;
+        let table = near::Forms::from_settings(settings).spelled(&table)?;
         let mut own = Self {
             format: FORMAT.to_string(),
             salt: fet_io::hex(&salt),
@@ -220,7 +205,7 @@ impl LinkageSchema {
     }
 
     /// Returns the number of q-grams and words that the schema lists.
-    pub fn told(&self) -> usize {
+    pub fn listed(&self) -> usize {
         self.grams.len()
     }
 
@@ -233,11 +218,12 @@ impl LinkageSchema {
         let forms = near::Forms { near: &near, dates: &dates, order: self.date_order, sign: self.decimal };
         let table = known(table, &self.missing);
         let table = forms.spelled(&table)?;
-        let code = Code { bits: self.bits, q: self.q, hardening: self.hardening.with(self.diffusion) };
+        let code =
+            EncoderSettings { bits: self.bits, q: self.q, hardening: self.hardening.with(self.diffusion) };
         let encoder = Encoder::new(code, &self.key(secret)[..], &self.schema());
         Ok(encoder
-            .salted(salt::of(self.salt_column, self.salt_signs))
-            .near(near::of(&near, &dates))
+            .salted(salt::from_settings(self.salt_column, self.salt_signs))
+            .near(near::distances(&near, &dates))
             .encode(&table.cells()))
     }
 

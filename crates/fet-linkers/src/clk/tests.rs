@@ -27,12 +27,12 @@ fn code(row: usize) -> String {
 #[test]
 fn rare_words_decide_and_common_ones_do_not() {
     let products = products();
-    let asked: Vec<String> = (0..60).map(|row| format!("{} mouse", code(row))).collect();
+    let records: Vec<String> = (0..60).map(|row| format!("{} mouse", code(row))).collect();
     // Mean margin of the right record over the next.
     let ahead = |weighting| {
         let linker = clk(|settings| (settings.weighting, settings.neighbours) = (weighting, 2));
         let keys = |cells: &[String]| Keys::Text(TextTable::new(1, cells.to_vec()));
-        let links = link(&linker, &keys(&products), &keys(&asked), 1, &|_| ()).expect("linkable");
+        let links = link(&linker, &keys(&products), &keys(&records), 1, &|_| ()).expect("linkable");
         assert!((0..60).all(|row| links.row(row)[0] == row as u32), "{weighting:?}");
         (0..60).filter_map(|row| links.similarities(row)).map(|s| s[0] - s[1]).sum::<f32>() / 60.0
     };
@@ -41,7 +41,7 @@ fn rare_words_decide_and_common_ones_do_not() {
 }
 
 #[test]
-fn what_is_missing_on_one_side_does_not_tell_against_a_pair() {
+fn missing_cells_are_not_evidence_against_a_pair() {
     let rows = 60;
     let mut cells: Vec<String> = Vec::new();
     for row in 0..rows {
@@ -60,7 +60,7 @@ fn what_is_missing_on_one_side_does_not_tell_against_a_pair() {
 
 /// Unknown names, in a column with few values and a column with many.
 #[test]
-fn swapped_texts_of_one_group_are_alike() {
+fn swapped_texts_of_one_group_are_similar() {
     let names: Vec<[String; 2]> = (0..60).map(|row| [code(row % 5), code(row)]).collect();
     let table = |order: [usize; 2]| {
         let cells = names.iter().flat_map(|pair| order.map(|at| pair[at].clone())).collect();
@@ -76,7 +76,7 @@ fn swapped_texts_of_one_group_are_alike() {
 }
 
 #[test]
-fn what_counts_as_missing_is_a_setting() {
+fn missing_marks_are_a_setting() {
     let (queries, records) = (["N/A", "smith", "Null"], ["n/a", "smith", "null"]);
     let similar = |missing: &[&str]| {
         let linker = clk(|settings| settings.missing = missing.iter().map(|cell| cell.to_string()).collect());
@@ -98,7 +98,7 @@ fn a_single_row_is_linked() {
 }
 
 #[test]
-fn filters_that_are_too_full_and_blocking_that_does_not_pay_are_told() {
+fn warns_of_full_filters_and_useless_blocking() {
     let word = |at: u32| format!("{:x} ", at.wrapping_mul(2_654_435_761));
     let long: Vec<String> = (0..40).map(|row| (0..60).map(|at| word(row * 61 + at)).collect()).collect();
     let long = Keys::Text(TextTable::new(1, long));
@@ -118,8 +118,8 @@ fn filters_that_are_too_full_and_blocking_that_does_not_pay_are_told() {
 
 /// Messages omit q-grams and words that occur in fewer than three records.
 #[test]
-fn rare_words_are_not_told() {
-    let told = |cells: &[&str]| {
+fn messages_omit_rare_words() {
+    let listed = |cells: &[&str]| {
         let Keys::Text(table) = text(1, cells) else { unreachable!("these are texts") };
         schema(&ClkSettings::default(), &[1; 32], &table)
             .expect("a schema")
@@ -128,9 +128,9 @@ fn rare_words_are_not_told() {
             .grams()
             .len()
     };
-    assert_eq!(told(&["alpha", "alpha", "index"]), 0);
+    assert_eq!(listed(&["alpha", "alpha", "index"]), 0);
     // A padded word of five letters has seven trigrams. The word itself counts, too.
-    assert_eq!(told(&["alpha", "alpha", "alpha", "index"]), 8);
+    assert_eq!(listed(&["alpha", "alpha", "alpha", "index"]), 8);
 }
 
 /// Two data holders with a common schema and separate tables.
@@ -144,7 +144,7 @@ fn owners() -> (LinkageSchema, TextTable, TextTable) {
 }
 
 #[test]
-fn encodings_made_apart_find_each_other() {
+fn separate_encodings_can_be_linked() {
     let (schema, ours, theirs) = owners();
     schema.check().expect("sound");
     let file = serde_json::to_string(&schema).expect("JSON");
@@ -165,7 +165,7 @@ fn encodings_made_apart_find_each_other() {
 }
 
 #[test]
-fn a_schema_that_nobody_made_is_refused() {
+fn refuses_invalid_schemas() {
     let (schema, ..) = owners();
     let with = |name: &str, value: serde_json::Value| {
         let mut file = serde_json::to_value(&schema).expect("JSON");
@@ -184,7 +184,7 @@ fn a_schema_that_nobody_made_is_refused() {
 
 /// A text has one hash for all fields of a group, so it must set the same bits whichever field comes first.
 #[test]
-fn what_a_row_sets_does_not_depend_on_the_rows_before_it() {
+fn bits_of_a_row_do_not_depend_on_other_rows() {
     for weighting in [Weighting::Entropy, Weighting::Rarity] {
         let linker = clk(|settings| {
             (settings.weighting, settings.groups) = (weighting, vec![0, 0]);
@@ -202,7 +202,7 @@ fn what_a_row_sets_does_not_depend_on_the_rows_before_it() {
 }
 
 #[test]
-fn a_schema_whose_group_disagrees_is_refused() {
+fn refuses_schemas_with_inconsistent_groups() {
     let table = TextTable::new(2, (0..120).map(code).collect());
     let names = ["given".to_string(), "family".to_string()];
     let settings = ClkSettings { groups: vec![0, 0], ..ClkSettings::default() };
@@ -274,7 +274,7 @@ fn records_are_linked_within_their_stratum_only() {
 }
 
 #[test]
-fn a_salt_that_is_not_there_is_refused() {
+fn refuses_salts_of_missing_columns() {
     let keys = || Keys::Text(TextTable::new(2, people(false)));
     let linker = clk(|settings| settings.salt_column = 3);
     let problem = link(&linker, &keys(), &keys(), 1, &|_| ()).expect_err("two columns").to_string();

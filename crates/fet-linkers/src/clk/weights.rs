@@ -4,7 +4,7 @@
 use fet_core::data::TextTable;
 use fet_core::linker::LinkError;
 use fet_linkage::bits::BitTable;
-use fet_linkage::clk::{ClkSettings as Code, Encoder, Schema};
+use fet_linkage::clk::{Encoder, EncoderSettings, Schema};
 use fet_linkage::neighbours::Neighbours;
 use fet_linkage::weights::{Fields, rank};
 use schemars::JsonSchema;
@@ -68,9 +68,10 @@ pub(super) fn encode(
     }
     let groups = groups(schema);
     let bits = bits(settings, groups.len());
-    let code = Code { bits, q: settings.q, hardening: settings.hardening.with(settings.diffusion) };
-    let salt = salt::of(settings.salt_column, settings.salt_signs);
-    let near = near::of(&settings.near, &settings.dates);
+    let code =
+        EncoderSettings { bits, q: settings.q, hardening: settings.hardening.with(settings.diffusion) };
+    let salt = salt::from_settings(settings.salt_column, settings.salt_signs);
+    let near = near::distances(&settings.near, &settings.dates);
     let encoder = Encoder::new(code, secret, schema).salted(salt).near(near);
     groups.iter().map(|&group| encoder.encode_group(&records.cells(), group)).collect()
 }

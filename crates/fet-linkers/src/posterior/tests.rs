@@ -39,11 +39,11 @@ fn right(settings: &str, noise: f64) -> f64 {
 const INNER: &str = "inner = { kind = 'nearest', neighbours = 10 }";
 
 #[test]
-fn one_to_one_tells_more_than_distance_alone_and_the_error_is_estimated() {
-    let told = right(&format!("kind = 'posterior'\nnoise = 0.05\none_to_one = false\n{INNER}"), 0.05);
+fn one_to_one_improves_on_distance_and_the_error_is_estimated() {
+    let known = right(&format!("kind = 'posterior'\nnoise = 0.05\none_to_one = false\n{INNER}"), 0.05);
     let matched = right(&format!("kind = 'posterior'\nnoise = 0.05\n{INNER}"), 0.05);
     let estimated = right(&format!("kind = 'posterior'\n{INNER}"), 0.05);
-    assert!(matched > told + 0.05, "{told} {matched} {estimated}");
+    assert!(matched > known + 0.05, "{known} {matched} {estimated}");
     assert!((estimated - matched).abs() < 0.05, "{matched} {estimated}");
 }
 
@@ -63,7 +63,7 @@ fn the_error_is_that_of_the_run_where_it_is_given() {
     assert_ne!(links(&alone, None).similarities(0), run.similarities(17));
 }
 
-/// Keys have one column and s = 1. The row at -20 has no record, and does not take the record of the row at
+/// Keys have one column and s = 1. The row at -20 lacks a record, and does not take the record of the row at
 /// 0.5.
 #[test]
 fn a_row_far_from_every_record_takes_none_from_others() {
@@ -77,7 +77,7 @@ fn a_row_far_from_every_record_takes_none_from_others() {
 
 /// A single code for a missing key (-999) does not make the links of all other rows equally likely.
 #[test]
-fn one_key_far_out_leaves_the_estimate_as_it_is() {
+fn one_outlier_does_not_change_the_estimate() {
     let (queries, records, place) = tables(300, 0.02);
     let mut values = queries.numbers().expect("numbers").values().to_vec();
     let right = |values: Vec<f64>| {

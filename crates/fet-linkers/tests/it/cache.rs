@@ -64,7 +64,7 @@ fn repeats_the_warnings_of_cached_links() {
 }
 
 #[test]
-fn other_keys_settings_and_seeds_are_other_files() {
+fn different_keys_settings_and_seeds_have_separate_files() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let keys = |shift: f64| Keys::from(Matrix::new(1, (0..40).map(|i| f64::from(i) + shift).collect()));
     let linker = cached("nearest", folder.path());
@@ -87,7 +87,7 @@ fn a_linker_that_poses_a_challenge_is_not_cached() {
 /// Two secrets, as from an environment variable: here each is derived from a different seed of the querier, while the
 /// data holder's seed, settings and keys stay the same.
 #[test]
-fn another_secret_is_another_file() {
+fn each_secret_has_a_separate_file() {
     let numbers = Keys::from(Matrix::new(1, (0..40).map(f64::from).collect()));
     let names = (0..40).map(|i| format!("name {i}")).collect();
     let names = Keys::Text(fet_core::data::TextTable::new(1, names));

@@ -83,7 +83,7 @@ fn links_are_what_they_were() {
 
 /// A surname may be Null. The settings list the texts that count as missing in addition to empty cells.
 #[test]
-fn what_counts_as_missing_is_a_setting_of_every_linker_of_texts() {
+fn missing_marks_are_a_setting_of_every_linker_of_texts() {
     let keys =
         |cells: &[&str]| Keys::Text(TextTable::new(1, cells.iter().map(|cell| cell.to_string()).collect()));
     let (queries, records) = (keys(&["Null", "N/A", "smith", ""]), keys(&["null", "n/a", "smith", ""]));
@@ -101,7 +101,7 @@ fn what_counts_as_missing_is_a_setting_of_every_linker_of_texts() {
 
 /// Numbers next to a text count as numbers, and marks of other scripts count as letters.
 #[test]
-fn what_differs_is_not_equal() {
+fn different_keys_are_not_linked() {
     let keys =
         |cells: &[&str]| Keys::Text(TextTable::new(2, cells.iter().map(|cell| cell.to_string()).collect()));
     for kind in ["exact", "psi"] {

@@ -32,7 +32,7 @@ fn written(weighting: &str, hardening: &str) -> String {
 }
 
 #[test]
-fn schemas_of_before_encode_as_before() {
+fn older_schemas_encode_as_before() {
     let cells = ["anna", "smith", "bert", "jones", "carl", "weber", "dora", "smith"];
     let table = TextTable::new(2, cells.iter().map(|cell| cell.to_string()).collect());
     let secret = b"a secret of two";

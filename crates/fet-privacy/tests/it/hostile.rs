@@ -151,8 +151,8 @@ fn whoever_is_dropped_at_whatever_moment_one_exact_sum_is_known_or_none() {
             for (subset, moment) in
                 (0u32..1 << parties).flat_map(|s| MOMENTS[1..].iter().map(move |m| (s, *m)))
             {
-                let of = |party: &usize| if subset >> party & 1 == 1 { moment } else { Moment::Never };
-                run(&all.iter().map(of).collect::<Vec<_>>());
+                let moment_of = |party: &usize| if subset >> party & 1 == 1 { moment } else { Moment::Never };
+                run(&all.iter().map(moment_of).collect::<Vec<_>>());
             }
         }
     }

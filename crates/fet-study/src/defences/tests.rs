@@ -4,9 +4,9 @@ use fet_eval::records::Report;
 use serde_json::json;
 
 use super::super::grid::Scope;
-use super::super::results::Finished;
+use super::super::results::FinishedCell;
 use super::super::results::tests::{ACCURACY, RMSE, attack, finished};
-use super::super::summary::Summary;
+use super::super::summary::StudySummary;
 use super::super::summary::tests::pair;
 use super::*;
 
@@ -57,22 +57,28 @@ pub(crate) fn look_without(
     grid: &str,
     given: &[Given<'_>],
     missing: &[(usize, u64)],
-    look: impl FnOnce(&Summary<'_>),
+    look: impl FnOnce(&StudySummary<'_>),
 ) {
-    let grid = Grid::parse(grid, &Scope::default()).expect("a grid");
+    let grid = StudyGrid::parse(grid, &Scope::default()).expect("a grid");
     let (cells, reports) = cells(given, ACCURACY);
-    let mut results: Vec<Finished<'_>> = pair(&cells, &reports);
+    let mut results: Vec<FinishedCell<'_>> = pair(&cells, &reports);
     results.retain(|result| !missing.contains(&(result.cell.index, result.cell.seed)));
-    look(&Summary::new(&grid, &cells, &results));
+    look(&StudySummary::new(&grid, &cells, &results));
 }
 
 /// Calls `look` with the summary of such a study.
-fn look(grid: &str, only: &[&str], given: &[Given<'_>], metric: Metric, look: impl FnOnce(&Summary<'_>)) {
+fn look(
+    grid: &str,
+    only: &[&str],
+    given: &[Given<'_>],
+    metric: Metric,
+    look: impl FnOnce(&StudySummary<'_>),
+) {
     let only = only.iter().map(ToString::to_string).collect();
-    let grid = Grid::parse(grid, &Scope { only, ..Scope::default() }).expect("a grid");
+    let grid = StudyGrid::parse(grid, &Scope { only, ..Scope::default() }).expect("a grid");
     let (cells, reports) = cells(given, metric);
-    let results: Vec<Finished<'_>> = pair(&cells, &reports);
-    look(&Summary::new(&grid, &cells, &results));
+    let results: Vec<FinishedCell<'_>> = pair(&cells, &reports);
+    look(&StudySummary::new(&grid, &cells, &results));
 }
 
 fn close(found: &BySeed, expected: &[(u64, f64)], what: &str) {
@@ -284,13 +290,13 @@ fn attacks_of_one_kind_are_told_apart_by_what_differs() {
 
 #[test]
 fn nothing_attacked_is_no_defence() {
-    let grid = Grid::parse(GRID, &Scope::default()).expect("a grid");
+    let grid = StudyGrid::parse(GRID, &Scope::default()).expect("a grid");
     let (mut cells, mut reports) = cells(&GIVEN, ACCURACY);
     for (cell, report) in cells.iter_mut().zip(&mut reports) {
         cell.identity.experiment = json!({});
         (report.experiment, report.attack) = (json!({}), None);
     }
     let results = pair(&cells, &reports);
-    let summary = Summary::new(&grid, &cells, &results);
+    let summary = StudySummary::new(&grid, &cells, &results);
     assert!(summary.defences.is_none() && summary.distinct().len() == 6);
 }

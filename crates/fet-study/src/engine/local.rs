@@ -14,17 +14,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use fet_eval::records::Event;
+use fet_eval::records::RunEvent;
 
 use super::super::cell::Cell;
-use super::super::failure::{self, Failure};
+use super::super::failure::{self, CellFailure};
 use super::super::report;
-use super::super::view::Line;
-use super::{ELSEWHERE, Engine, Outcome, Work, is_elsewhere};
+use super::super::view::CellProgress;
+use super::{ELSEWHERE, Engine, EngineOutcome, Work, is_elsewhere};
 
 /// This machine.
 #[derive(Debug)]
-pub(crate) struct Local {
+pub(crate) struct LocalEngine {
     /// Number of cells that run at the same time.
     pub(crate) jobs: NonZeroUsize,
 }
@@ -39,8 +39,8 @@ const MOST_TRIES: u32 = 10;
 /// Pause before the engine checks again a cell that another process works on.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-impl Engine for Local {
-    fn run(&self, cells: &[&Cell], work: &Work<'_>) -> Result<Outcome> {
+impl Engine for LocalEngine {
+    fn run(&self, cells: &[&Cell], work: &Work<'_>) -> Result<EngineOutcome> {
         let ended = AtomicBool::new(false);
         let runner = Runner {
             work: *work,
@@ -59,7 +59,7 @@ impl Engine for Local {
                 std::panic::resume_unwind(panic);
             }
         });
-        Ok(if work.stop.load(Ordering::SeqCst) { Outcome::Interrupted } else { Outcome::Ended })
+        Ok(if work.stop.load(Ordering::SeqCst) { EngineOutcome::Interrupted } else { EngineOutcome::Ended })
     }
 }
 
@@ -91,17 +91,16 @@ impl Runner<'_> {
         true
     }
 
-    /// Runs one cell, which was `put_off` that many times in a row. Returns false if the cell must be tried
-    /// again.
+    /// Runs one cell, after `put_off` postponements in a row. Returns false if the cell must be tried again.
     fn run(&self, cell: &Cell, put_off: u32) -> bool {
         let mut line = self.work.view.begin(cell);
         // Another process may have finished the cell since the study was read.
-        if let Some(report) = report::of(cell) {
+        if let Some(report) = report::read(cell) {
             line.done(&report);
             return true;
         }
         let status = self.train(cell, &mut line);
-        match (status, report::of(cell)) {
+        match (status, report::read(cell)) {
             (Ok(status), Some(report)) if status.success() => line.done(&report),
             // Another process has just taken the cell. After `MOST_TRIES` in a row without such a process the
             // cell fails.
@@ -115,17 +114,17 @@ impl Runner<'_> {
             }
             (Ok(status), _) => {
                 let problem = failure::explain(cell, status.code(), failure::signal(status));
-                line.failed(&Failure::note(cell, &problem));
+                line.failed(&CellFailure::note(cell, &problem));
             }
-            (Err(error), _) => line.failed(&Failure::note(cell, &format!("could not run: {error}"))),
+            (Err(error), _) => line.failed(&CellFailure::note(cell, &format!("could not run: {error}"))),
         }
         true
     }
 
-    fn train(&self, cell: &Cell, line: &mut Line<'_>) -> io::Result<ExitStatus> {
+    fn train(&self, cell: &Cell, line: &mut CellProgress<'_>) -> io::Result<ExitStatus> {
         fs::create_dir_all(&cell.folder)?;
         report::move_away(cell)?;
-        Failure::forget(cell)?;
+        CellFailure::forget(cell)?;
         File::create(failure::log(cell))?;
         // The log receives the child's standard error, and the lines of its standard output that are not
         // events.
@@ -146,12 +145,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Reads all lines of a child's standard output. Lines that are not events go to its log.
-fn follow(child: &mut Child, log: &mut File, line: &mut Line<'_>) -> io::Result<()> {
+fn follow(child: &mut Child, log: &mut File, line: &mut CellProgress<'_>) -> io::Result<()> {
     let Some(stdout) = child.stdout.take() else { return Ok(()) };
     for text in BufReader::new(stdout).split(b'\n') {
         let text = text?;
         let text = String::from_utf8_lossy(&text);
-        match Event::parse(&text) {
+        match RunEvent::parse(&text) {
             Some(event) => line.tell(&event),
             None => writeln!(log, "{text}")?,
         }

@@ -20,20 +20,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use fet_eval::records::Event;
+use fet_eval::records::RunEvent;
 use serde::{Deserialize, Serialize};
 
-use self::commands::{CallError, Job, Queue, Refusal, Task, Trouble};
+use self::commands::{Job, SbatchRefusal, SlurmCallError, SlurmQueue, SlurmTask, Trouble};
 use super::super::cell::Cell;
-use super::super::failure::{self, Failure};
+use super::super::failure::{self, CellFailure};
 use super::super::report;
-use super::super::view::Line;
-use super::{ELSEWHERE, Engine, Outcome, Work, is_elsewhere};
+use super::super::view::CellProgress;
+use super::{ELSEWHERE, Engine, EngineOutcome, Work, is_elsewhere};
 use crate::output::{Failed, shell_quoted, write};
 
 /// A Slurm cluster that shares this folder.
 #[derive(Debug)]
-pub(crate) struct Slurm {
+pub(crate) struct SlurmEngine {
     /// Maximum number of cells that run at the same time.
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Options for `sbatch`.
@@ -62,8 +62,8 @@ struct Ledger {
 /// Cell that the engine waits for.
 struct Awaited<'a> {
     cell: &'a Cell,
-    line: Option<Line<'a>>,
-    task: Option<Task>,
+    line: Option<CellProgress<'a>>,
+    task: Option<SlurmTask>,
     /// True if a job of the cell was lost.
     was_lost: bool,
     /// Last epoch that a lost job finished.
@@ -76,7 +76,7 @@ struct Awaited<'a> {
 
 /// Running study on the cluster.
 struct Session<'a> {
-    slurm: &'a Slurm,
+    slurm: &'a SlurmEngine,
     work: Work<'a>,
     folder: PathBuf,
     open: Vec<Awaited<'a>>,
@@ -92,9 +92,9 @@ struct Session<'a> {
     told_full: bool,
 }
 
-impl Engine for Slurm {
-    fn run(&self, cells: &[&Cell], work: &Work<'_>) -> Result<Outcome> {
-        let Some(first) = cells.first() else { return Ok(Outcome::Ended) };
+impl Engine for SlurmEngine {
+    fn run(&self, cells: &[&Cell], work: &Work<'_>) -> Result<EngineOutcome> {
+        let Some(first) = cells.first() else { return Ok(EngineOutcome::Ended) };
         let mut session = Session::begin(self, first.study.join("slurm"), cells, *work);
         loop {
             session.collect()?;
@@ -103,13 +103,13 @@ impl Engine for Slurm {
             }
             session.save()?;
             if session.open.is_empty() {
-                return Ok(Outcome::Ended);
+                return Ok(EngineOutcome::Ended);
             }
             let until = Instant::now() + self.interval;
             while Instant::now() < until {
                 if session.is_stopped() {
                     session.say_how_to_cancel();
-                    return Ok(Outcome::Interrupted);
+                    return Ok(EngineOutcome::Interrupted);
                 }
                 thread::sleep(Duration::from_millis(50));
             }
@@ -119,7 +119,7 @@ impl Engine for Slurm {
 
 impl<'a> Session<'a> {
     /// Starts a session, with the tasks that an earlier command submitted.
-    fn begin(slurm: &'a Slurm, folder: PathBuf, cells: &[&'a Cell], work: Work<'a>) -> Self {
+    fn begin(slurm: &'a SlurmEngine, folder: PathBuf, cells: &[&'a Cell], work: Work<'a>) -> Self {
         let text = fs::read(folder.join(LEDGER)).unwrap_or_default();
         let ledger: Ledger = serde_json::from_slice(&text).unwrap_or_default();
         let awaited = |cell: &&'a Cell| Awaited {
@@ -157,9 +157,9 @@ impl<'a> Session<'a> {
                 self.asking.end();
                 Some(queues)
             }
-            Err(error @ CallError::Missing(_)) => bail!("{error}"),
+            Err(error @ SlurmCallError::Missing(_)) => bail!("{error}"),
             Err(_) if self.is_stopped() => None,
-            Err(CallError::Failed(problem)) => {
+            Err(SlurmCallError::Failed(problem)) => {
                 let message = self.asking.add(&problem, Instant::now());
                 let message = message.context("the jobs continue; the same command waits for them")?;
                 message.iter().for_each(|text| self.work.view.say(text));
@@ -172,13 +172,13 @@ impl<'a> Session<'a> {
     }
 
     /// Returns the queue of each cluster that has tasks of this study.
-    fn queues(&self) -> Result<Queues, CallError> {
+    fn queues(&self) -> Result<Queues, SlurmCallError> {
         let tasks = self.open.iter().filter_map(|awaited| awaited.task.as_ref());
         let clusters: HashSet<Option<String>> = tasks.map(|task| task.job.cluster.clone()).collect();
         let user = env::var("USER").unwrap_or_default();
         clusters
             .into_iter()
-            .map(|cluster| Queue::ask(cluster.as_deref(), &user).map(|queue| (cluster, queue)))
+            .map(|cluster| SlurmQueue::ask(cluster.as_deref(), &user).map(|queue| (cluster, queue)))
             .collect()
     }
 
@@ -201,9 +201,9 @@ impl<'a> Session<'a> {
                     self.save()?;
                     waiting.drain(..part.len());
                 }
-                Err(problem) => match Refusal::of(&problem) {
-                    Refusal::ArrayTooLong if part.len() > 1 => self.array = Some(part.len() / 2),
-                    Refusal::TooManyJobs if self.has_tasks() => {
+                Err(problem) => match SbatchRefusal::classify(&problem) {
+                    SbatchRefusal::ArrayTooLong if part.len() > 1 => self.array = Some(part.len() / 2),
+                    SbatchRefusal::TooManyJobs if self.has_tasks() => {
                         if !std::mem::replace(&mut self.told_full, true) {
                             let rest = waiting.len();
                             self.work.view.say(&format!("{problem}; {rest} cells wait until other jobs end"));
@@ -211,9 +211,9 @@ impl<'a> Session<'a> {
                         self.next = Instant::now() + self.slurm.interval.max(Duration::from_secs(10));
                         return Ok(());
                     }
-                    Refusal::TooManyJobs if part.len() > 1 => self.array = Some(part.len() / 2),
-                    Refusal::ArrayTooLong | Refusal::Lasting => bail!(Failed(problem)),
-                    Refusal::TooManyJobs | Refusal::Passing => {
+                    SbatchRefusal::TooManyJobs if part.len() > 1 => self.array = Some(part.len() / 2),
+                    SbatchRefusal::ArrayTooLong | SbatchRefusal::Lasting => bail!(Failed(problem)),
+                    SbatchRefusal::TooManyJobs | SbatchRefusal::Passing => {
                         let now = Instant::now();
                         let message = self.submitting.add(&problem, now)?;
                         message.iter().for_each(|text| self.work.view.say(text));
@@ -262,8 +262,8 @@ impl<'a> Session<'a> {
         command.args(["--output", "/dev/null", "--error", "/dev/null"]);
         let text = match commands::answer(command.args(&self.slurm.options).arg(&script)) {
             Ok(text) => text,
-            Err(error @ CallError::Missing(_)) => bail!("{error}"),
-            Err(CallError::Failed(problem)) => {
+            Err(error @ SlurmCallError::Missing(_)) => bail!("{error}"),
+            Err(SlurmCallError::Failed(problem)) => {
                 // The next attempt writes a new script.
                 let _ = fs::remove_file(&script);
                 return Ok(Err(problem));
@@ -271,7 +271,7 @@ impl<'a> Session<'a> {
         };
         let Some(mut job) = commands::submitted(&text) else {
             bail!(Failed(format!(
-                "`sbatch` printed no job id, so that the study cannot follow its jobs; the output is {:?}. \
+                "`sbatch` printed no job id, so the study cannot follow its jobs; the output is {:?}. \
                  `squeue --name={name}` shows any submitted jobs",
                 text.trim()
             )));
@@ -286,7 +286,7 @@ impl<'a> Session<'a> {
     fn note(&mut self, part: &[usize], job: &Job) {
         let again = part.iter().filter(|&&index| self.open[index].was_lost).count();
         for (task, &index) in part.iter().enumerate() {
-            self.open[index].task = Some(Task { job: job.clone(), index: task });
+            self.open[index].task = Some(SlurmTask { job: job.clone(), index: task });
             self.open[index].absent = None;
         }
         let again = match (again, part.len()) {
@@ -326,14 +326,14 @@ impl<'a> Session<'a> {
 }
 
 /// Queues by the names of their clusters; `None` is the cluster of this machine.
-type Queues = HashMap<Option<String>, Queue>;
+type Queues = HashMap<Option<String>, SlurmQueue>;
 
 impl<'a> Awaited<'a> {
     /// Checks the cell. Returns true if the cell has a report or has failed. Removes a lost task, so that the
     /// cell is submitted again. Without `queues`, every task counts as present.
     fn collect(&mut self, queues: Option<&Queues>, work: &Work<'a>) -> bool {
         let cell = self.cell;
-        if let Some(report) = report::of(cell) {
+        if let Some(report) = report::read(cell) {
             self.line.take().unwrap_or_else(|| work.view.begin(cell)).done(&report);
             return true;
         }
@@ -381,7 +381,7 @@ impl<'a> Awaited<'a> {
             ),
         };
         let line = self.line.take().unwrap_or_else(|| work.view.begin(cell));
-        line.failed(&Failure::note(cell, &problem));
+        line.failed(&CellFailure::note(cell, &problem));
         true
     }
 }
@@ -396,11 +396,11 @@ fn is_ended_from_outside(code: i32) -> bool {
 }
 
 /// Returns the number of finished epochs at the time of `event`.
-fn finished_epochs(event: &Event) -> usize {
+fn finished_epochs(event: &RunEvent) -> usize {
     match event {
-        Event::Epoch { epoch, .. } => *epoch,
-        Event::Progress { epoch, .. } => epoch.saturating_sub(1),
-        Event::Start { .. } | Event::Done { .. } => 0,
+        RunEvent::Epoch { epoch, .. } => *epoch,
+        RunEvent::Progress { epoch, .. } => epoch.saturating_sub(1),
+        RunEvent::Start { .. } | RunEvent::Done { .. } => 0,
     }
 }
 
@@ -408,7 +408,7 @@ fn finished_epochs(event: &Event) -> usize {
 fn prepare(cell: &Cell) -> std::io::Result<()> {
     fs::create_dir_all(&cell.folder)?;
     report::move_away(cell)?;
-    Failure::forget(cell)?;
+    CellFailure::forget(cell)?;
     remove(&cell.folder.join(EXIT))?;
     remove(&cell.folder.join(EVENTS))
 }
@@ -420,7 +420,7 @@ const EXIT: &str = "exit";
 /// File with the standard output of a task.
 const EVENTS: &str = "events.jsonl";
 
-/// Returns the batch script, in which task i runs line i.
+/// Returns the batch script, whose task i runs line i.
 fn script(lines: &[String], folder: &Path) -> String {
     let mut text = format!("#!/bin/sh\ncd {} || exit 2\n", shell_quoted(&folder.display().to_string()));
     text.push_str("case \"$SLURM_ARRAY_TASK_ID\" in\n");
@@ -432,10 +432,10 @@ fn script(lines: &[String], folder: &Path) -> String {
 }
 
 /// Returns the last complete progress event of a task.
-fn last_event(path: &Path) -> Option<Event> {
+fn last_event(path: &Path) -> Option<RunEvent> {
     let text = fs::read(path).ok()?;
     let tail = String::from_utf8_lossy(&text[text.len().saturating_sub(2_000)..]).into_owned();
-    tail.lines().rev().find_map(|line| Event::parse(line).filter(|event| event.share().is_some()))
+    tail.lines().rev().find_map(|line| RunEvent::parse(line).filter(|event| event.share().is_some()))
 }
 
 fn remove(path: &Path) -> std::io::Result<()> {
@@ -486,6 +486,6 @@ mod tests {
             )
         };
         fs::write(&path, format!("{}\n{}\nnoise\n{{\"event\":\"epo", epoch(1), epoch(2))).expect("written");
-        assert_eq!(last_event(&path), Event::parse(&epoch(2)));
+        assert_eq!(last_event(&path), RunEvent::parse(&epoch(2)));
     }
 }

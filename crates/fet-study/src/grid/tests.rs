@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn grid(text: &str, scope: &Scope) -> Result<Grid> {
-    Grid::parse(text, scope)
+fn grid(text: &str, scope: &Scope) -> Result<StudyGrid> {
+    StudyGrid::parse(text, scope)
 }
 
 const GRID: &str = "name = 'x'\n[ablation]\nseeds = [0, 1]\n\
@@ -148,7 +148,7 @@ fn a_variant_may_be_left_without_attacks() {
     // Its base is the first variant with equal values on the axes that both have.
     let bases: Vec<_> = (0..grid.variants.len()).map(|index| grid.base_of(index)).collect();
     assert_eq!(bases, [None, Some(0), Some(0), Some(0), Some(0), Some(1)]);
-    let message = Grid::parse(&text(", attacked = false", "k = [1]"), &Scope::default());
+    let message = StudyGrid::parse(&text(", attacked = false", "k = [1]"), &Scope::default());
     let message = message.expect_err("nothing is attacked").to_string();
     assert!(message.contains("\"Solo\"") && message.contains("[\"k\"]"), "{message}");
 }
@@ -184,11 +184,11 @@ fn the_studies_of_the_repository_are_plans() {
     let (mut studies, mut published) = (0, 0);
     for entry in std::fs::read_dir(folder).expect("the folder of experiments") {
         let path = entry.expect("readable").path();
-        let file = File::read(&path).expect("a sound file");
+        let file = StudyFile::read(&path).expect("a sound file");
         let profiles: Vec<Option<String>> =
             std::iter::once(None).chain(file.profile.keys().cloned().map(Some)).collect();
         for profile in profiles {
-            let grid = Grid::read(&path, &Scope { profile: profile.clone(), ..Scope::default() });
+            let grid = StudyGrid::read(&path, &Scope { profile: profile.clone(), ..Scope::default() });
             let grid = grid.unwrap_or_else(|error| panic!("{}, {profile:?}: {error:#}", path.display()));
             published += grid.paper.len();
             if file.ablation.is_some() {
@@ -227,7 +227,7 @@ fn the_study_of_the_worth_is_a_plan() {
     std::fs::write(folder.path().join("hdb.toml"), hdb).expect("writable");
     let path = folder.path().join("worth-it.toml");
     std::fs::write(&path, study).expect("writable");
-    let grid = Grid::read(&path, &Scope::default()).expect("a grid");
+    let grid = StudyGrid::read(&path, &Scope::default()).expect("a grid");
     let cells = grid.variants.len() * grid.seeds.len();
     assert!(guide.contains(&format!("{cells} cells")), "the guide says how many cells there are: {cells}");
     let controls = (0..grid.variants.len()).filter(|&index| grid.control_of(index).is_some()).count();

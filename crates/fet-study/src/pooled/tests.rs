@@ -4,7 +4,7 @@ use fet_eval::records::Report;
 use fet_eval::{Confusion, Group, Groups, Others, Quantile};
 
 use super::super::results::tests::{ACCURACY, RMSE, finished};
-use super::super::summary::Summary;
+use super::super::summary::StudySummary;
 use super::super::summary::tests::{pair, study};
 use super::*;
 
@@ -14,7 +14,7 @@ fn look<T>(metric: Metric, changes: &[&dyn Fn(&mut Report)], look: impl FnOnce(&
     let (grid, cells, mut reports) = study(&given);
     reports.iter_mut().zip(changes).for_each(|(report, change)| change(report));
     let results = pair(&cells, &reports);
-    look(&Summary::new(&grid, &cells, &results).rows[0])
+    look(&StudySummary::new(&grid, &cells, &results).rows[0])
 }
 
 fn bin(predicted: f64, observed: f64, weight: f64) -> Bin {
@@ -113,7 +113,7 @@ fn groups_are_met_by_name() {
         report.evaluation.groups = Some(Groups { column: "region".into(), groups, others: Some(others) });
     };
     let found = look(ACCURACY, &[&one, &two, &|_| {}], groups).expect("groups");
-    let told = |group: &GroupOver| (group.name.clone(), group.rows.clone(), group.of(ACCURACY));
+    let told = |group: &GroupOver| (group.name.clone(), group.rows.clone(), group.values(ACCURACY));
     assert_eq!(found.column, "region");
     assert_eq!(
         found.groups.iter().map(told).collect::<Vec<_>>(),

@@ -1,7 +1,7 @@
 //! Paired test over seeds of the difference between a variant and its base, with effect size and Holm's
 //! correction.
 //!
-//! A seed gives every variant the same rows, batches and random streams, so that effects common to a seed
+//! A seed gives every variant the same rows, batches and random streams, so effects common to a seed
 //! cancel in the differences. The test is Student's t-test on these differences. The exact sign-flip test is
 //! also reported. It assumes no distribution, but its p cannot be below 2/2^n: with five seeds, 0.0625.
 
@@ -17,7 +17,7 @@ const MOST_FLIPPED: usize = 20;
 
 /// Comparison of a variant with its base.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Comparison {
+pub(crate) struct PairedComparison {
     /// Number of seeds that both have.
     pub(crate) n: usize,
     /// Mean of variant minus base.
@@ -42,9 +42,9 @@ pub(crate) struct Test {
     pub(crate) effect: Option<f64>,
 }
 
-impl Comparison {
+impl PairedComparison {
     /// Compares pairs of (variant, base), one per seed. Returns `None` without pairs.
-    pub(crate) fn of(pairs: &[(f64, f64)]) -> Option<Self> {
+    pub(crate) fn from_pairs(pairs: &[(f64, f64)]) -> Option<Self> {
         let differences: Vec<f64> = pairs.iter().map(|(variant, base)| variant - base).collect();
         let n = differences.len();
         (n > 0).then(|| Self { n, difference: mean(&differences), test: test(&differences) })
@@ -53,7 +53,7 @@ impl Comparison {
 
 /// Corrects the p-values of all comparisons of a study with Holm's step-down method, which keeps the
 /// probability of any false difference below 1 - `CONFIDENCE`.
-pub(crate) fn correct(comparisons: &mut [Option<Comparison>]) {
+pub(crate) fn correct(comparisons: &mut [Option<PairedComparison>]) {
     let mut tests: Vec<&mut Test> =
         comparisons.iter_mut().flatten().filter_map(|comparison| comparison.test.as_mut()).collect();
     tests.sort_by(|a, b| a.p.total_cmp(&b.p));
@@ -120,7 +120,7 @@ mod tests {
         let one = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
         let two = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
         let pairs: Vec<(f64, f64)> = one.into_iter().zip(two).collect();
-        let comparison = Comparison::of(&pairs).expect("pairs");
+        let comparison = PairedComparison::from_pairs(&pairs).expect("pairs");
         let test = comparison.test.expect("enough pairs");
         close(comparison.difference, -1.58, "difference");
         assert!((test.p - 0.002_833).abs() < 5e-7, "{test:?}");
@@ -136,7 +136,7 @@ mod tests {
     fn few_or_equal_pairs_are_told_apart() {
         let test = |differences: &[f64]| {
             let pairs: Vec<(f64, f64)> = differences.iter().map(|&d| (d, 0.0)).collect();
-            Comparison::of(&pairs).map(|comparison| comparison.test)
+            PairedComparison::from_pairs(&pairs).map(|comparison| comparison.test)
         };
         assert_eq!(test(&[]), None);
         assert_eq!(test(&[1.0, 2.0]), Some(None), "two pairs have a difference and no test");
@@ -151,9 +151,9 @@ mod tests {
     fn holm_steps_down() {
         let of = |p: f64| {
             let test = Test { half_width: 1.0, p, corrected: p, exact: None, effect: None };
-            Some(Comparison { n: 3, difference: 1.0, test: Some(test) })
+            Some(PairedComparison { n: 3, difference: 1.0, test: Some(test) })
         };
-        let untested = Some(Comparison { n: 1, difference: 1.0, test: None });
+        let untested = Some(PairedComparison { n: 1, difference: 1.0, test: None });
         let mut all = [of(0.04), None, of(0.01), untested, of(0.03), of(0.013)];
         correct(&mut all);
         let found: Vec<f64> =
@@ -185,7 +185,8 @@ mod tests {
         let mut below = 0;
         for _ in 0..4_000 {
             let pairs: Vec<(f64, f64)> = (0..5).map(|_| (normal(), normal())).collect();
-            let test = Comparison::of(&pairs).and_then(|comparison| comparison.test).expect("a test");
+            let test =
+                PairedComparison::from_pairs(&pairs).and_then(|comparison| comparison.test).expect("a test");
             below += usize::from(test.p < 0.05);
         }
         assert!((145..=255).contains(&below), "{below} of 4,000");

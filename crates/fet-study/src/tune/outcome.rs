@@ -7,10 +7,10 @@ use fet_eval::{Direction, Metric};
 use serde_json::{Value, json};
 
 use super::super::output::{answer, shell_quoted, write};
-use super::super::results::Finished;
+use super::super::results::FinishedCell;
 use super::super::statistics::mean;
-use super::super::view::Log;
-use super::super::write::table::{Table, TableRow, mean_and_deviation};
+use super::super::view::LogForm;
+use super::super::write::table::{ReportTable, TableRow, mean_and_deviation};
 
 /// Candidates that completed a rung.
 #[derive(Debug)]
@@ -18,12 +18,12 @@ pub(super) struct Rung {
     /// Epochs of each candidate that started the rung.
     pub(super) epochs: Vec<u64>,
     /// Scores, best first.
-    pub(super) scores: Vec<Score>,
+    pub(super) scores: Vec<CandidateScore>,
 }
 
 /// Result of a candidate on the validation rows that compare candidates.
 #[derive(Debug)]
-pub(super) struct Score {
+pub(super) struct CandidateScore {
     /// Number of the candidate.
     pub(super) number: usize,
     drawn: Vec<String>,
@@ -35,7 +35,7 @@ pub(super) struct Score {
 }
 
 /// Results of a whole search.
-pub(super) struct Search<'a> {
+pub(super) struct TuneResults<'a> {
     /// Rungs, at least one.
     pub(super) rungs: &'a [Rung],
     /// Seeds of every candidate's runs.
@@ -47,12 +47,12 @@ pub(super) struct Search<'a> {
     /// Warning about the privacy loss of all runs of the search.
     pub(super) warning: Option<String>,
     /// Form of the output.
-    pub(super) log: Log,
+    pub(super) log: LogForm,
 }
 
-impl Score {
+impl CandidateScore {
     /// Scores one candidate from its runs, one for each seed.
-    pub(super) fn of(number: usize, drawn: &[String], runs: &[&Finished<'_>]) -> Self {
+    pub(super) fn from_runs(number: usize, drawn: &[String], runs: &[&FinishedCell<'_>]) -> Self {
         Self {
             number,
             drawn: drawn.to_vec(),
@@ -92,18 +92,18 @@ impl Rung {
         let rows = self.scores.first().map(|score| score.rows);
         ensure!(
             self.scores.iter().all(|score| Some(score.rows) == rows),
-            "tune.space: all candidates must be compared on the same rows, but the numbers of rows differ"
+            "tune.space: all candidates must be compared on the same rows, and the numbers of rows differ"
         );
         let sign = if metric.direction() == Direction::Maximise { -1.0 } else { 1.0 };
         self.scores.sort_by(|a, b| (sign * mean(&a.values)).total_cmp(&(sign * mean(&b.values))));
         Ok(())
     }
 
-    fn table(&self) -> Table {
+    fn table(&self) -> ReportTable {
         let metric = self.scores[0].metric;
         let header =
             vec!["candidate".to_string(), metric.title(), "seconds".to_string(), "settings".to_string()];
-        let row = |score: &Score| TableRow {
+        let row = |score: &CandidateScore| TableRow {
             fields: vec![
                 score.title(),
                 mean_and_deviation(&score.values, |value| metric.show(value)),
@@ -112,7 +112,7 @@ impl Rung {
             ],
             differs: false,
         };
-        Table { header, rows: self.scores.iter().map(row).collect() }
+        ReportTable { header, rows: self.scores.iter().map(row).collect() }
     }
 
     fn title(&self, number: usize, of: usize) -> String {
@@ -133,7 +133,7 @@ impl Rung {
 }
 
 /// Writes `tune.md` and `tune.json` into the folder, and prints the best settings.
-pub(super) fn conclude(search: &Search<'_>, folder: &Path) -> Result<()> {
+pub(super) fn conclude(search: &TuneResults<'_>, folder: &Path) -> Result<()> {
     let Some(last) = search.rungs.last() else { return Ok(()) };
     let best = &last.scores[0];
     let as_it_is =
@@ -183,17 +183,17 @@ pub(super) fn conclude(search: &Search<'_>, folder: &Path) -> Result<()> {
         "base": search.own,
         "rungs": search.rungs.iter().map(|rung| json!({
             "epochs": rung.epochs,
-            "candidates": rung.scores.iter().map(Score::json).collect::<Vec<_>>(),
+            "candidates": rung.scores.iter().map(CandidateScore::json).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "best": best.json(),
     });
     write(&folder.join("tune.md"), &markdown)?;
     write(&folder.join("tune.json"), &format!("{json:#}\n"))?;
     match search.log {
-        Log::Json => {
+        LogForm::Json => {
             answer(json!({"event": "end", "best": best.json(), "folder": folder, "warning": search.warning}));
         }
-        Log::Human => {
+        LogForm::Human => {
             for (title, table) in &tables {
                 answer(format!("{title}\n{}", table.text(false)));
             }

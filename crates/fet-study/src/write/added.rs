@@ -5,16 +5,16 @@ use serde_json::Value;
 
 use super::super::added::Added;
 use super::super::statistics::CONFIDENCE;
-use super::super::summary::{Summary, Verdict};
+use super::super::summary::{ComparisonVerdict, StudySummary};
 use super::json::compared;
-use super::table::{DIFFERENCE, Table, TableRow, against};
+use super::table::{DIFFERENCE, ReportTable, TableRow, against};
 
 /// Title of the section.
 pub(super) const TITLE: &str = "Contribution of the other parties";
 
 /// Returns the table, with a row for each variant that has a control variant, or `None` if no variant has
 /// one.
-pub(super) fn table(summary: &Summary<'_>) -> Option<Table> {
+pub(super) fn table(summary: &StudySummary<'_>) -> Option<ReportTable> {
     let metric = summary.metric.filter(|_| !summary.added.is_empty())?;
     let header = ["variant", "without other parties", "pairs", "", "p", "effect d"].map(String::from);
     let mut header = header.to_vec();
@@ -24,13 +24,16 @@ pub(super) fn table(summary: &Summary<'_>) -> Option<Table> {
         let [difference, p, effect] = against(Some(&added.comparison), Some(metric));
         let pairs = added.comparison.n.to_string();
         let fields = vec![name(added.index), name(added.control), pairs, difference, p, effect];
-        TableRow { fields, differs: matches!(added.verdict, Verdict::Better | Verdict::Worse) }
+        TableRow {
+            fields,
+            differs: matches!(added.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse),
+        }
     };
-    Some(Table { header, rows: summary.added.iter().map(row).collect() })
+    Some(ReportTable { header, rows: summary.added.iter().map(row).collect() })
 }
 
 /// Returns notes that explain the table.
-pub(super) fn notes(summary: &Summary<'_>, metric: Metric) -> Vec<String> {
+pub(super) fn notes(summary: &StudySummary<'_>, metric: Metric) -> Vec<String> {
     let better = match metric.direction() {
         Direction::Minimise => "below 0 the other parties help",
         Direction::Maximise => "above 0 the other parties help",
@@ -45,7 +48,7 @@ pub(super) fn notes(summary: &Summary<'_>, metric: Metric) -> Vec<String> {
 }
 
 /// Returns the contributions as JSON, with unrounded numbers.
-pub(super) fn json(summary: &Summary<'_>) -> Vec<Value> {
+pub(super) fn json(summary: &StudySummary<'_>) -> Vec<Value> {
     let one = |added: &Added| {
         let name = |index: usize| &summary.rows[index].variant.name;
         let mut value = compared(&added.comparison);

@@ -5,13 +5,13 @@
 use fet_eval::Direction;
 use serde_json::{Map, Value, json};
 
-use super::super::defences::{Attack, BETA, BySeed, Defence, Defences, NOTHING, score, values};
+use super::super::defences::{AttackSummary, BETA, BySeed, Defence, Defences, NOTHING, score, values};
 use super::super::statistics::{mean, standard_deviation};
-use super::super::summary::Summary;
-use super::table::{Table, TableRow, epsilon_title, mean_and_deviation, privacy_loss, share};
+use super::super::summary::StudySummary;
+use super::table::{ReportTable, TableRow, epsilon_title, mean_and_deviation, privacy_loss, share};
 
 /// Returns the table, with a row for each defence.
-pub(super) fn table(summary: &Summary<'_>, defences: &Defences) -> Table {
+pub(super) fn table(summary: &StudySummary<'_>, defences: &Defences) -> ReportTable {
     let scores = defences.scores();
     let title = summary.metric.map_or_else(|| "metric".to_string(), |metric| metric.title());
     let mut header = vec!["defence".to_string(), format!("test {title}")];
@@ -48,7 +48,7 @@ pub(super) fn table(summary: &Summary<'_>, defences: &Defences) -> Table {
         }
         TableRow { fields, differs: false }
     };
-    Table { header, rows: defences.defences.iter().map(row).collect() }
+    ReportTable { header, rows: defences.defences.iter().map(row).collect() }
 }
 
 /// Returns true if the figures of the table cover different numbers of seeds. Empty fields do not count.
@@ -64,12 +64,12 @@ fn numbers_differ(defences: &Defences) -> bool {
 }
 
 /// Returns the caption, which defines the figures of the table.
-pub(super) fn caption(summary: &Summary<'_>, defences: &Defences) -> String {
+pub(super) fn caption(summary: &StudySummary<'_>, defences: &Defences) -> String {
     let leakage = "Mean ± deviation over seeds. Leakage: 0 is the attacker's success without the run, 1 is complete success.";
     let (true, Some(metric), Some(undefended)) = (defences.scores(), summary.metric, defences.undefended)
     else {
         return format!(
-            "{leakage} There are no scores, because no attack on the undefended run has a result, or because metrics differ."
+            "{leakage} Scores are missing, because no attack on the undefended run has a result, or because metrics differ."
         );
     };
     let name = metric.label();
@@ -129,8 +129,8 @@ pub(super) fn notes(defences: &Defences) -> Vec<String> {
 }
 
 /// Lists the attacks with their missing seeds, as part of a sentence.
-fn lacking(all: &[(&Attack, Vec<u64>)]) -> String {
-    let part = |(attack, seeds): &(&Attack, Vec<u64>)| {
+fn lacking(all: &[(&AttackSummary, Vec<u64>)]) -> String {
+    let part = |(attack, seeds): &(&AttackSummary, Vec<u64>)| {
         let word = if seeds.len() == 1 { "seed" } else { "seeds" };
         let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
         format!("{} lacks {word} {}", attack.name, seeds.join(", "))
@@ -139,7 +139,7 @@ fn lacking(all: &[(&Attack, Vec<u64>)]) -> String {
 }
 
 /// Returns the defences as JSON, with unrounded numbers.
-pub(super) fn json(summary: &Summary<'_>, defences: &Defences) -> Value {
+pub(super) fn json(summary: &StudySummary<'_>, defences: &Defences) -> Value {
     let attacks = defences.attacks.iter().map(|attack| {
         json!({
             "name": attack.name,
@@ -201,11 +201,11 @@ fn figures(by_seed: &BySeed) -> Value {
     json!({ "mean": mean(&values), "std": standard_deviation(&values), "n": values.len(), "seeds": seeds })
 }
 
-fn epsilon(summary: &Summary<'_>, defence: &Defence) -> Option<f64> {
+fn epsilon(summary: &StudySummary<'_>, defence: &Defence) -> Option<f64> {
     defence.variants.iter().filter_map(|&row| summary.rows[row].epsilon()).max_by(f64::total_cmp)
 }
 
-fn label_epsilon(summary: &Summary<'_>, defence: &Defence) -> Option<f64> {
+fn label_epsilon(summary: &StudySummary<'_>, defence: &Defence) -> Option<f64> {
     defence.variants.iter().filter_map(|&row| summary.rows[row].label_epsilon()).max_by(f64::total_cmp)
 }
 

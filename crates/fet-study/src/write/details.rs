@@ -3,13 +3,13 @@
 //!
 //! The module `pooled` combines the seeds, and `fet-chart` draws the charts.
 
-use fet_chart::{Bar, NARROW, Series, Size, WIDE};
+use fet_chart::{Bar, NARROW, Series, Size, Titles, WIDE};
 use fet_eval::Metric;
 use serde::Serialize;
 
 use super::super::pooled::{self, ByGroup, Calibration, GroupOver, Histogram};
 use super::super::statistics::mean;
-use super::super::summary::{Row, Summary};
+use super::super::summary::{Row, StudySummary};
 use super::metrics::UNDEFINED;
 use super::table::mean_and_deviation;
 
@@ -45,7 +45,7 @@ struct GroupTable {
 
 /// Returns the details of every run that has a chart or groups. Variants that differ only in the attack are
 /// one run.
-pub(super) fn details(summary: &Summary<'_>) -> Vec<Detail> {
+pub(super) fn details(summary: &StudySummary<'_>) -> Vec<Detail> {
     let of = |(name, row): (String, &Row<'_>)| {
         let seeds = row.results.len();
         let charts: Vec<Chart> = [
@@ -66,7 +66,8 @@ pub(super) fn details(summary: &Summary<'_>) -> Vec<Detail> {
 
 fn matrix(names: &[String], cells: &[Vec<f64>], seeds: usize) -> Chart {
     let title = "Confusion matrix".to_string();
-    let draw = |size| fet_chart::heat(size, &title, ("predicted class", "true class"), names, cells);
+    let titles = Titles { chart: &title, x: "predicted class", y: "true class" };
+    let draw = |size| fet_chart::heat(size, titles, names, cells);
     Chart {
         caption: format!(
             "Test rows of each true class by predicted class, {}. A stronger colour means a larger share of the true class; \
@@ -90,9 +91,8 @@ fn calibration(curve: &Calibration) -> Chart {
             format!("predicted {:.3}, observed {:.3}, {} rows", bin.predicted, bin.observed, bin.weight)
         })
         .collect();
-    let draw = |size| {
-        fet_chart::calibration(size, &title, ("predicted probability", "observed share"), &series, &said)
-    };
+    let titles = Titles { chart: &title, x: "predicted probability", y: "observed share" };
+    let draw = |size| fet_chart::calibration(size, titles, &series, &said);
     let thin = if curve.seeds.len() > 1 { " Thin: single seeds." } else { "" };
     Chart {
         caption: format!(
@@ -118,7 +118,8 @@ fn residuals(histogram: &Histogram, seeds: usize) -> Chart {
         title: format!("{} to {}: {}", show(span.0), show(span.1), per_cent(share)),
     };
     let bars: Vec<Bar> = histogram.bins.iter().map(bar).collect();
-    let draw = |size| fet_chart::histogram(size, &title, ("predicted − true", "test rows, %"), &bars);
+    let titles = Titles { chart: &title, x: "predicted − true", y: "test rows, %" };
+    let draw = |size| fet_chart::histogram(size, titles, &bars);
     let quantiles: Vec<String> = histogram
         .quantiles
         .iter()
@@ -143,7 +144,7 @@ fn group_table(groups: &ByGroup, metrics: &[Metric]) -> GroupTable {
     let row = |group: &GroupOver, name: String| {
         let mut fields = vec![name, group.rows.len().to_string(), format!("{:.1}", mean(&group.rows))];
         fields.extend(metrics.iter().map(|metric| {
-            let values = group.of(*metric);
+            let values = group.values(*metric);
             if values.is_empty() {
                 UNDEFINED.to_string()
             } else {

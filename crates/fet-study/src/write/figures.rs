@@ -2,16 +2,16 @@
 //!
 //! `fet-chart` draws the charts.
 
-use fet_chart::{COLOURS, Mark, NARROW, Panel, Picture, Point, Series, Size, WIDE};
+use fet_chart::{COLOURS, Mark, NARROW, Panel, Picture, Point, Series, Size, Titles, WIDE};
 use fet_eval::records::Attacker;
 use fet_eval::{Direction, Metric};
 use serde::Serialize;
 
-use super::super::defences::{Attack, Defence, Defences};
+use super::super::defences::{AttackSummary, Defence, Defences};
 use super::super::grid::{is_attack, label};
-use super::super::results::Finished;
+use super::super::results::FinishedCell;
 use super::super::statistics::{half_width, mean};
-use super::super::summary::{Row, Summary};
+use super::super::summary::{Row, StudySummary};
 use super::table::{mean_and_deviation, share, spread};
 
 /// Size of a chart in a separate file.
@@ -37,7 +37,7 @@ struct Entry {
 }
 
 /// Returns all charts of a study.
-pub(super) fn figures(summary: &Summary<'_>) -> Vec<Figure> {
+pub(super) fn figures(summary: &StudySummary<'_>) -> Vec<Figure> {
     let Some(metric) = summary.metric else { return Vec::new() };
     let point = summary.rows.first().map_or(&[][..], |row| &row.variant.point);
     // An attack does not change the run, so a chart along its axis would be flat.
@@ -55,7 +55,7 @@ pub(super) fn figures(summary: &Summary<'_>) -> Vec<Figure> {
 }
 
 /// Charts the metric along one axis, with a series for each variant and each combination of the other axes.
-fn along(summary: &Summary<'_>, metric: Metric, axis: &str) -> Option<Figure> {
+fn along(summary: &StudySummary<'_>, metric: Metric, axis: &str) -> Option<Figure> {
     let value =
         |row: &Row<'_>| row.variant.point.iter().find(|(key, _)| key == axis).map(|(_, value)| value.clone());
     let mut ticks: Vec<String> = Vec::new();
@@ -82,7 +82,8 @@ fn along(summary: &Summary<'_>, metric: Metric, axis: &str) -> Option<Figure> {
     }
     let (name, y) = (label(axis), format!("test {}", metric.title()));
     let title = format!("{y} along {name}");
-    let draw = |size| fet_chart::axis(size, &title, &ticks, axis, &y, &series);
+    let titles = Titles { chart: &title, x: axis, y: &y };
+    let draw = |size| fet_chart::axis(size, titles, &ticks, &series);
     Some(Figure {
         id: format!("axis-{name}"),
         caption: format!(
@@ -97,7 +98,7 @@ fn along(summary: &Summary<'_>, metric: Metric, axis: &str) -> Option<Figure> {
 }
 
 /// Charts the metric of every variant, for a study without axes.
-fn variants(summary: &Summary<'_>, metric: Metric) -> Figure {
+fn variants(summary: &StudySummary<'_>, metric: Metric) -> Figure {
     let series = |(number, (name, row)): (usize, (String, &Row<'_>))| Series {
         number,
         name,
@@ -122,8 +123,8 @@ fn variants(summary: &Summary<'_>, metric: Metric) -> Figure {
 }
 
 /// Charts the metric of every defence against the leakage under each attack.
-fn leakage(summary: &Summary<'_>, metric: Metric, defences: &Defences) -> Vec<Figure> {
-    let figure = |(index, attack): (usize, &Attack)| {
+fn leakage(summary: &StudySummary<'_>, metric: Metric, defences: &Defences) -> Vec<Figure> {
+    let figure = |(index, attack): (usize, &AttackSummary)| {
         let points = points(metric, defences, index);
         let title = format!("Utility against leakage: {}", attack.name);
         let draw = |size| plane(size, &title, metric, &points);
@@ -147,9 +148,9 @@ fn leakage(summary: &Summary<'_>, metric: Metric, defences: &Defences) -> Vec<Fi
 }
 
 /// Returns the leakage charts as a separate SVG file.
-pub(super) fn leakage_file(summary: &Summary<'_>, defences: &Defences) -> Option<String> {
+pub(super) fn leakage_file(summary: &StudySummary<'_>, defences: &Defences) -> Option<String> {
     let metric = summary.metric?;
-    let panel = |(index, attack): (usize, &Attack)| Panel {
+    let panel = |(index, attack): (usize, &AttackSummary)| Panel {
         title: attack.name.clone(),
         size: PANEL,
         chart: plane(PANEL, &attack.name, metric, &points(metric, defences, index)),
@@ -168,7 +169,8 @@ pub(super) fn leakage_file(summary: &Summary<'_>, defences: &Defences) -> Option
 }
 
 fn plane(size: Size, title: &str, metric: Metric, points: &[Point]) -> String {
-    fet_chart::points(size, title, ("leakage", &format!("test {}", metric.title())), (0.0, 1.0), points)
+    let titles = Titles { chart: title, x: "leakage", y: &format!("test {}", metric.title()) };
+    fet_chart::points(size, titles, (0.0, 1.0), points)
 }
 
 /// Returns a point for each defence that has a result under the attack.
@@ -202,7 +204,7 @@ fn points(metric: Metric, defences: &Defences, attack: usize) -> Vec<Point> {
 }
 
 /// Describes an attack and its measure in a sentence.
-fn attacked(attack: &Attack) -> String {
+fn attacked(attack: &AttackSummary) -> String {
     let who = match attack.attacker {
         Attacker::Primary => {
             format!("The primary attacks the {} of party {}", attack.target.name(), attack.party)
@@ -212,7 +214,7 @@ fn attacked(attack: &Attack) -> String {
     format!("{who}. Measure: {}.", attack.measure)
 }
 
-fn plane_explanation(summary: &Summary<'_>, metric: Metric) -> String {
+fn plane_explanation(summary: &StudySummary<'_>, metric: Metric) -> String {
     let better = match metric.direction() {
         Direction::Maximise => "up and to the left",
         Direction::Minimise => "down and to the left",
@@ -226,9 +228,9 @@ fn plane_explanation(summary: &Summary<'_>, metric: Metric) -> String {
 }
 
 /// Charts the validation metric over epochs, with a few variants per chart.
-fn learning(summary: &Summary<'_>, metric: Metric) -> Vec<Figure> {
+fn learning(summary: &StudySummary<'_>, metric: Metric) -> Vec<Figure> {
     let series = |(number, (name, row)): (usize, (String, &Row<'_>))| {
-        let curve = |result: &&Finished<'_>| -> Vec<(f64, f64)> {
+        let curve = |result: &&FinishedCell<'_>| -> Vec<(f64, f64)> {
             let epochs = result.report.epochs.iter().filter(|epoch| !epoch.validation.is_nan());
             epochs.map(|epoch| (epoch.epoch as f64, metric.scaled(epoch.validation))).collect()
         };
@@ -254,7 +256,8 @@ fn learning(summary: &Summary<'_>, metric: Metric) -> Vec<Figure> {
         } else {
             "Learning curves".to_string()
         };
-        let draw = |size| fet_chart::curves(size, &title, "epoch", &y, series);
+        let titles = Titles { chart: &title, x: "epoch", y: &y };
+        let draw = |size| fet_chart::curves(size, titles, series);
         Figure {
             id: format!("curves-{}", part + 1),
             caption: "Thick: the mean over seeds. Thin: single seeds.".to_string(),
@@ -267,7 +270,7 @@ fn learning(summary: &Summary<'_>, metric: Metric) -> Vec<Figure> {
     drawn.chunks(size.max(1)).enumerate().map(figure).collect()
 }
 
-fn mark(summary: &Summary<'_>, metric: Metric, row: &Row<'_>) -> Mark {
+fn mark(summary: &StudySummary<'_>, metric: Metric, row: &Row<'_>) -> Mark {
     let paper = summary.grid.paper.iter().find(|published| published.variant == row.variant.name);
     Mark {
         place: 0,
@@ -283,7 +286,7 @@ fn mark(summary: &Summary<'_>, metric: Metric, row: &Row<'_>) -> Mark {
     }
 }
 
-fn explanation(summary: &Summary<'_>) -> String {
+fn explanation(summary: &StudySummary<'_>) -> String {
     let bars = if summary.rows.iter().any(|row| row.half_width().is_some()) {
         "Symbols are means over seeds, pale dots are single seeds, and bars are 95 % intervals of the mean."
     } else {

@@ -13,14 +13,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::failure;
-use super::super::results::Finished;
-use super::super::summary::{Row, Summary, Verdict};
+use super::super::results::FinishedCell;
+use super::super::summary::{ComparisonVerdict, Row, StudySummary};
 use super::added;
 use super::defences;
 use super::details::details;
 use super::figures::figures;
 use super::metrics;
-use super::table::{DIFFERENCE, Table, compared, probability, shown};
+use super::table::{DIFFERENCE, ReportTable, compared, probability, shown};
 
 /// SHA-256 of the empty string: the checksum of data without files.
 const NO_FILES: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -52,7 +52,7 @@ struct Changes {
 
 /// Cell that failed.
 #[derive(Debug, Serialize)]
-struct Failed {
+struct FailedCell {
     title: String,
     problem: String,
     log: String,
@@ -62,14 +62,14 @@ struct Failed {
 /// Returns the text of the page. The optional tables are the contributions of the other parties, every
 /// metric, and the defences.
 pub(super) fn text(
-    summary: &Summary<'_>,
-    table: &Table,
-    [added, every, defences]: [Option<&Table>; 3],
+    summary: &StudySummary<'_>,
+    table: &ReportTable,
+    [added, every, defences]: [Option<&ReportTable>; 3],
 ) -> Result<String> {
     let grid = summary.grid;
     let mut environment = Environment::new();
     environment.add_template("report.html", TEMPLATE).context("the template of the report")?;
-    let distinct = |value: &dyn Fn(&Finished<'_>) -> String| -> Vec<String> {
+    let distinct = |value: &dyn Fn(&FinishedCell<'_>) -> String| -> Vec<String> {
         summary.results.iter().map(value).collect::<BTreeSet<_>>().into_iter().collect()
     };
     let first = summary.cells.first();
@@ -131,12 +131,12 @@ pub(super) fn text(
 }
 
 /// Returns the outcomes of the tests as sentences.
-fn findings(summary: &Summary<'_>) -> Vec<String> {
+fn findings(summary: &StudySummary<'_>) -> Vec<String> {
     let Some(metric) = summary.metric else { return Vec::new() };
     let sentence = |row: &Row<'_>| {
         let (comparison, base) = (row.comparison.as_ref()?, summary.rows[row.base?].variant.run());
         let (name, test) = (row.variant.run(), row.test()?);
-        let way = if row.verdict == Verdict::Better { "better" } else { "worse" };
+        let way = if row.verdict == ComparisonVerdict::Better { "better" } else { "worse" };
         let size = metric.amount(comparison.difference.abs());
         let (low, high) = (comparison.difference - test.half_width, comparison.difference + test.half_width);
         let (low, high) = if comparison.difference < 0.0 { (-high, -low) } else { (low, high) };
@@ -149,19 +149,21 @@ fn findings(summary: &Summary<'_>) -> Vec<String> {
     let open: Vec<String> = summary
         .rows
         .iter()
-        .filter(|row| row.verdict == Verdict::NotShown)
+        .filter(|row| row.verdict == ComparisonVerdict::NotShown)
         .map(|row| row.variant.run())
         .collect();
     if !open.is_empty() {
         let n = summary.grid.seeds.len();
-        findings
-            .push(format!("No difference from the base was shown with {n} seeds for: {}.", open.join("; ")));
+        findings.push(format!(
+            "With {n} seeds, the difference from the base is not significant for: {}.",
+            open.join("; ")
+        ));
     }
     findings
 }
 
 /// Returns every test with all its figures.
-fn tests(summary: &Summary<'_>) -> Vec<Value> {
+fn tests(summary: &StudySummary<'_>) -> Vec<Value> {
     let of = |row: &Row<'_>| {
         let (comparison, base) = (row.comparison.as_ref()?, summary.rows[row.base?].variant.run());
         let [difference, corrected, effect] = compared(row, summary.metric);
@@ -181,15 +183,15 @@ fn tests(summary: &Summary<'_>) -> Vec<Value> {
     summary.rows.iter().filter_map(of).collect()
 }
 
-fn costs(summary: &Summary<'_>) -> Vec<Cost> {
+fn costs(summary: &StudySummary<'_>) -> Vec<Cost> {
     let seconds = |row: &Row<'_>| row.mean_of(|result| result.report.cost.seconds);
     let longest = summary.rows.iter().map(seconds).filter(|seconds| seconds.is_finite()).fold(0.0, f64::max);
-    let each = |result: &Finished<'_>, of: &dyn Fn(&Finished<'_>) -> u64| {
+    let each = |result: &FinishedCell<'_>, of: &dyn Fn(&FinishedCell<'_>) -> u64| {
         let parties = result.report.secondaries * result.report.epochs.len();
         if parties == 0 { 0.0 } else { of(result) as f64 / parties as f64 }
     };
     let sum = |of: fn(&EpochReport) -> u64| {
-        move |result: &Finished<'_>| result.report.epochs.iter().map(of).sum::<u64>()
+        move |result: &FinishedCell<'_>| result.report.epochs.iter().map(of).sum::<u64>()
     };
     let (received, sent) = (sum(|epoch| epoch.traffic.received), sum(|epoch| epoch.traffic.sent));
     let cost = |row: &Row<'_>| Cost {
@@ -207,7 +209,7 @@ fn costs(summary: &Summary<'_>) -> Vec<Cost> {
     summary.rows.iter().filter(|row| !row.results.is_empty()).map(cost).collect()
 }
 
-fn changes(summary: &Summary<'_>) -> Vec<Changes> {
+fn changes(summary: &StudySummary<'_>) -> Vec<Changes> {
     let experiment = |row: usize| {
         summary.cells.iter().find(|cell| cell.index == row).map(|cell| &cell.identity.experiment)
     };
@@ -248,8 +250,8 @@ fn flatten(path: &str, value: &Value, found: &mut Vec<(String, String)>) {
     }
 }
 
-fn failures(summary: &Summary<'_>) -> Vec<Failed> {
-    let of = |(cell, failure): &(&super::super::cell::Cell, failure::Failure)| Failed {
+fn failures(summary: &StudySummary<'_>) -> Vec<FailedCell> {
+    let of = |(cell, failure): &(&super::super::cell::Cell, failure::CellFailure)| FailedCell {
         title: cell.title(),
         problem: failure.problem.clone(),
         log: failure::log(cell).display().to_string(),
@@ -290,9 +292,10 @@ mod tests {
             .collect();
         let (grid, cells, reports) = study(&cells);
         let results = pair(&cells, &reports);
-        let summary = Summary::new(&grid, &cells, &results);
-        let page = text(&summary, &Table::new(&summary), [None, metrics::table(&summary).as_ref(), None])
-            .expect("a page");
+        let summary = StudySummary::new(&grid, &cells, &results);
+        let page =
+            text(&summary, &ReportTable::new(&summary), [None, metrics::table(&summary).as_ref(), None])
+                .expect("a page");
         for part in [
             "B is worse than A by 20.00 points",
             "<strong>−20.00 [",
@@ -316,9 +319,10 @@ mod tests {
     #[test]
     fn a_study_without_results_has_a_page() {
         let (grid, _, _) = study(&[]);
-        let summary = Summary::new(&grid, &[], &[]);
-        let page = text(&summary, &Table::new(&summary), [None, metrics::table(&summary).as_ref(), None])
-            .expect("a page");
+        let summary = StudySummary::new(&grid, &[], &[]);
+        let page =
+            text(&summary, &ReportTable::new(&summary), [None, metrics::table(&summary).as_ref(), None])
+                .expect("a page");
         assert!(page.contains("0 of 0 cells"), "{page}");
     }
 
@@ -327,9 +331,10 @@ mod tests {
         let (mut grid, cells, reports) = study(&[(0, 0, RMSE, 0.5)]);
         grid.variants[0].name = "<script>alert(1)</script>".into();
         let results = pair(&cells, &reports);
-        let summary = Summary::new(&grid, &cells, &results);
-        let page = text(&summary, &Table::new(&summary), [None, metrics::table(&summary).as_ref(), None])
-            .expect("a page");
+        let summary = StudySummary::new(&grid, &cells, &results);
+        let page =
+            text(&summary, &ReportTable::new(&summary), [None, metrics::table(&summary).as_ref(), None])
+                .expect("a page");
         assert!(!page.contains("<script>alert") && page.contains("&lt;script&gt;alert"), "{page}");
     }
 

@@ -3,14 +3,14 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::super::statistics::paired::Comparison;
-use super::super::summary::{Row, Summary};
+use super::super::statistics::paired::PairedComparison;
+use super::super::summary::{Row, StudySummary};
 use super::added;
 use super::defences::{self, bound};
 use super::metrics;
 
 /// Returns the text of `results.json`.
-pub(super) fn text(summary: &Summary<'_>) -> Result<String> {
+pub(super) fn text(summary: &StudySummary<'_>) -> Result<String> {
     let grid = summary.grid;
     let mut value = json!({
         "study": grid.name,
@@ -39,7 +39,7 @@ pub(super) fn text(summary: &Summary<'_>) -> Result<String> {
 }
 
 /// Returns a difference and its test as JSON.
-pub(super) fn compared(comparison: &Comparison) -> Value {
+pub(super) fn compared(comparison: &PairedComparison) -> Value {
     json!({
         "pairs": comparison.n,
         "difference": comparison.difference,
@@ -53,7 +53,7 @@ pub(super) fn compared(comparison: &Comparison) -> Value {
     })
 }
 
-fn variant(summary: &Summary<'_>, row: &Row<'_>) -> Value {
+fn variant(summary: &StudySummary<'_>, row: &Row<'_>) -> Value {
     let comparison = row.comparison.as_ref().map(|comparison| {
         let mut value = compared(comparison);
         value["base"] = row.base.map(|base| summary.rows[base].variant.name.as_str()).into();

@@ -7,15 +7,15 @@ use serde_json::{Map, Value, json};
 
 use super::super::pooled::{self, Values};
 use super::super::statistics::{mean, standard_deviation};
-use super::super::summary::{Row, Summary};
-use super::table::{Table, TableRow, mean_and_deviation};
+use super::super::summary::{Row, StudySummary};
+use super::table::{ReportTable, TableRow, mean_and_deviation};
 
 /// Text for an undefined metric.
 pub(super) const UNDEFINED: &str = "–";
 
 /// Returns the table, with a row for each variant and a column for each metric. If all variants share the
 /// main metric, its interval follows in the next column. Returns `None` without results.
-pub(super) fn table(summary: &Summary<'_>) -> Option<Table> {
+pub(super) fn table(summary: &StudySummary<'_>) -> Option<ReportTable> {
     let metrics = pooled::metrics(summary.results);
     if metrics.is_empty() {
         return None;
@@ -42,7 +42,7 @@ pub(super) fn table(summary: &Summary<'_>) -> Option<Table> {
         }
         TableRow { fields, differs: false }
     };
-    Some(Table { header, rows: summary.rows.iter().map(row).collect() })
+    Some(ReportTable { header, rows: summary.rows.iter().map(row).collect() })
 }
 
 /// Title of the column with the interval.
@@ -59,7 +59,7 @@ fn field(values: &Values, n: usize, show: impl Fn(&[f64]) -> String) -> String {
 }
 
 /// Returns notes that define the figures of the table, and give the reasons for undefined figures.
-pub(super) fn notes(summary: &Summary<'_>) -> Vec<String> {
+pub(super) fn notes(summary: &StudySummary<'_>) -> Vec<String> {
     let metrics = pooled::metrics(summary.results);
     if metrics.is_empty() {
         return Vec::new();
@@ -106,7 +106,7 @@ pub(super) fn notes(summary: &Summary<'_>) -> Vec<String> {
     notes
 }
 
-/// Returns the number of cells in which a figure is undefined, with the reason of the first such cell.
+/// Returns the number of cells with an undefined figure, and the reason of the first such cell.
 fn missing<'a>(figures: impl Iterator<Item = (&'a Row<'a>, Values)>) -> Option<String> {
     let (mut all, mut count, mut first) = (0, 0, None);
     for (row, values) in figures {
@@ -119,7 +119,7 @@ fn missing<'a>(figures: impl Iterator<Item = (&'a Row<'a>, Values)>) -> Option<S
 }
 
 /// Returns the metrics of a row by name as JSON, with unrounded numbers.
-pub(super) fn json(summary: &Summary<'_>, row: &Row<'_>) -> Value {
+pub(super) fn json(summary: &StudySummary<'_>, row: &Row<'_>) -> Value {
     let metrics = pooled::metrics(summary.results);
     let figures =
         metrics.iter().map(|metric| (metric.name().to_string(), figures(&pooled::metric(row, *metric))));

@@ -6,13 +6,13 @@ use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell as Field, CellAlignment};
 use fet_eval::Metric;
 
-use super::super::statistics::paired::Comparison;
+use super::super::statistics::paired::PairedComparison;
 use super::super::statistics::{mean, standard_deviation};
-use super::super::summary::{Row, Summary};
+use super::super::summary::{Row, StudySummary};
 
 /// Contents of a table, rounded.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct ReportTable {
     /// Column titles.
     pub(crate) header: Vec<String>,
     /// Rows, one for each variant.
@@ -35,9 +35,9 @@ pub(crate) const DIFFERENCE: usize = 3;
 const BOLD: char = '\u{2061}';
 const PLAIN: char = '\u{2062}';
 
-impl Table {
+impl ReportTable {
     /// Creates the main table of a summary.
-    pub(crate) fn new(summary: &Summary<'_>) -> Self {
+    pub(crate) fn new(summary: &StudySummary<'_>) -> Self {
         let metric = summary.metric;
         let most = summary.rows.iter().map(|row| row.tests.len()).max().unwrap_or(0);
         let of = if most > 1 { "mean ± std" } else { "1 seed" };
@@ -139,7 +139,7 @@ impl Table {
 }
 
 /// Returns the name of the base if all rows have the same base.
-fn base_name(summary: &Summary<'_>) -> Option<String> {
+fn base_name(summary: &StudySummary<'_>) -> Option<String> {
     let mut bases = summary.rows.iter().filter_map(|row| row.base).map(|base| summary.runs[base]);
     let first = bases.next()?;
     bases.all(|base| base == first).then(|| summary.rows[first].variant.run())
@@ -168,7 +168,7 @@ pub(crate) fn share(value: f64) -> String {
 }
 
 /// Returns the title of the ε column, with δ if all rows have the same δ.
-pub(crate) fn epsilon_title(summary: &Summary<'_>) -> String {
+pub(crate) fn epsilon_title(summary: &StudySummary<'_>) -> String {
     summary.delta().map_or_else(|| "ε".to_string(), |delta| format!("ε (δ = {delta:e})"))
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn compared(row: &Row<'_>, metric: Option<Metric>) -> [String; 3] {
 }
 
 /// Returns a difference with its interval, p, and effect size.
-pub(crate) fn against(comparison: Option<&Comparison>, metric: Option<Metric>) -> [String; 3] {
+pub(crate) fn against(comparison: Option<&PairedComparison>, metric: Option<Metric>) -> [String; 3] {
     let (Some(comparison), Some(metric)) = (comparison, metric) else { return [dash(), dash(), dash()] };
     let signed = |value: f64| {
         let text = metric.show(value.abs());
@@ -263,7 +263,8 @@ mod tests {
         let (grid, cells, mut reports) =
             study(&[(0, 0, RMSE, 1.0), (0, 1, RMSE, 1.0), (1, 0, RMSE, 1.0), (2, 0, RMSE, 1.0)]);
         reports[2].privacy = spent(None, 0.0);
-        let made = |reports: &[_]| Table::new(&Summary::new(&grid, &cells, &pair(&cells, reports)));
+        let made =
+            |reports: &[_]| ReportTable::new(&StudySummary::new(&grid, &cells, &pair(&cells, reports)));
         assert!(!made(&reports).header.iter().any(|name| name.starts_with('ε')), "nothing is bounded");
         (reports[0].privacy, reports[1].privacy) = (spent(Some(2.5), 1e-5), spent(Some(3.0), 1e-5));
         let table = made(&reports);
@@ -279,7 +280,8 @@ mod tests {
     fn labels_have_a_column_where_something_protects_them() {
         let (grid, cells, mut reports) =
             study(&[(0, 0, RMSE, 1.0), (1, 0, RMSE, 1.0), (2, 0, RMSE, 1.0), (0, 1, RMSE, 1.0)]);
-        let made = |reports: &[_]| Table::new(&Summary::new(&grid, &cells, &pair(&cells, reports)));
+        let made =
+            |reports: &[_]| ReportTable::new(&StudySummary::new(&grid, &cells, &pair(&cells, reports)));
         reports[1].labels = labels(None);
         assert!(!made(&reports).header.iter().any(|name| name.starts_with('ε')), "nothing is bounded");
         (reports[0].labels, reports[3].labels) = (labels(Some(0.5)), labels(Some(1.0)));
@@ -293,7 +295,8 @@ mod tests {
     fn leakage_has_a_column_where_something_is_attacked() {
         let (grid, cells, mut reports) =
             study(&[(0, 0, RMSE, 1.0), (1, 0, RMSE, 1.0), (2, 0, RMSE, 1.0), (0, 1, RMSE, 1.0)]);
-        let made = |reports: &[_]| Table::new(&Summary::new(&grid, &cells, &pair(&cells, reports)));
+        let made =
+            |reports: &[_]| ReportTable::new(&StudySummary::new(&grid, &cells, &pair(&cells, reports)));
         assert!(!made(&reports).header.iter().any(|name| name == "leakage"), "nothing is attacked");
         for (index, value) in [(0, 0.7), (3, 0.8), (1, 0.4)] {
             reports[index].attack = attack("norm", Target::Labels, value, 1.0);
@@ -308,10 +311,10 @@ mod tests {
 
     type Given<'a> = &'a [(usize, u64, Metric, f64)];
 
-    fn table(cells: Given<'_>) -> Table {
+    fn table(cells: Given<'_>) -> ReportTable {
         let (grid, cells, reports) = study(cells);
         let results = pair(&cells, &reports);
-        Table::new(&Summary::new(&grid, &cells, &results))
+        ReportTable::new(&StudySummary::new(&grid, &cells, &results))
     }
 
     fn check(cells: Given<'_>, is_terminal: bool, parts: &[&str], without: &[&str]) {

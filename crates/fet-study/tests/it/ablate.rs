@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::Instant;
 
-use crate::study::{Outcome, STUDY, Study, check};
+use crate::study::{CommandOutcome, STUDY, Study, check};
 use fet_eval::records::Report;
 use serde_json::Value;
 
@@ -253,7 +253,8 @@ fn cells_follow_their_data_and_not_their_names() {
     let renamed = study.ablate("", &[]);
     assert_eq!((renamed.code, study.calls().len()), (0, 4), "another name, the same cell: {renamed:?}");
     check(&study.read("runs/tiny/results.csv"), &["Without,1,accuracy"]);
-    let other = Outcome::of(study.command("", &[]).env("FAKE_DATA", "others").output().expect("ran"));
+    let other =
+        CommandOutcome::from_output(study.command("", &[]).env("FAKE_DATA", "others").output().expect("ran"));
     assert_eq!((other.code, study.calls().len()), (0, 8), "other data, other cells: {other:?}");
     assert_eq!(study.cells().len(), 8, "the cells on the first data are kept");
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::study::{Outcome, STUDY, Study, check};
+use crate::study::{CommandOutcome, STUDY, Study, check};
 
 #[test]
 fn a_cell_that_another_process_is_at_is_waited_for() {
@@ -28,7 +28,7 @@ fn a_cell_that_another_process_is_at_is_waited_for() {
     sleep(Duration::from_millis(500));
     assert_eq!(study.calls().len(), 3, "the cell that is locked has not been run");
     drop(lock);
-    let outcome = Outcome::of(child.wait_with_output().expect("ended"));
+    let outcome = CommandOutcome::from_output(child.wait_with_output().expect("ended"));
     assert_eq!((outcome.code, study.calls().len()), (0, 4), "{outcome:?}");
     check(&outcome.stderr, &["Full, seed 0: another process runs it"]);
 }
@@ -41,7 +41,7 @@ struct Cluster {
 
 #[cfg(unix)]
 impl Cluster {
-    fn of(study: &Study) -> Self {
+    fn new(study: &Study) -> Self {
         let bin = study.path("bin");
         fs::create_dir_all(&bin).expect("a folder");
         for name in ["sbatch", "squeue", "scontrol"] {
@@ -52,13 +52,19 @@ impl Cluster {
     }
 
     /// Runs a study on this cluster, with `environment` for `fake-slurm.sh`.
-    fn ablate(&self, study: &Study, fake: &str, environment: &[(&str, &str)], arguments: &[&str]) -> Outcome {
+    fn ablate(
+        &self,
+        study: &Study,
+        fake: &str,
+        environment: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> CommandOutcome {
         let arguments = [&["--engine", "slurm", "--poll", "0.1"], arguments].concat();
         let mut command = study.command(fake, &arguments);
         let path = format!("{}:{}", self.bin.display(), std::env::var("PATH").unwrap_or_default());
         command.env("PATH", path).env("FAKE_SLURM", &self.bin).env("USER", "");
         command.envs(environment.iter().copied());
-        Outcome::of(command.output().expect("ran"))
+        CommandOutcome::from_output(command.output().expect("ran"))
     }
 
     /// Returns the ranges of the arrays that were submitted or refused, as in `0-3`.
@@ -76,7 +82,7 @@ impl Cluster {
 fn submits_arrays_within_the_clusters_limits() {
     let check = |environment: &[(&str, &str)], arguments: &[&str], expected: &[&str]| {
         let study = Study::new(STUDY);
-        let cluster = Cluster::of(&study);
+        let cluster = Cluster::new(&study);
         let outcome = cluster.ablate(&study, "", environment, &[&["--seeds", "0,1,2"], arguments].concat());
         assert_eq!((outcome.code, study.calls().len()), (0, 6), "{environment:?}: {outcome:?}");
         assert_eq!(cluster.arrays(), expected, "{environment:?}: {outcome:?}");
@@ -96,7 +102,7 @@ fn submits_arrays_within_the_clusters_limits() {
 #[test]
 fn refuses_a_cluster_without_arrays() {
     let study = Study::new(STUDY);
-    let outcome = Cluster::of(&study).ablate(&study, "", &[("FAKE_MAX", "0")], &[]);
+    let outcome = Cluster::new(&study).ablate(&study, "", &[("FAKE_MAX", "0")], &[]);
     assert_eq!((outcome.code, study.calls().len()), (2, 0), "{outcome:?}");
     check(&outcome.stderr, &["--engine slurm", "MaxArraySize is 0"]);
 }
@@ -112,7 +118,7 @@ fn waits_for_jobs_in_the_queue_whatever_the_commands_print() {
         for environment in cases {
             scope.spawn(move || {
                 let study = Study::new(STUDY);
-                let cluster = Cluster::of(&study);
+                let cluster = Cluster::new(&study);
                 let environment = [environment, &[("FAKE_WAIT", "5")]].concat();
                 let outcome = cluster.ablate(&study, "", &environment, &[]);
                 assert_eq!((outcome.code, study.calls().len()), (0, 4), "{environment:?}: {outcome:?}");
@@ -131,7 +137,7 @@ fn waits_for_jobs_in_the_queue_whatever_the_commands_print() {
 #[test]
 fn names_what_sbatch_printed_in_place_of_a_job() {
     let study = Study::new(STUDY);
-    let cluster = Cluster::of(&study);
+    let cluster = Cluster::new(&study);
     let sbatch = cluster.bin.join("sbatch");
     let says = |script: &str| {
         use std::os::unix::fs::PermissionsExt;
@@ -154,13 +160,13 @@ fn names_what_sbatch_printed_in_place_of_a_job() {
 #[test]
 fn only_jobs_without_progress_fail_a_cell() {
     let study = Study::new(STUDY);
-    let cluster = Cluster::of(&study);
+    let cluster = Cluster::new(&study);
     let outcome = cluster.ablate(&study, "limited=mask=false", &[], &["--seeds", "0"]);
     assert_eq!((outcome.code, study.calls().len()), (0, 7), "{outcome:?}");
     check(&outcome.stderr, &["was lost after epoch 1", "was lost after epoch 5", "[2/2] No mask, seed 0"]);
 
     let study = Study::new(STUDY);
-    let cluster = Cluster::of(&study);
+    let cluster = Cluster::new(&study);
     let outcome = cluster.ablate(&study, "stuck=mask=false", &[], &["--seeds", "0"]);
     assert_eq!((outcome.code, study.calls().len()), (1, 5), "{outcome:?}");
     check(
@@ -173,7 +179,7 @@ fn only_jobs_without_progress_fail_a_cell() {
 #[test]
 fn slurm_jobs_are_submitted_collected_and_resubmitted() {
     let study = Study::new(STUDY);
-    let cluster = Cluster::of(&study);
+    let cluster = Cluster::new(&study);
     let bin = &cluster.bin;
     let slurm = |fake: &str, lose: &str, arguments: &[&str]| {
         cluster.ablate(&study, fake, &[("FAKE_LOSE", lose)], arguments)
@@ -229,7 +235,7 @@ fn slurm_that_is_not_there_is_said() {
     let mut command = study.command("", &["--engine", "slurm"]);
     let bin = study.path("bin");
     fs::create_dir_all(&bin).expect("a folder");
-    let outcome = Outcome::of(command.env("PATH", &bin).output().expect("ran"));
+    let outcome = CommandOutcome::from_output(command.env("PATH", &bin).output().expect("ran"));
     assert_eq!(outcome.code, 2, "{outcome:?}");
     check(&outcome.stderr, &["--engine slurm", "`sbatch`", "PATH"]);
 }
@@ -248,7 +254,7 @@ fn an_interrupt_is_waited_for_and_resumed() {
     let id = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
     let asked = Instant::now();
-    let outcome = Outcome::of(child.wait_with_output().expect("ended"));
+    let outcome = CommandOutcome::from_output(child.wait_with_output().expect("ended"));
     // The stand-in would end without a signal after 30 seconds.
     assert!(asked.elapsed() < Duration::from_secs(20), "the signal was not passed on: {outcome:?}");
     assert_eq!(outcome.code, 130, "{outcome:?}");

@@ -16,7 +16,7 @@ pub(crate) const STUDY: &str = "name = \"tiny\"\n[ablation]\nseeds = [0, 1]\n\
 pub(crate) struct Study(TempDir);
 
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct CommandOutcome {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -29,8 +29,8 @@ impl Study {
         study
     }
 
-    pub(crate) fn ablate(&self, fake: &str, arguments: &[&str]) -> Outcome {
-        Outcome::of(self.command(fake, arguments).output().expect("ran"))
+    pub(crate) fn ablate(&self, fake: &str, arguments: &[&str]) -> CommandOutcome {
+        CommandOutcome::from_output(self.command(fake, arguments).output().expect("ran"))
     }
 
     pub(crate) fn command(&self, fake: &str, arguments: &[&str]) -> Command {
@@ -62,8 +62,8 @@ impl Study {
     }
 }
 
-impl Outcome {
-    pub(crate) fn of(output: Output) -> Self {
+impl CommandOutcome {
+    pub(crate) fn from_output(output: Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let code = output.status.code().unwrap_or(-1);
         Self { code, stdout: text(&output.stdout), stderr: text(&output.stderr) }

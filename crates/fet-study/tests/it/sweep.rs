@@ -152,7 +152,7 @@ fn slurm_gives_the_same_results_with_a_job_cancelled_on_the_way() {
         sleep(Duration::from_millis(100));
     };
     assert!(Command::new("scancel").arg(&task).status().expect("scancel").success());
-    let outcome = Outcome::of(child.wait_with_output().expect("ended"));
+    let outcome = CommandOutcome::from_output(child.wait_with_output().expect("ended"));
     assert_eq!(outcome.code, 0, "{outcome:?}");
     for part in
         ["submitted 24 cells as job", &format!("job {task} was lost"), "submitted 1 cell as job", "[24/24]"]
@@ -197,7 +197,7 @@ fn name(path: &Path) -> String {
 struct Sweep(TempDir);
 
 #[derive(Debug)]
-struct Outcome {
+struct CommandOutcome {
     code: i32,
     stderr: String,
 }
@@ -217,8 +217,8 @@ impl Sweep {
         command.process_group(0).spawn().expect("started")
     }
 
-    fn ablate(&self, arguments: &[&str]) -> Outcome {
-        Outcome::of(self.start(arguments).wait_with_output().expect("ended"))
+    fn ablate(&self, arguments: &[&str]) -> CommandOutcome {
+        CommandOutcome::from_output(self.start(arguments).wait_with_output().expect("ended"))
     }
 
     fn study(&self) -> PathBuf {
@@ -260,8 +260,8 @@ impl Sweep {
     }
 }
 
-impl Outcome {
-    fn of(output: Output) -> Self {
+impl CommandOutcome {
+    fn from_output(output: Output) -> Self {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         Self { code: output.status.code().unwrap_or(-1), stderr }
     }

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::study::{Outcome, Study, check};
+use crate::study::{CommandOutcome, Study, check};
 
 const SEARCH: &str = "name = \"tiny\"\n[ablation]\nseeds = [0, 1]\n\
     [[ablation.variants]]\nname = \"Full\"\nset = [\"method.dropout=0.9\"]\n\
@@ -13,8 +13,8 @@ const SEARCH: &str = "name = \"tiny\"\n[ablation]\nseeds = [0, 1]\n\
     [tune]\ncandidates = 9\n\
     [tune.space]\n\"method.dropout\" = { from = 0.0, to = 1.0 }\n";
 
-fn tune(study: &Study, fake: &str, arguments: &[&str]) -> Outcome {
-    Outcome::of(study.command(fake, &[arguments, &["tune"]].concat()).output().expect("ran"))
+fn tune(study: &Study, fake: &str, arguments: &[&str]) -> CommandOutcome {
+    CommandOutcome::from_output(study.command(fake, &[arguments, &["tune"]].concat()).output().expect("ran"))
 }
 
 #[test]

@@ -28,16 +28,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use fet_eval::records::{
-    Answer, AttackRecord, Attacker, Best, Cost, DataRecord, EpochReport, Event, Identity, Measure, Program,
-    Question, RESULTS_VERSION, Report, Rows, Target, Traffic,
+    AttackRecord, Attacker, Best, Cost, DataRecord, EpochReport, Measure, Program, RESULTS_VERSION, Report,
+    Rows, RunEvent, RunIdentity, ShowAnswer, ShowQuestion, Target, Traffic,
 };
 use fet_eval::{ChaCha8Rng, Predictions, SeedableRng, Task};
-use fet_eval::{Estimate, Evaluation, Metric, Value as Score};
+use fet_eval::{Estimate, Evaluation, Metric, ScoreValue};
 use serde_json::{Value, json};
 
 /// The command line.
 #[derive(Debug, Default)]
-struct Arguments {
+struct CommandLine {
     verb: String,
     file: PathBuf,
     sets: Vec<String>,
@@ -49,7 +49,7 @@ struct Arguments {
 }
 
 fn main() -> Result<ExitCode> {
-    let arguments = Arguments::parse()?;
+    let arguments = CommandLine::parse()?;
     match arguments.verb.as_str() {
         "show" => show(&arguments),
         "run" => run(&arguments),
@@ -57,7 +57,7 @@ fn main() -> Result<ExitCode> {
     }
 }
 
-impl Arguments {
+impl CommandLine {
     fn parse() -> Result<Self> {
         let words: Vec<String> = std::env::args().skip(1).collect();
         let mut parsed = Self { device: "flex".into(), line: words.join(" "), ..Self::default() };
@@ -83,10 +83,10 @@ impl Arguments {
     }
 
     /// Returns the identity that `fet` would resolve the experiment to.
-    fn identity(&self, sets: &[String], seed: u64) -> Result<Identity> {
+    fn identity(&self, sets: &[String], seed: u64) -> Result<RunIdentity> {
         let text = std::fs::read_to_string(&self.file)?;
         let name = text.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
-        Ok(Identity {
+        Ok(RunIdentity {
             experiment: experiment(name.unwrap_or_default(), sets, &self.device, seed),
             data: std::env::var("FAKE_DATA").unwrap_or_else(|_| "data".into()),
             results: RESULTS_VERSION,
@@ -138,22 +138,22 @@ fn pattern(how: &str) -> Option<String> {
     steer.strip_prefix(how)?.strip_prefix('=').map(str::to_string)
 }
 
-fn show(arguments: &Arguments) -> Result<ExitCode> {
+fn show(arguments: &CommandLine) -> Result<ExitCode> {
     for line in stdin().lock().lines() {
-        let question: Question = serde_json::from_str(&line?)?;
+        let question: ShowQuestion = serde_json::from_str(&line?)?;
         let sets = [arguments.sets.as_slice(), question.set.as_slice()].concat();
         let is_bad = pattern("bad").is_some_and(|pattern| sets.join(" ").contains(&pattern));
         let answer = if is_bad {
-            Answer::Refused(format!("{}: encoder.mask: unknown field", arguments.file.display()))
+            ShowAnswer::Refused(format!("{}: encoder.mask: unknown field", arguments.file.display()))
         } else {
-            Answer::Identity(arguments.identity(&sets, question.seed.unwrap_or_default())?)
+            ShowAnswer::Identity(arguments.identity(&sets, question.seed.unwrap_or_default())?)
         };
         writeln!(stdout(), "{}", serde_json::to_string(&answer)?)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn run(arguments: &Arguments) -> Result<ExitCode> {
+fn run(arguments: &CommandLine) -> Result<ExitCode> {
     let calls = std::env::var_os("FAKE_FET_CALLS").context("FAKE_FET_CALLS")?;
     let mut calls = OpenOptions::new().create(true).append(true).open(calls)?;
     calls.write_all(format!("{}\n", arguments.line).as_bytes())?;
@@ -163,9 +163,9 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         return Ok(ExitCode::from(2));
     }
     let rows = Rows { train: 8, validation: 1, test: 1 };
-    tell(&Event::Start { epochs: 2, metric: Metric::Accuracy, rows })?;
+    tell(&RunEvent::Start { epochs: 2, metric: Metric::Accuracy, rows })?;
     writeln!(stdout(), "a line that is not an event")?;
-    tell(&Event::Progress { epoch: 1, epochs: 2, fraction: 0.5, loss: 0.5, rows_per_second: 80.0 })?;
+    tell(&RunEvent::Progress { epoch: 1, epochs: 2, fraction: 0.5, loss: 0.5, rows_per_second: 80.0 })?;
     if arguments.is_steered("fail") {
         eprintln!("the log says why");
         return Ok(ExitCode::from(101));
@@ -188,19 +188,26 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         fet_io::write(&path, (done + 1).to_string().as_bytes())?;
         if done < 5 {
             let (loss, validation, seconds) = (0.25, 0.5, 0.1);
-            tell(&Event::Epoch { epoch: done + 1, epochs: 6, loss, validation, test: None, seconds })?;
+            tell(&RunEvent::Epoch { epoch: done + 1, epochs: 6, loss, validation, test: None, seconds })?;
             return Ok(ExitCode::from(143));
         }
     }
-    tell(&Event::Epoch { epoch: 2, epochs: 2, loss: 0.25, validation: 0.5, test: Some(0.5), seconds: 0.1 })?;
+    tell(&RunEvent::Epoch {
+        epoch: 2,
+        epochs: 2,
+        loss: 0.25,
+        validation: 0.5,
+        test: Some(0.5),
+        seconds: 0.1,
+    })?;
     let report = report(arguments, rows)?;
     fet_io::write(&path, serde_json::to_string(&report)?.as_bytes())?;
-    tell(&Event::Done { report: path })?;
+    tell(&RunEvent::Done { report: path })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(arguments: &Arguments, rows: Rows) -> Result<Report> {
-    let Identity { experiment, data, results } = arguments.identity(&arguments.sets, arguments.seed)?;
+fn report(arguments: &CommandLine, rows: Rows) -> Result<Report> {
+    let RunIdentity { experiment, data, results } = arguments.identity(&arguments.sets, arguments.seed)?;
     let seed = arguments.seed;
     let epoch = |epoch, train_loss, result| EpochReport {
         epoch,
@@ -262,9 +269,10 @@ fn evaluation(seed: u64, test: f64) -> Result<Evaluation> {
     let names: Vec<String> = (0..60).map(|row| ["north", "south", "east"][row % 3].to_string()).collect();
     let rows = Predictions::new(Task::Binary, &truth, &output)?;
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut evaluation = Evaluation::of(Metric::Accuracy, &rows, &rows, Some(("region", &names)), &mut rng);
+    let mut evaluation =
+        Evaluation::compute(Metric::Accuracy, &rows, &rows, Some(("region", &names)), &mut rng);
     let mut scores = BTreeMap::from(evaluation.test);
-    scores.insert(Metric::Accuracy, Score::Value(test));
+    scores.insert(Metric::Accuracy, ScoreValue::Value(test));
     evaluation.test = scores.try_into()?;
     if let Estimate::Interval(interval) = &mut evaluation.interval {
         (interval.estimate, interval.lower, interval.upper) = (test, test - 0.1, test + 0.1);
@@ -272,6 +280,6 @@ fn evaluation(seed: u64, test: f64) -> Result<Evaluation> {
     Ok(evaluation)
 }
 
-fn tell(event: &Event) -> Result<()> {
+fn tell(event: &RunEvent) -> Result<()> {
     Ok(writeln!(stdout(), "{}", serde_json::to_string(event)?)?)
 }

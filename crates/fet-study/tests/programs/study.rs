@@ -5,17 +5,17 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 use fet_study::output::Failed;
-use fet_study::{Arguments, Fet, TuneArguments};
+use fet_study::{AblateArguments, Fet, TuneArguments};
 
 #[derive(Debug, Parser)]
-struct Command {
+struct AblateCommandLine {
     #[command(flatten)]
-    arguments: Arguments,
+    arguments: AblateArguments,
 }
 
 /// Command line of a search: the arguments of `tune`, and the word `tune` at the end.
 #[derive(Debug, Parser)]
-struct Search {
+struct TuneCommandLine {
     #[command(flatten)]
     arguments: TuneArguments,
     word: String,
@@ -24,10 +24,10 @@ struct Search {
 fn main() -> ExitCode {
     let locate = || Fet::from_environment()?.context("the tests name a stand-in for `fet` in FET_BIN");
     let outcome = if std::env::args().any(|word| word == "tune") {
-        let Search { arguments, .. } = Search::parse();
+        let TuneCommandLine { arguments, .. } = TuneCommandLine::parse();
         fet_study::tune(&arguments, locate)
     } else {
-        fet_study::ablate(&Command::parse().arguments, locate)
+        fet_study::ablate(&AblateCommandLine::parse().arguments, locate)
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("{error:#}");

@@ -108,12 +108,10 @@ impl<'a> ArrowColumn<'a> {
         if self.kind.is_none() && self.declared == Declared::Text {
             if all(&values, |cell| number::number(cell).is_some()) {
                 note(
-                    "the file declares text, but the cells look like numbers; set its kind to number if they are",
+                    "the file declares text; the cells look like numbers; set its kind to number if they are",
                 );
             } else if all(&values, |cell| date::date(cell).is_some()) {
-                note(
-                    "the file declares text, but the cells look like dates; set its kind to date if they are",
-                );
+                note("the file declares text; the cells look like dates; set its kind to date if they are");
             }
         }
         (Column { name: self.name, values }, notes)

@@ -17,7 +17,7 @@ use crate::table::Table;
 pub(crate) fn read_file(bytes: &[u8], file: &str, options: &Options) -> Result<Table, TableError> {
     guarded(file, || {
         if !is_within(bytes) {
-            return Err(damaged(file, "its parts are not where it says"));
+            return Err(damaged(file, "its footer points outside the file"));
         }
         let reader = FileReader::try_new(Cursor::new(bytes), None).map_err(|error| damaged(file, error))?;
         read(reader.schema(), reader, file, options)

@@ -60,7 +60,7 @@ pub(super) fn read(
         .read_byte_record(&mut record)
         .map_err(|error| TableError::file(file, format!("cannot be read: {error}")))?;
     if !found || record.iter().all(|name| name.trim_ascii().is_empty()) {
-        let problem = "has no header; its first line must give the names of the columns";
+        let problem = "lacks a header; its first line must give the names of the columns";
         return Err(TableError::file(file, problem));
     }
     let bad = |problem: String| TableError::Row { file: file.into(), place: Place::Line(1), problem };
@@ -73,7 +73,7 @@ pub(super) fn read(
         let mut name = name.trim().to_string();
         if name.is_empty() {
             name = format!("column_{place}");
-            notes.push(format!("column {place} has no name in the header; it is called `{name}` here"));
+            notes.push(format!("column {place} lacks a name in the header; it is called `{name}` here"));
         }
         if !seen.insert(name.clone()) {
             return Err(bad(format!("two columns are called `{name}` (rename one)")));

@@ -64,7 +64,7 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
     let start = hint.map_or(0, |(_, start)| start);
     let (delimiter, mut notes) = match (hint, options.delimiter) {
         (Some((hinted, _)), None) => {
-            let note = format!("the delimiter is {}, as the first line says", delimiter::name(hinted));
+            let note = format!("the delimiter is {}, according to the first line", delimiter::name(hinted));
             (delimiter::choose(bytes, file, Some(hinted))?.0, vec![note])
         }
         (_, given) => delimiter::choose(&bytes[start..], file, given)?,
@@ -98,7 +98,7 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
     let (rows, mut surveys) = text.survey(&cut.pieces, &wanted)?;
     text.look_again(&cut.pieces, &wanted, &mut surveys)?;
     if rows == 0 {
-        return Err(TableError::file(file, "has no rows below its header"));
+        return Err(TableError::file(file, "is empty below its header"));
     }
     nothing_but_missing(
         file,

@@ -7,7 +7,7 @@ use crate::error::shortened;
 use crate::number::{comma_number, is_code, is_rounded_integer, leads_with_zero, number};
 use crate::options::Kind;
 
-use super::written::{Deciding, WrittenSurvey};
+use super::written::{Deciding, WrittenSurvey, keep_least};
 use crate::written::{Decimal, unit};
 
 /// Minimum share of cells of a kind for a column that is nearly of this kind.
@@ -16,51 +16,17 @@ const NEARLY: f64 = 0.9;
 /// Properties of all present cells so far, and properties of at least one of them.
 #[derive(Clone, Debug)]
 pub(super) struct Survey {
-    /// Number of present cells.
-    present: u64,
-    /// Number of cells that are numbers.
-    numbers: u64,
-    /// Number of cells that are dates in a format that is inferred.
-    dates: u64,
-    commas: bool,
-    /// True if every cell is a number with a decimal point.
-    point: bool,
-    /// True if every cell is a number with a decimal comma, and the delimiter is not a comma.
-    comma: bool,
-    /// True if every cell is a date in a format that is inferred.
-    date: bool,
-    /// True if three digits follow every comma.
-    thousands: bool,
-    /// True if some cell has one comma, with one to three digits before it, no leading zero, and three digits
-    /// after it.
-    grouped: bool,
-    /// True if some cell is a whole number without a comma.
-    bare: bool,
-    /// True if every whole number without a comma has at most three digits.
-    short: bool,
-    /// True if every point has one to three digits before it, no leading zero, and three digits after it, and
-    /// all other numbers have at most three digits.
-    dotted_groups: bool,
-    /// True if some cell has a point.
-    pointed: bool,
     /// True if the column contains keys that are compared for equality.
     identifiers: bool,
-    /// Number of cells that count as missing although they are not empty, and one such cell.
-    marks: u64,
-    mark: Option<String>,
+    /// Number of present cells.
+    present: u64,
+    numbers: NumberSurvey,
+    dates: DateSurvey,
+    /// Units of a column of amounts.
+    units: Units,
+    marks: Marks,
     /// Survey of other formats, if there was a second look.
     written: Option<WrittenSurvey>,
-    leading_zero: bool,
-    code: bool,
-    rounded: bool,
-    dotted: bool,
-    /// The number of dates with a time and a zone, with a time and no zone, and without a time.
-    zoned: u64,
-    unzoned: u64,
-    timeless: u64,
-    finer: bool,
-    /// The number of cells with each unit, "" for none, in a column of amounts.
-    units: BTreeMap<String, u64>,
 }
 
 impl Survey {
@@ -68,151 +34,41 @@ impl Survey {
     /// `commas` is true if a comma may be a decimal separator.
     pub(super) fn new(commas: bool, identifiers: bool) -> Self {
         Self {
-            present: 0,
-            numbers: 0,
-            dates: 0,
-            commas,
-            point: true,
-            comma: commas,
-            date: true,
-            thousands: true,
-            grouped: false,
-            bare: false,
-            short: true,
-            dotted_groups: true,
-            pointed: false,
             identifiers,
-            marks: 0,
-            mark: None,
+            present: 0,
+            numbers: NumberSurvey::new(commas),
+            dates: DateSurvey::new(),
+            units: Units::default(),
+            marks: Marks::default(),
             written: None,
-            leading_zero: false,
-            code: false,
-            rounded: false,
-            dotted: false,
-            zoned: 0,
-            unzoned: 0,
-            timeless: 0,
-            finer: false,
-            units: BTreeMap::new(),
         }
     }
 
     /// Counts a cell that is missing although it is not empty.
     pub(super) fn mark(&mut self, cell: &str) {
-        self.marks += 1;
-        if self.mark.as_deref().is_none_or(|known| cell < known) {
-            self.mark = Some(cell.to_string());
-        }
+        self.marks.look(cell);
     }
 
     /// Adds a cell. `kind` is the kind that the caller set for the column.
     pub(super) fn look(&mut self, cell: Option<&str>, kind: Option<&Kind>) {
         let Some(cell) = cell else { return };
         self.present += 1;
-        if matches!(kind, Some(Kind::Amount(_))) {
-            let (unit, _) = unit(cell);
-            match self.units.get_mut(unit) {
-                Some(count) => *count += 1,
-                None => drop(self.units.insert(unit.to_string(), 1)),
+        match kind {
+            Some(Kind::Amount(_)) => self.units.look(unit(cell).0),
+            Some(Kind::Category | Kind::Text | Kind::Time | Kind::Date { format: Some(_) }) => {}
+            _ => {
+                self.numbers.look(cell);
+                self.dates.look(cell);
             }
-        }
-        if matches!(
-            kind,
-            Some(Kind::Category | Kind::Text | Kind::Time | Kind::Amount(_) | Kind::Date { format: Some(_) })
-        ) {
-            return;
-        }
-        if self.point {
-            match number(cell) {
-                Some(number) => {
-                    self.numbers += 1;
-                    self.leading_zero |= leads_with_zero(cell);
-                    self.code |= is_code(cell);
-                    self.rounded |= is_rounded_integer(cell, number);
-                    self.look_at_point(cell);
-                }
-                None => self.point = false,
-            }
-        } else if cell.starts_with(|c: char| c.is_ascii_digit() || "+-.,".contains(c)) {
-            let is_number = number(cell).is_some() || (self.commas && comma_number(cell).is_some());
-            self.numbers += u64::from(is_number);
-        }
-        if self.comma {
-            self.comma = comma_number(cell).is_some();
-            match cell.trim_start_matches(['-', '+']).split_once(',') {
-                Some((whole, decimals)) => {
-                    let grouped =
-                        decimals.len() == 3 && (1..=3).contains(&whole.len()) && !whole.starts_with('0');
-                    self.thousands &= decimals.len() == 3;
-                    self.grouped |= grouped;
-                    self.short &= grouped;
-                }
-                None => {
-                    self.bare = true;
-                    self.short &= cell.trim_start_matches(['-', '+']).len() <= 3;
-                }
-            }
-        }
-        if self.date {
-            match date::date(cell) {
-                Some(written) => {
-                    self.dates += 1;
-                    self.dotted |= written.dotted;
-                    self.zoned += u64::from(written.zoned == Some(true));
-                    self.unzoned += u64::from(written.zoned == Some(false));
-                    self.timeless += u64::from(written.zoned.is_none());
-                    self.finer |= written.finer;
-                }
-                None => self.date = false,
-            }
-        } else if cell.starts_with(|c: char| c.is_ascii_digit()) && cell.len() >= 8 {
-            self.dates += u64::from(date::date(cell).is_some());
         }
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
         self.present += other.present;
-        self.numbers += other.numbers;
-        self.dates += other.dates;
-        self.point &= other.point;
-        self.comma &= other.comma;
-        self.date &= other.date;
-        self.thousands &= other.thousands;
-        self.grouped |= other.grouped;
-        self.bare |= other.bare;
-        self.short &= other.short;
-        self.dotted_groups &= other.dotted_groups;
-        self.pointed |= other.pointed;
-        self.marks += other.marks;
-        if let Some(mark) = &other.mark
-            && self.mark.as_ref().is_none_or(|known| mark < known)
-        {
-            self.mark = Some(mark.clone());
-        }
-        self.leading_zero |= other.leading_zero;
-        self.code |= other.code;
-        self.rounded |= other.rounded;
-        self.dotted |= other.dotted;
-        self.zoned += other.zoned;
-        self.unzoned += other.unzoned;
-        self.timeless += other.timeless;
-        self.finer |= other.finer;
-        for (unit, count) in &other.units {
-            *self.units.entry(unit.clone()).or_default() += count;
-        }
-    }
-
-    /// Records whether a number with a point could have points as thousands separators.
-    fn look_at_point(&mut self, cell: &str) {
-        let unsigned = cell.trim_start_matches(['-', '+']);
-        match unsigned.split_once('.') {
-            Some((whole, decimals)) => {
-                self.pointed = true;
-                self.dotted_groups &=
-                    decimals.len() == 3 && (1..=3).contains(&whole.len()) && !whole.starts_with('0');
-            }
-            None => self.dotted_groups &= unsigned.len() <= 3,
-        }
+        self.numbers.merge(&other.numbers);
+        self.dates.merge(&other.dates);
+        self.units.merge(&other.units);
+        self.marks.merge(&other.marks);
     }
 
     /// Returns the form for reading another table of the same kind; `None` if the cells fit several forms.
@@ -220,7 +76,7 @@ impl Survey {
         let (kind, comma) = self.kind(given);
         match kind? {
             Kind::Number if comma => Some(Kind::Amount(Decimal::Comma)),
-            Kind::Number if self.pointed => Some(Kind::Plain),
+            Kind::Number if self.numbers.points.any => Some(Kind::Plain),
             kind @ (Kind::Amount(_) | Kind::Date { format: Some(_) }) => Some(kind),
             _ => None,
         }
@@ -235,14 +91,9 @@ impl Survey {
                 } else {
                     None
                 };
-                named_units(found.unwrap_or(&self.units)).collect()
+                found.unwrap_or(&self.units).named().collect()
             }
-            Some(Kind::Date { format: None }) => {
-                let counts = [self.zoned, self.unzoned, self.timeless];
-                let names = ["with a time and a zone", "with a time and no zone", "without a time"];
-                let counted = names.into_iter().zip(counts).filter(|(_, count)| *count > 0);
-                counted.map(|(name, count)| (name.to_string(), count)).collect()
-            }
+            Some(Kind::Date { format: None }) => self.dates.styles(),
             _ => BTreeMap::new(),
         }
     }
@@ -252,10 +103,15 @@ impl Survey {
         self.written.as_ref().and_then(WrittenSurvey::few)
     }
 
+    /// Returns true if every cell is a plain number, or every cell is a date in a format that is inferred.
+    fn is_plain(&self) -> bool {
+        self.numbers.all() || self.dates.all
+    }
+
     /// Returns true if the cells could be dates, amounts or times in other forms than plain ones, which needs a second pass.
     pub(super) fn is_open(&self, given: Option<&Kind>) -> bool {
-        let asks = matches!(given, None | Some(Kind::Number | Kind::Date { format: None }));
-        asks && self.present > 0 && !self.identifiers && !(self.point || self.comma || self.date)
+        let is_inferred = matches!(given, None | Some(Kind::Number | Kind::Date { format: None }));
+        is_inferred && self.present > 0 && !self.identifiers && !self.is_plain()
     }
 
     /// Sets the result of the second look.
@@ -272,113 +128,395 @@ impl Survey {
     /// not a column of names: it has wrong cells, or marks of missing cells.
     pub(super) fn nearly(&self) -> Option<Kind> {
         let most = |count: u64| count < self.present && count as f64 >= NEARLY * self.present as f64;
-        if self.point
-            || self.comma
-            || self.date
-            || self.written.as_ref().is_some_and(|written| written.is_known())
-        {
+        if self.is_plain() || self.written.as_ref().is_some_and(|written| written.is_known()) {
             return None;
         }
-        if most(self.numbers) {
+        if most(self.numbers.count) {
             return Some(Kind::Number);
         }
-        most(self.dates).then_some(Kind::Date { format: None })
+        most(self.dates.count).then_some(Kind::Date { format: None })
     }
 
     /// Returns true if the column mixes numbers such as 996 and 1,033: a comma precedes three digits in every
     /// number of more than three digits, and in no other number. Such commas may separate thousands, so the
     /// reader does not take them for decimal commas.
     pub(super) fn has_thousands(&self) -> bool {
-        self.comma && !self.point && self.grouped && self.bare && self.short
+        let commas = &self.numbers.commas;
+        self.numbers.has_decimal_comma() && commas.grouped && commas.bare && commas.short
     }
 
     /// Returns the given or inferred kind, and true if numbers have a decimal comma. `None` means strings,
     /// whose number decides between category and text.
     pub(super) fn kind(&self, given: Option<&Kind>) -> (Option<Kind>, bool) {
-        let comma = self.comma && !self.point;
+        let Self { numbers, dates, .. } = self;
+        let comma = numbers.has_decimal_comma();
         let written = self.written.as_ref();
         match given {
-            Some(Kind::Number) if !self.point && !self.comma => {
+            Some(Kind::Number) if !numbers.all() => {
                 (Some(written.and_then(WrittenSurvey::amount).unwrap_or(Kind::Number)), false)
             }
-            Some(Kind::Date { format: None }) if !self.date => {
+            Some(Kind::Date { format: None }) if !dates.all => {
                 (Some(written.and_then(WrittenSurvey::date).unwrap_or(Kind::Date { format: None })), false)
             }
             Some(kind) => (Some(kind.clone()), comma),
             None if self.identifiers => {
-                let is_number = self.any()
-                    && !self.code
-                    && !self.rounded
-                    && (self.point || (comma && !self.has_thousands()));
+                let is_number =
+                    self.any() && !numbers.code && !numbers.rounded && numbers.all() && !self.has_thousands();
                 (is_number.then_some(Kind::Number), comma)
             }
-            None if self.point || self.comma => (Some(Kind::Number), comma),
-            None if self.date => (Some(Kind::Date { format: None }), false),
+            None if numbers.all() => (Some(Kind::Number), comma),
+            None if dates.all => (Some(Kind::Date { format: None }), false),
             None => (written.and_then(WrittenSurvey::kind), false),
         }
     }
 
     /// Adds notes about the column for the user.
     pub(super) fn notes(&self, name: &str, given: Option<&Kind>, notes: &mut Vec<String>) {
-        let (kind, comma) = self.kind(given);
+        let (kind, _) = self.kind(given);
         let mut note = |text: &str| notes.push(format!("column `{name}`: {text}"));
         match kind {
-            Some(Kind::Number | Kind::Plain) => {
-                if comma && self.thousands {
-                    note(
-                        "read with a decimal comma, although three digits follow every comma; if the commas separate thousands, set its kind to \
-                         number:1,234.5",
-                    );
-                } else if comma {
-                    note("read with a decimal comma");
-                }
-                if !comma && self.point && self.pointed && self.dotted_groups && given.is_none() {
-                    note(
-                        "three digits follow every point; if the points separate thousands, set its kind to number:1.234,5",
-                    );
-                }
-                if self.leading_zero {
-                    note(
-                        "leading zeros of numbers are ignored: 0123 and 123 are the same number; if they are codes, set its kind to \
-                         category or text (of a key, data.key_kind = \"text\")",
-                    );
-                }
-                if self.rounded {
-                    note(
-                        "integers of 2^53 and more may be rounded; if they are identifiers, set its kind to text",
-                    );
-                }
-            }
-            Some(Kind::Date { format: None }) => {
-                if self.dotted {
-                    note("dates read as DD.MM.YYYY");
-                }
-                if self.zoned > 0 && self.unzoned > 0 {
-                    note("some times have a zone; times without a zone are read as UTC");
-                }
-                if self.finer {
-                    note("times finer than a microsecond are cut off");
-                }
-            }
-            Some(Kind::Amount(_)) if self.units.len() > 1 => {
-                let counted: Vec<String> =
-                    named_units(&self.units).map(|(name, count)| format!("{count} {name}")).collect();
-                note(&format!(
-                    "amounts with different units ({}), which are read as if they had one; write them in one unit",
-                    counted.join(", ")
-                ));
-            }
+            Some(Kind::Number | Kind::Plain) => self.numbers.notes(given.is_none(), &mut note),
+            Some(Kind::Date { format: None }) => self.dates.notes(&mut note),
+            Some(Kind::Amount(_)) => self.units.notes(&mut note),
             _ => {}
         }
-        let strings = kind.is_none() || kind == Some(Kind::Category);
         if let Some(text) = self.written.as_ref().and_then(|written| written.note(name, kind.as_ref())) {
             note(&text);
         }
-        if let Some(mark) = self.mark.as_ref().filter(|_| strings && given.is_none()) {
+        if kind.is_none() {
+            self.marks.notes(&mut note);
+        }
+    }
+}
+
+/// Survey of plain numbers.
+#[derive(Clone, Debug)]
+struct NumberSurvey {
+    /// Number of cells that are numbers.
+    count: u64,
+    points: Points,
+    commas: Commas,
+    leading_zero: bool,
+    code: bool,
+    rounded: bool,
+}
+
+impl NumberSurvey {
+    fn new(commas: bool) -> Self {
+        Self {
+            count: 0,
+            points: Points { all: true, any: false, thousands: true },
+            commas: Commas {
+                allowed: commas,
+                all: commas,
+                thousands: true,
+                grouped: false,
+                bare: false,
+                short: true,
+            },
+            leading_zero: false,
+            code: false,
+            rounded: false,
+        }
+    }
+
+    fn look(&mut self, cell: &str) {
+        if self.points.all {
+            match number(cell) {
+                Some(number) => {
+                    self.count += 1;
+                    self.leading_zero |= leads_with_zero(cell);
+                    self.code |= is_code(cell);
+                    self.rounded |= is_rounded_integer(cell, number);
+                    self.points.look(cell);
+                }
+                None => self.points.all = false,
+            }
+        } else if cell.starts_with(|c: char| c.is_ascii_digit() || "+-.,".contains(c)) {
+            let is_number = number(cell).is_some() || (self.commas.allowed && comma_number(cell).is_some());
+            self.count += u64::from(is_number);
+        }
+        if self.commas.all {
+            self.commas.look(cell);
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.points.merge(&other.points);
+        self.commas.merge(&other.commas);
+        self.leading_zero |= other.leading_zero;
+        self.code |= other.code;
+        self.rounded |= other.rounded;
+    }
+
+    /// Returns true if every cell is a number, with the same decimal separator.
+    fn all(&self) -> bool {
+        self.points.all || self.commas.all
+    }
+
+    /// Returns true if every cell is a number, and some have a decimal comma.
+    fn has_decimal_comma(&self) -> bool {
+        self.commas.all && !self.points.all
+    }
+
+    /// Adds notes about numbers; `inferred` is true if the caller did not set the column's kind.
+    fn notes(&self, inferred: bool, note: &mut impl FnMut(&str)) {
+        if self.has_decimal_comma() && self.commas.thousands {
+            note(
+                "read with a decimal comma, although three digits follow every comma; if the commas separate thousands, set its kind to \
+                 number:1,234.5",
+            );
+        } else if self.has_decimal_comma() {
+            note("read with a decimal comma");
+        }
+        if self.points.all && self.points.any && self.points.thousands && inferred {
+            note(
+                "three digits follow every point; if the points separate thousands, set its kind to number:1.234,5",
+            );
+        }
+        if self.leading_zero {
+            note(
+                "leading zeros of numbers are ignored: 0123 and 123 are the same number; if they are codes, set its kind to \
+                 category or text (of a key, data.key_kind = \"text\")",
+            );
+        }
+        if self.rounded {
+            note("integers of 2^53 and more may be rounded; if they are identifiers, set its kind to text");
+        }
+    }
+}
+
+/// Points in numbers.
+#[derive(Clone, Debug)]
+struct Points {
+    /// True if every cell is a number with a decimal point.
+    all: bool,
+    /// True if at least one cell has a point.
+    any: bool,
+    /// True if every point has one to three digits before it, no leading zero, and three digits after it, and
+    /// all other numbers have at most three digits, so that points could separate thousands.
+    thousands: bool,
+}
+
+impl Points {
+    /// Adds a number with a decimal point, or without a point.
+    fn look(&mut self, cell: &str) {
+        let unsigned = cell.trim_start_matches(['-', '+']);
+        match unsigned.split_once('.') {
+            Some((whole, decimals)) => {
+                self.any = true;
+                self.thousands &= are_thousands(whole, decimals);
+            }
+            None => self.thousands &= unsigned.len() <= 3,
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.all &= other.all;
+        self.any |= other.any;
+        self.thousands &= other.thousands;
+    }
+}
+
+/// Commas in numbers.
+#[derive(Clone, Debug)]
+struct Commas {
+    /// True if a comma may be a decimal separator: the delimiter is not a comma.
+    allowed: bool,
+    /// True if every cell is a number with a decimal comma, and commas are allowed.
+    all: bool,
+    /// True if three digits follow every comma.
+    thousands: bool,
+    /// True if at least one cell has one comma, with one to three digits before it, no leading zero, and three digits
+    /// after it.
+    grouped: bool,
+    /// True if at least one cell is a whole number without a comma.
+    bare: bool,
+    /// True if every whole number without a comma has at most three digits.
+    short: bool,
+}
+
+impl Commas {
+    fn look(&mut self, cell: &str) {
+        self.all = comma_number(cell).is_some();
+        let unsigned = cell.trim_start_matches(['-', '+']);
+        match unsigned.split_once(',') {
+            Some((whole, decimals)) => {
+                let grouped = are_thousands(whole, decimals);
+                self.thousands &= decimals.len() == 3;
+                self.grouped |= grouped;
+                self.short &= grouped;
+            }
+            None => {
+                self.bare = true;
+                self.short &= unsigned.len() <= 3;
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.all &= other.all;
+        self.thousands &= other.thousands;
+        self.grouped |= other.grouped;
+        self.bare |= other.bare;
+        self.short &= other.short;
+    }
+}
+
+/// Returns true if the separator between these texts could separate thousands.
+fn are_thousands(whole: &str, rest: &str) -> bool {
+    rest.len() == 3 && (1..=3).contains(&whole.len()) && !whole.starts_with('0')
+}
+
+/// Survey of dates in formats that are inferred.
+#[derive(Clone, Debug)]
+struct DateSurvey {
+    /// Number of cells that are dates.
+    count: u64,
+    /// True if every cell is a date.
+    all: bool,
+    /// True if some date is written as DD.MM.YYYY.
+    dotted: bool,
+    /// Number of dates with a time and a zone.
+    zoned: u64,
+    /// Number of dates with a time and no zone.
+    unzoned: u64,
+    /// Number of dates without a time.
+    timeless: u64,
+    /// True if some time is finer than a microsecond.
+    finer: bool,
+}
+
+impl DateSurvey {
+    fn new() -> Self {
+        Self { count: 0, all: true, dotted: false, zoned: 0, unzoned: 0, timeless: 0, finer: false }
+    }
+
+    fn look(&mut self, cell: &str) {
+        if self.all {
+            match date::date(cell) {
+                Some(written) => {
+                    self.count += 1;
+                    self.dotted |= written.dotted;
+                    self.zoned += u64::from(written.zoned == Some(true));
+                    self.unzoned += u64::from(written.zoned == Some(false));
+                    self.timeless += u64::from(written.zoned.is_none());
+                    self.finer |= written.finer;
+                }
+                None => self.all = false,
+            }
+        } else if cell.starts_with(|c: char| c.is_ascii_digit()) && cell.len() >= 8 {
+            self.count += u64::from(date::date(cell).is_some());
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.all &= other.all;
+        self.dotted |= other.dotted;
+        self.zoned += other.zoned;
+        self.unzoned += other.unzoned;
+        self.timeless += other.timeless;
+        self.finer |= other.finer;
+    }
+
+    fn styles(&self) -> BTreeMap<String, u64> {
+        let counts = [self.zoned, self.unzoned, self.timeless];
+        let names = ["with a time and a zone", "with a time and no zone", "without a time"];
+        let counted = names.into_iter().zip(counts).filter(|(_, count)| *count > 0);
+        counted.map(|(name, count)| (name.to_string(), count)).collect()
+    }
+
+    fn notes(&self, note: &mut impl FnMut(&str)) {
+        if self.dotted {
+            note("dates read as DD.MM.YYYY");
+        }
+        if self.zoned > 0 && self.unzoned > 0 {
+            note("some times have a zone; times without a zone are read as UTC");
+        }
+        if self.finer {
+            note("times finer than a microsecond are cut off");
+        }
+    }
+}
+
+/// Number of amounts with each unit, "" for none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Units(BTreeMap<String, u64>);
+
+impl Units {
+    pub(super) fn look(&mut self, unit: &str) {
+        match self.0.get_mut(unit) {
+            Some(count) => *count += 1,
+            None => drop(self.0.insert(unit.to_string(), 1)),
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (unit, count) in &other.0 {
+            *self.0.entry(unit.clone()).or_default() += count;
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns true if there are several units.
+    pub(super) fn differ(&self) -> bool {
+        self.0.len() > 1
+    }
+
+    /// Returns the only unit.
+    pub(super) fn only(&self) -> Option<&str> {
+        self.0.keys().next().filter(|_| !self.differ()).map(String::as_str)
+    }
+
+    /// Units by name: "with no unit", "with the unit %".
+    fn named(&self) -> impl Iterator<Item = (String, u64)> {
+        let name = |unit: &str| {
+            if unit.is_empty() { NO_UNIT.to_string() } else { format!("with the unit {unit}") }
+        };
+        self.0.iter().map(move |(unit, count)| (name(unit), *count))
+    }
+
+    fn notes(&self, note: &mut impl FnMut(&str)) {
+        if self.differ() {
+            let counted: Vec<String> = self.named().map(|(name, count)| format!("{count} {name}")).collect();
+            note(&format!(
+                "amounts with different units ({}) are read as if they had the same unit; write them in one unit",
+                counted.join(", ")
+            ));
+        }
+    }
+}
+
+/// Cells that count as missing although they are not empty.
+#[derive(Clone, Debug, Default)]
+struct Marks {
+    count: u64,
+    /// The least of these cells.
+    example: Option<String>,
+}
+
+impl Marks {
+    fn look(&mut self, cell: &str) {
+        self.count += 1;
+        keep_least(&mut self.example, cell);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        other.example.iter().for_each(|cell| keep_least(&mut self.example, cell));
+    }
+
+    fn notes(&self, note: &mut impl FnMut(&str)) {
+        if let Some(example) = &self.example {
             note(&format!(
                 "{} cells such as \"{}\" count as missing; if this is a value, set its kind to category or set other marks in `missing`",
-                self.marks,
-                shortened(mark)
+                self.count,
+                shortened(example)
             ));
         }
     }
@@ -386,11 +524,3 @@ impl Survey {
 
 /// Style of an amount without a unit.
 pub(crate) const NO_UNIT: &str = "with no unit";
-
-/// Units by name: "with no unit", "with the unit %".
-fn named_units(units: &BTreeMap<String, u64>) -> impl Iterator<Item = (String, u64)> {
-    let name = |unit: &str| {
-        if unit.is_empty() { NO_UNIT.to_string() } else { format!("with the unit {unit}") }
-    };
-    units.iter().map(move |(unit, count)| (name(unit), *count))
-}

@@ -14,21 +14,21 @@ impl Random {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
     }
 
-    fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+    fn choose<'a>(&mut self, choices: &[&'a str]) -> &'a str {
         choices[self.below(choices.len())]
     }
 }
 
 /// Returns random cells and the text that contains them.
 fn random_text(random: &mut Random) -> (Vec<[Option<String>; 3]>, Vec<u8>) {
-    let end = random.of(&["\n", "\r\n"]);
-    let mut text = random.of(&["", "\u{feff}"]).to_string() + "a,\"b,b\",c" + end;
+    let end = random.choose(&["\n", "\r\n"]);
+    let mut text = random.choose(&["", "\u{feff}"]).to_string() + "a,\"b,b\",c" + end;
     let rows = 1 + random.below(40);
     let mut cells = Vec::new();
     for row in 0..rows {
         let number = format!("{}.{}", random.below(2000), random.below(10));
         let parts = ["x", "\"", "\n", "\r\n", ",", "é", " y ", "\"\"", "z"];
-        let string: String = (0..random.below(6)).map(|_| random.of(&parts)).collect();
+        let string: String = (0..random.below(6)).map(|_| random.choose(&parts)).collect();
         let string = format!("s{string}");
         let number = (row == 0 || random.below(4) > 0).then_some(number);
         let quoted = format!("\"{}\"", string.replace('"', "\"\""));
@@ -36,7 +36,7 @@ fn random_text(random: &mut Random) -> (Vec<[Option<String>; 3]>, Vec<u8>) {
         let bare = !string.contains([',', '\n', '\r']) && random.below(2) == 0;
         let middle = if bare { &string } else { &quoted };
         let blank = if random.below(6) == 0 { end } else { "" };
-        let shown = number.as_deref().unwrap_or_else(|| random.of(&["", "NA", "\"\"", " null "]));
+        let shown = number.as_deref().unwrap_or_else(|| random.choose(&["", "NA", "\"\"", " null "]));
         let day = format!("2024-01-{:02}", 1 + random.below(28));
         text += &format!("{blank}{shown},{middle},{day}");
         if row + 1 < rows || random.below(2) == 0 {
@@ -59,7 +59,7 @@ fn cells(table: &Table) -> Vec<[Option<String>; 3]> {
 }
 
 #[test]
-fn a_text_is_read_alike_wherever_it_is_cut() {
+fn reads_a_text_equally_at_any_cut() {
     let mut random = Random(20_240_305);
     for _ in 0..100 {
         let (expected, text) = random_text(&mut random);
@@ -77,7 +77,7 @@ fn a_text_is_read_alike_wherever_it_is_cut() {
 }
 
 #[test]
-fn many_strings_become_texts_wherever_they_are_cut() {
+fn many_strings_become_texts_at_any_cut() {
     // The second column exceeds 10,000 different strings in the middle of the text; the third never exceeds 5
     // %.
     let rows: String = (0..25_000).map(|row| format!("{row};n{};c{}\n", row / 2, row % 1000)).collect();
@@ -92,7 +92,7 @@ fn many_strings_become_texts_wherever_they_are_cut() {
 }
 
 #[test]
-fn an_error_is_the_same_wherever_the_text_is_cut() {
+fn reports_the_same_error_at_any_cut() {
     let check = |text: &[u8], kind: Option<Kind>, expected: &str| {
         let mut options = Options { delimiter: Some(b','), ..Options::default() };
         options.kinds.extend(kind.map(|kind| ("a".to_string(), kind)));
@@ -111,7 +111,7 @@ fn an_error_is_the_same_wherever_the_text_is_cut() {
 }
 
 #[test]
-fn a_cell_may_begin_with_a_byte_order_mark_wherever_it_is_cut() {
+fn accepts_a_byte_order_mark_in_a_cell_at_any_cut() {
     let text = "\u{feff}\u{feff}a,b\n\u{feff}x,1\n\u{feff}y,2\nz,3\n";
     for piece in 1..40 {
         let table = read(text.as_bytes(), "x.csv", &Options::default(), piece).expect("a table");

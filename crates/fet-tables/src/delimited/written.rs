@@ -1,19 +1,19 @@
 //! Survey of formats other than plain numbers and ISO dates: dates that begin with day or month, amounts, and
 //! times of day. The surveys of pieces can be merged in any order.
 
-use std::collections::BTreeMap;
-
 use crate::date;
 use crate::error::shortened;
 use crate::number::number;
 use crate::options::Kind;
 use crate::written::{DateOrder, Decided, Decimal, Evidence, unit};
 
+use super::survey::Units;
+
 /// Minimum share of cells in one form for a note about the other cells.
 const MOSTLY: f64 = 0.5;
 
 /// Property that all cells may share.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 enum Shared {
     Unseen,
     Same(String),
@@ -42,28 +42,88 @@ impl Shared {
 #[derive(Clone, Debug)]
 pub(super) struct WrittenSurvey {
     present: u64,
-    dates: u64,
+    dates: DayMonthDates,
+    amounts: Amounts,
+    times: u64,
+    formulas: u64,
+    /// Number of dates in a form that is inferred.
+    inferred_dates: u64,
+    /// The least cell that is none of these.
+    other: Option<String>,
+}
+
+/// Dates that begin with day or month.
+#[derive(Clone, Debug)]
+struct DayMonthDates {
+    count: u64,
     order: Evidence,
     /// Format of the dates, with `%1` and `%2` for the first and second number: `%1/%2/%Y`.
     shape: Shared,
     /// Number of dates such as 05.03.24.
     short: u64,
-    amounts: u64,
+}
+
+impl DayMonthDates {
+    fn look(&mut self, cell: &str) {
+        if let Some(shape) = shape(cell)
+            && DateOrder::look(cell, &mut self.order)
+        {
+            self.count += 1;
+            self.shape.add(&shape);
+        }
+        self.short += u64::from(is_short(cell));
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.order.merge(other.order);
+        self.shape.merge(&other.shape);
+        self.short += other.short;
+    }
+}
+
+/// Numbers with an optional unit and optional separators.
+#[derive(Clone, Debug, Default)]
+struct Amounts {
+    count: u64,
     decimal: Evidence,
-    unit: Shared,
-    units: BTreeMap<String, u64>,
-    times: u64,
-    formulas: u64,
-    /// Cells that are plain numbers, and dates in a form that is inferred.
-    plain: [u64; 2],
-    /// The least cell that is none of these.
-    other: Option<String>,
-    /// The least cell that fits the first, and the second form of amounts alone.
+    units: Units,
+    /// Number of cells that are plain numbers.
+    plain: u64,
+    /// The least cell that fits the first, and the second form alone.
     alone: [Option<String>; 2],
 }
 
+impl Amounts {
+    fn look(&mut self, cell: &str) {
+        let (unit, body) = unit(cell);
+        let starts = |sign: char| sign.is_ascii_digit() || "+-.,(\u{2212}".contains(sign);
+        let decided = self.decimal.alone();
+        if body.starts_with(starts) && Decimal::look(cell, &mut self.decimal) {
+            self.count += 1;
+            self.plain += u64::from(number(cell).is_some());
+            self.units.look(unit);
+            for (place, (before, after)) in decided.into_iter().zip(self.decimal.alone()).enumerate() {
+                if before < after {
+                    keep_least(&mut self.alone[place], cell);
+                }
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.decimal.merge(other.decimal);
+        self.units.merge(&other.units);
+        self.plain += other.plain;
+        for (all, other) in self.alone.iter_mut().zip(&other.alone) {
+            other.iter().for_each(|cell| keep_least(all, cell));
+        }
+    }
+}
+
 /// Keeps the lesser one.
-fn keep_least(kept: &mut Option<String>, cell: &str) {
+pub(super) fn keep_least(kept: &mut Option<String>, cell: &str) {
     if kept.as_deref().is_none_or(|known| cell < known) {
         *kept = Some(cell.to_string());
     }
@@ -73,19 +133,12 @@ impl WrittenSurvey {
     pub(super) fn new() -> Self {
         Self {
             present: 0,
-            dates: 0,
-            order: Evidence::default(),
-            shape: Shared::Unseen,
-            short: 0,
-            amounts: 0,
-            decimal: Evidence::default(),
-            unit: Shared::Unseen,
-            units: BTreeMap::new(),
+            dates: DayMonthDates { count: 0, order: Evidence::default(), shape: Shared::Unseen, short: 0 },
+            amounts: Amounts::default(),
             times: 0,
             formulas: 0,
-            plain: [0; 2],
+            inferred_dates: 0,
             other: None,
-            alone: [None, None],
         }
     }
 
@@ -96,30 +149,11 @@ impl WrittenSurvey {
         let before = self.known_cells();
         // Most texts begin with a letter, and are none of these.
         if first.is_ascii_digit() {
-            if let Some(shape) = shape(cell)
-                && DateOrder::look(cell, &mut self.order)
-            {
-                self.dates += 1;
-                self.shape.add(&shape);
-            }
-            self.short += u64::from(is_short(cell));
+            self.dates.look(cell);
             self.times += u64::from(date::hours(cell).is_some());
-            self.plain[1] += u64::from(date::date(cell).is_some());
+            self.inferred_dates += u64::from(date::date(cell).is_some());
         }
-        let (unit, body) = unit(cell);
-        let starts = |sign: char| sign.is_ascii_digit() || "+-.,(\u{2212}".contains(sign);
-        let decided = self.decimal.alone();
-        if body.starts_with(starts) && Decimal::look(cell, &mut self.decimal) {
-            self.amounts += 1;
-            self.plain[0] += u64::from(number(cell).is_some());
-            self.unit.add(unit);
-            *self.units.entry(unit.to_string()).or_default() += 1;
-            for (place, (before, after)) in decided.into_iter().zip(self.decimal.alone()).enumerate() {
-                if before < after {
-                    keep_least(&mut self.alone[place], cell);
-                }
-            }
-        }
+        self.amounts.look(cell);
         if self.known_cells() == before {
             keep_least(&mut self.other, cell);
         }
@@ -127,46 +161,34 @@ impl WrittenSurvey {
 
     /// The number of cells in each form, added up.
     fn known_cells(&self) -> u64 {
-        self.dates + self.short + self.times + self.amounts + self.plain[1]
+        self.dates.count + self.dates.short + self.times + self.amounts.count + self.inferred_dates
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
         self.present += other.present;
-        self.dates += other.dates;
-        self.order.merge(other.order);
-        self.shape.merge(&other.shape);
-        self.short += other.short;
-        self.amounts += other.amounts;
-        self.decimal.merge(other.decimal);
-        self.unit.merge(&other.unit);
-        for (unit, count) in &other.units {
-            *self.units.entry(unit.clone()).or_default() += count;
-        }
+        self.dates.merge(&other.dates);
+        self.amounts.merge(&other.amounts);
         self.times += other.times;
         self.formulas += other.formulas;
-        self.plain.iter_mut().zip(other.plain).for_each(|(all, count)| *all += count);
+        self.inferred_dates += other.inferred_dates;
         other.other.iter().for_each(|cell| keep_least(&mut self.other, cell));
-        for (all, other) in self.alone.iter_mut().zip(&other.alone) {
-            other.iter().for_each(|cell| keep_least(all, cell));
-        }
     }
 
-    /// The number of amounts with each unit, "" for none.
-    pub(super) fn units(&self) -> &BTreeMap<String, u64> {
-        &self.units
+    pub(super) fn units(&self) -> &Units {
+        &self.amounts.units
     }
 
     /// Returns the cells that would decide the column's form although they are few and the others have two readings or another form.
     pub(super) fn few(&self) -> Option<Deciding> {
-        if self.all(self.dates)
-            && let Shared::Same(shape) = &self.shape
+        if self.all(self.dates.count)
+            && let Shared::Same(shape) = &self.dates.shape
         {
             let [one, two] = formats(shape).map(|format| format!("\"{format}\""));
-            let few = self.order.few(DateOrder::FORMS)?;
+            let few = self.dates.order.few(DateOrder::FORMS)?;
             let (is, settings) = (Form::Order(few.form), [one, two]);
             return Some(Deciding { is, count: few.count, of: self.present, against: few.against, settings });
         }
-        let few = self.decimal.few(Decimal::FORMS).filter(|_| self.all(self.amounts))?;
+        let few = self.amounts.decimal.few(Decimal::FORMS).filter(|_| self.all(self.amounts.count))?;
         let settings = Decimal::FORMS.map(|form| format!("\"{}\"", Kind::Amount(form)));
         Some(Deciding {
             is: Form::Sign(few.form),
@@ -179,7 +201,9 @@ impl WrittenSurvey {
 
     /// Returns true if every cell is a date, every cell is an amount, or every cell is a time, in any format.
     pub(super) fn is_known(&self) -> bool {
-        [self.dates, self.short, self.times, self.amounts].into_iter().any(|count| self.all(count))
+        [self.dates.count, self.dates.short, self.times, self.amounts.count]
+            .into_iter()
+            .any(|count| self.all(count))
     }
 
     fn all(&self, count: u64) -> bool {
@@ -192,24 +216,24 @@ impl WrittenSurvey {
     }
 
     pub(super) fn date(&self) -> Option<Kind> {
-        let Shared::Same(shape) = &self.shape else { return None };
-        let order = match self.order.decided([DateOrder::DayFirst, DateOrder::MonthFirst]) {
+        let Shared::Same(shape) = &self.dates.shape else { return None };
+        let order = match self.dates.order.decided(DateOrder::FORMS) {
             Decided::As(order) => order,
             Decided::Either => DateOrder::DayFirst,
             Decided::Open | Decided::Both => return None,
         };
         let [first, second] = if order == DateOrder::DayFirst { ["%d", "%m"] } else { ["%m", "%d"] };
         let format = shape.replace("%1", first).replace("%2", second);
-        self.all(self.dates).then_some(Kind::Date { format: Some(format) })
+        self.all(self.dates.count).then_some(Kind::Date { format: Some(format) })
     }
 
     pub(super) fn amount(&self) -> Option<Kind> {
-        let form = match self.decimal.decided([Decimal::Point, Decimal::Comma]) {
+        let form = match self.amounts.decimal.decided(Decimal::FORMS) {
             Decided::As(form) => form,
             Decided::Either => Decimal::Point,
             Decided::Open | Decided::Both => return None,
         };
-        (self.all(self.amounts) && self.unit != Shared::Different).then_some(Kind::Amount(form))
+        (self.all(self.amounts.count) && !self.amounts.units.differ()).then_some(Kind::Amount(form))
     }
 
     /// Returns the note about a column that is read as `kind`, or as strings.
@@ -219,18 +243,21 @@ impl WrittenSurvey {
                 "dates read as date:{format}, the only format that fits all cells; set its kind if the format is wrong"
             )),
             Some(Kind::Amount(_)) => {
-                let unit = match &self.unit {
-                    Shared::Same(unit) if unit == "%" => " in per cent (12 % is read as 12)",
-                    Shared::Same(unit) if !unit.is_empty() => " without their unit",
+                let unit = match self.amounts.units.only() {
+                    Some("%") => " in per cent (12 % is read as 12)",
+                    Some(unit) if !unit.is_empty() => " without their unit",
                     _ => "",
                 };
                 let alone = match kind? {
                     Kind::Amount(Decimal::Comma) => 1,
                     _ => 0,
                 };
-                let decided = self.alone[alone].as_deref().map(|cell| {
-                    let (count, of) = (self.decimal.alone()[alone], self.present);
-                    format!(", which {count} of {of} cells fit alone, as \"{}\"", shortened(cell))
+                let decided = self.amounts.alone[alone].as_deref().map(|cell| {
+                    let (count, of) = (self.amounts.decimal.alone()[alone], self.present);
+                    format!(
+                        ", the only format that fits {count} of {of} cells, such as \"{}\"",
+                        shortened(cell)
+                    )
                 });
                 Some(format!(
                     "amounts read as numbers{unit}, in the format {}{}; set its kind if the format is wrong",
@@ -243,12 +270,12 @@ impl WrittenSurvey {
         }
     }
 
-    /// Why a column called `name` that could be dates, amounts or times is read as strings.
+    /// Returns the reason for reading a column called `name` as strings although it could be dates, amounts or times.
     fn unread(&self, name: &str) -> Option<String> {
         let mostly = |count: u64| count > 0 && count as f64 >= MOSTLY * self.present as f64;
-        if self.all(self.dates) {
-            let orders = self.order.decided([DateOrder::DayFirst, DateOrder::MonthFirst]);
-            return Some(match (&self.shape, orders) {
+        if self.all(self.dates.count) {
+            let orders = self.dates.order.decided(DateOrder::FORMS);
+            return Some(match (&self.dates.shape, orders) {
                 (_, Decided::Both) => {
                     "some dates begin with the day and others with the month; correct them".to_string()
                 }
@@ -269,7 +296,7 @@ impl WrittenSurvey {
                 _ => "dates in more than one format; use a single format, such as 2024-03-05".to_string(),
             });
         }
-        if self.all(self.short) {
+        if self.all(self.dates.short) {
             return Some(
                 "dates with two-digit years, whose century is unknown; set its kind, such as date:%d.%m.%y or date:%m/%d/%y"
                     .to_string(),
@@ -280,8 +307,8 @@ impl WrittenSurvey {
                 "times of day or durations, read as names; set its kind to time to read hours".to_string(),
             );
         }
-        if self.all(self.amounts) {
-            return Some(match self.decimal.decided([Decimal::Point, Decimal::Comma]) {
+        if self.all(self.amounts.count) {
+            return Some(match self.amounts.decimal.decided(Decimal::FORMS) {
                 Decided::Both => "some numbers have a decimal point and others a decimal comma; use a single format".to_string(),
                 Decided::Open => "numbers with commas before three digits, which may be decimal commas or thousands separators; set its kind to \
                                   number:1,234.5 or number:1.234,5"
@@ -293,12 +320,12 @@ impl WrittenSurvey {
             return Some("spreadsheet formulas, read as names; save their values instead".to_string());
         }
         let counts = [
-            (self.dates, "dates"),
-            (self.short, "dates"),
+            (self.dates.count, "dates"),
+            (self.dates.short, "dates"),
             (self.times, "times of day"),
-            (self.plain[0], "numbers"),
-            (self.plain[1], "dates"),
-            (self.amounts, "amounts"),
+            (self.amounts.plain, "numbers"),
+            (self.inferred_dates, "dates"),
+            (self.amounts.count, "amounts"),
         ];
         let (count, what) = counts.into_iter().find(|(count, _)| mostly(*count))?;
         let mark = self.other.as_deref().map(shortened);

@@ -119,7 +119,7 @@ impl Departure {
                 if *filled { "the mean replaces it" } else { "the model sees none of its values" }
             ),
             Change::Style { is, was } => format!(
-                "{count} of {of} cells are written {is}, which no {fitted} is (these are written {was}): the model takes the values as they are"
+                "{count} of {of} cells are written {is}, unlike every {fitted} ({was}): the model uses them without conversion"
             ),
         };
         format!("{column}: {text}")
@@ -140,7 +140,7 @@ impl Preparation {
 
     /// The columns that have cells in a style that no fitted cell has.
     fn other_styles<'a>(&'a self, table: &'a Table) -> impl Iterator<Item = Departure> + 'a {
-        // Numbers that were fitted without any unit have no entry in `styles`.
+        // Numbers that were fitted without any unit lack an entry in `styles`.
         let without_unit = || Cow::Owned(BTreeSet::from([NO_UNIT.to_string()]));
         let plain = self.columns.iter().filter(|column| matches!(column.how, How::Number(_)));
         let plain = plain.filter(|column| !self.styles.contains_key(&column.name));

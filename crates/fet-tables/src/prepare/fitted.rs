@@ -36,7 +36,7 @@ pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prep
             let present: Vec<f64> =
                 rows.iter().map(|&row| values[row]).filter(|value| !value.is_nan()).collect();
             if present.is_empty() {
-                return refuse("has no number in the rows that it is fitted on: drop it".to_string());
+                return refuse("lacks a number in the rows that it is fitted on: drop it".to_string());
             }
             How::Number(Numbers::fit(present, scaling))
         }
@@ -54,7 +54,7 @@ pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prep
             let present: Vec<i64> =
                 rows.iter().map(|&row| values[row]).filter(|value| *value != MISSING_DATE).collect();
             if present.is_empty() {
-                return refuse("has no date in the rows that it is fitted on: drop it".to_string());
+                return refuse("lacks a date in the rows that it is fitted on: drop it".to_string());
             }
             How::Date(Dates::fit(&present, scaling))
         }
@@ -74,7 +74,7 @@ pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prep
             let values: Vec<String> =
                 names.iter().zip(seen).filter(|(_, seen)| *seen).map(|(name, _)| name.clone()).collect();
             if values.is_empty() {
-                return refuse("has no value in the rows that it is fitted on: drop it".to_string());
+                return refuse("lacks a value in the rows that it is fitted on: drop it".to_string());
             }
             categories(values, rules)
         }
@@ -108,7 +108,7 @@ pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prep
 /// Returns the range of each output of a column, over those of these rows that have a value. The indicator
 /// has no range.
 fn outputs(prepared: &Prepared, column: &Column, rows: &[usize]) -> Result<Vec<FittedRange>, TableError> {
-    let cells = Cells::of(prepared, column)?;
+    let cells = Cells::new(prepared, column)?;
     let mut out = vec![0.0; prepared.width()];
     let mut all = vec![Fitting::default(); out.len() - usize::from(prepared.indicator)];
     for &row in rows {

@@ -152,9 +152,9 @@ impl Preparation {
     /// Fits the columns of `table` to the given rows.
     ///
     /// # Errors
-    /// Fails if a row exceeds the last row, if a column has no value in these rows, or if a declaration does
+    /// Fails if a row exceeds the last row, if a column lacks values in these rows, or if a declaration does
     /// not match its column. Also fails if the preparation must not depend on records and a number, date or
-    /// category has no declaration.
+    /// category lacks a declaration.
     pub fn fit(table: &Table, rows: &[usize], rules: &Rules) -> Result<Self, TableError> {
         if let Some(past) = rows.iter().find(|row| **row >= table.rows) {
             return Err(TableError::Absent(format!(
@@ -179,7 +179,7 @@ impl Preparation {
             }
             if !matches!(table.column(name)?.values, Values::Number(_) | Values::Date(_)) {
                 return Err(TableError::Absent(format!(
-                    "has no numbers or dates in `{name}`, which `clip` names"
+                    "lacks numbers or dates in `{name}`, which `clip` names"
                 )));
             }
         }
@@ -231,7 +231,7 @@ impl Preparation {
         let columns: Vec<(&Prepared, Cells<'_>)> = self
             .columns
             .iter()
-            .map(|prepared| Ok((prepared, Cells::of(prepared, table.column(&prepared.name)?)?)))
+            .map(|prepared| Ok((prepared, Cells::new(prepared, table.column(&prepared.name)?)?)))
             .collect::<Result<_, TableError>>()?;
         let width = self.width();
         let mut all = vec![0.0f32; table.rows * width];
@@ -297,7 +297,7 @@ enum Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    fn of(prepared: &Prepared, column: &'a Column) -> Result<Self, TableError> {
+    fn new(prepared: &Prepared, column: &'a Column) -> Result<Self, TableError> {
         let wanted = match (&prepared.how, &column.values) {
             (How::Number(_), Values::Number(values)) => {
                 return match values.iter().position(|value| value.abs() > LARGEST) {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::texts::Texts;
 
-fn of(values: Values) -> ColumnSummary {
+fn column_summary(values: Values) -> ColumnSummary {
     of_column(&Column { name: "c".into(), values })
 }
 
@@ -11,7 +11,7 @@ fn of(values: Values) -> ColumnSummary {
 fn figures_are_those_of_the_present_cells() {
     let nan = f64::NAN;
     let check = |values: Values, missing: usize, distinct: usize, figures: Option<Figures>| {
-        let found = of(values);
+        let found = column_summary(values);
         assert_eq!((found.missing, found.distinct, &found.figures), (missing, distinct, &figures));
     };
     let numbers = |min, mean, median, max| Some(Figures::Number { min, mean, median, max });
@@ -39,7 +39,7 @@ fn figures_are_those_of_the_present_cells() {
 #[test]
 fn distinct_values_are_counted_up_to_a_bound() {
     let check = |count: usize, expected: (usize, bool)| {
-        let found = of(Values::Number((0..count).map(|value| value as f64).collect()));
+        let found = column_summary(Values::Number((0..count).map(|value| value as f64).collect()));
         assert_eq!((found.distinct, found.distinct_more), expected);
     };
     check(MOST_DISTINCT - 1, (MOST_DISTINCT - 1, false));

@@ -122,7 +122,7 @@ fn check(file: &str, table: &Table) -> Result<(), TableError> {
         }
     }
     if table.columns.is_empty() {
-        return Err(TableError::file(file, "cannot be written: the table has no columns"));
+        return Err(TableError::file(file, "cannot be written: the table is without columns"));
     }
     Ok(())
 }

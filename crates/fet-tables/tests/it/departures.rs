@@ -283,7 +283,7 @@ fn warns_of_another_unit_and_of_times_without_their_zone() {
     check(
         "40",
         "2020-02-10T14:00:00",
-        &["column `share`: 1 of 3 cells are written with no unit, which no training row is"],
+        &["column `share`: 1 of 3 cells are written with no unit, unlike every training row"],
     );
     check("40‰", "2020-02-10T14:00:00", &["with the unit ‰"]);
     check("$40", "2020-02-10T14:00:00", &["with the unit $"]);

@@ -23,7 +23,7 @@ fn prepared(table: &Table, rows: &[usize], rules: &Rules) -> (Preparation, Vec<V
 }
 
 #[test]
-fn numbers_are_filled_in_and_scaled_by_the_rows_that_may_be_looked_at() {
+fn numbers_are_filled_in_and_scaled_by_the_fitted_rows() {
     // The last row is not a training row: neither its number nor its missing cell affects the preparation.
     let table = table("a,b\n1,5\n3,5\n,5\n5,5\n1000,\n");
     let (preparation, rows) = prepared(&table, &[0, 1, 2, 3], &Rules::default());
@@ -52,7 +52,7 @@ fn large_numbers_keep_their_digits() {
 }
 
 #[test]
-fn one_wild_value_does_not_press_the_others_together() {
+fn one_outlier_does_not_compress_the_other_values() {
     let text: String = (0..1_000).map(|i| format!("{}\n", i % 100)).collect();
     let table = table(&format!("a\n{text}1e9\n"));
     let all: Vec<usize> = (0..1_001).collect();
@@ -129,7 +129,7 @@ fn dates_become_ages_and_places_in_their_cycles() {
 }
 
 #[test]
-fn texts_are_words_whatever_their_case_and_marks() {
+fn texts_are_words_without_case_and_marks() {
     let text = |cells: &str| table_of(&format!("t\n{cells}"), &[("t", "text")]);
     // No word is in every fitted row, because such a constant word would become 0.
     let table = text("Blue door\n\"door, BLUE!\"\nred gate\nNA\n");
@@ -142,7 +142,7 @@ fn texts_are_words_whatever_their_case_and_marks() {
 
 /// The law of declared columns: a record has no effect on any other row.
 #[test]
-fn nothing_that_is_declared_follows_from_another_record() {
+fn declared_columns_do_not_depend_on_other_records() {
     let declared = [
         ("n", Declared::Range([0.0, 10.0])),
         ("c", Declared::Categories(vec!["red".into(), "blue".into()])),
@@ -193,7 +193,7 @@ fn a_saved_preparation_is_the_same_to_the_last_bit() {
 }
 
 #[test]
-fn what_does_not_fit_is_said() {
+fn errors_name_columns_that_do_not_fit() {
     let fit = |text: &str, rows: &[usize], rules: &Rules| {
         Preparation::fit(&table(text), rows, rules).expect_err("refused").to_string()
     };

@@ -28,7 +28,7 @@ const NAN: f64 = f64::NAN;
 const NONE: u32 = MISSING_CODE;
 
 #[test]
-fn a_column_is_what_all_its_cells_are() {
+fn all_cells_decide_the_kind_of_a_column() {
     // Column `a` is next to a column of ones, so that blank cells do not make blank lines.
     let check = |cells: &[&str], kind: Option<&str>, expected: Values| {
         let rows: String = cells.iter().map(|cell| format!("{cell};1\n")).collect();
@@ -99,7 +99,7 @@ fn columns_are_chosen_by_name() {
 }
 
 #[test]
-fn what_was_decided_is_noted() {
+fn notes_inferred_formats() {
     let check = |text: &str, part: &str| {
         let table = from_text(text.as_bytes(), &Options::default()).expect("a good table");
         assert!(table.notes.iter().any(|note| note.contains(part)), "\"{part}\" in {:?}", table.notes);
@@ -114,14 +114,14 @@ fn what_was_decided_is_noted() {
     check("a,b\n2024-01-01T00:00Z,2\n2024-01-01T00:00,2\n", "times without a zone are read as UTC");
     check("a,b\n2024-01-01T00:00:00.1234567,2\n", "finer than a microsecond");
     check("a,b\n1/2/2024,2\n", "date:%d/%m/%Y");
-    check(",b\n1,2\n", "column 1 has no name in the header; it is called `column_1`");
+    check(",b\n1,2\n", "column 1 lacks a name in the header; it is called `column_1`");
     check("1,2\n1,2\n", "every name in the header is a number");
     check("1,2,red\n1,2,blue\n", "2 of 3 names in the header are numbers");
     check("a\n1\n\n2\n", "1 blank lines were skipped");
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn errors_name_their_place() {
     let check = |text: &[u8], kinds: &[(&str, &str)], parts: &[&str]| {
         let error = from_text(text, &options(kinds)).expect_err("refused").to_string();
         for part in parts {
@@ -129,8 +129,8 @@ fn what_is_wrong_is_said_with_its_place() {
         }
     };
     check(b"", &[], &["standard input: is empty"]);
-    check(b"\n\n", &[], &["has no header"]);
-    check(b"a,b\n", &[], &["has no rows"]);
+    check(b"\n\n", &[], &["lacks a header"]);
+    check(b"a,b\n", &[], &["is empty below its header"]);
     check(b"a,b,a\n1,2,3\n", &[], &["line 1", "two columns are called `a`", "rename"]);
     check(b"a,\xff\n1,2\n", &[], &["line 1", "column 2 is not valid UTF-8"]);
     check(b"\xff\xfea\0\n\0", &[], &["UTF-16", "UTF-8"]);
@@ -143,7 +143,7 @@ fn what_is_wrong_is_said_with_its_place() {
     check(b"a,b\n1/2/2024,2\n", &[("a", "date")], &["line 2 column `a`", "ISO 8601", "date:%d/%m/%Y"]);
     check(b"a,b\n31/31/2024,2\n", &[("a", "date:%d/%m/%Y")], &["line 2 column `a`", "in the form"]);
     check(b"a,b\ninf,2\n", &[], &["line 2 column `a`", "finite", "\"inf\""]);
-    check(b"a,b\n1,2\n", &[("c", "number")], &["no column `c`, which is to be read"]);
+    check(b"a,b\n1,2\n", &[("c", "number")], &["no column `c`, which is required"]);
     check(b"a,b,c\n1,,\n", &[], &["column `b`", "only missing cells", "the same applies to c", "`drop`"]);
     check(b"PK\x03\x04rest", &[], &["Excel"]);
     check(b"FEA1rest", &[], &["version 1"]);
@@ -198,7 +198,7 @@ fn names_and_first_bytes_tell_the_form() {
 }
 
 #[test]
-fn rows_and_columns_are_taken() {
+fn selects_rows_and_columns() {
     let table =
         from_text(b"a,b,c\n1,x,2024-01-01\n2,y,\n3,x,2024-01-03\n", &Options::default()).expect("good");
     let rows = table.select_rows(&[2, 0, 0]).expect("they are there");
@@ -217,7 +217,7 @@ fn rows_and_columns_are_taken() {
 /// A build without the feature names the feature in its error.
 #[cfg(not(feature = "columnar"))]
 #[test]
-fn a_build_without_columnar_files_says_so() {
+fn refuses_columnar_files_in_a_build_without_them() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("t.parquet");
     std::fs::write(&path, b"PAR1 and more PAR1").expect("writable");
@@ -232,7 +232,7 @@ fn a_build_without_columnar_files_says_so() {
 /// A wrong cell in a column of numbers must not turn it into a column of names. The reader refuses the cell
 /// and names its place, unless the caller sets the kind.
 #[test]
-fn a_column_that_is_nearly_of_a_kind_has_a_wrong_cell() {
+fn refuses_wrong_cells_in_columns_of_nearly_one_kind() {
     let text = |wrong: &str, right: &str, of: usize| {
         let rows: String =
             (0..of).map(|row| format!("{};1\n", if row == of / 2 { wrong } else { right })).collect();
@@ -302,7 +302,7 @@ fn dates_and_amounts_are_read_where_one_form_fits_all_cells() {
 }
 
 #[test]
-fn what_can_be_read_in_two_ways_is_noted_and_declared() {
+fn ambiguous_formats_are_noted_and_can_be_declared() {
     let check = |cells: &[&str], note: &str, declared: &str, expected: Values| {
         let (values, notes) = column(cells, &Options::default()).expect("a good table");
         assert!(matches!(values.kind(), "category" | "text"), "{cells:?}: {}", values.kind());
@@ -482,7 +482,7 @@ fn warns_of_different_units_in_a_declared_amount() {
 }
 
 #[test]
-fn the_owner_says_what_is_missing() {
+fn the_owner_sets_the_marks_of_missing_cells() {
     let cells = ["NA", "EU", "", "None"];
     let check = |kind: Option<&str>, missing: &[&str], expected: Values| {
         let kinds: Vec<(&str, &str)> = kind.iter().map(|kind| ("a", *kind)).collect();
@@ -510,7 +510,7 @@ fn a_spreadsheet_s_hint_names_the_delimiter() {
         let text = format!("{hint}\na{delimiter}b\n1{delimiter}2\nx{delimiter}\n");
         let table = from_text(text.as_bytes(), &Options::default()).expect("a table");
         assert_eq!((table.columns[1].name.as_str(), table.rows), ("b", 2), "{hint}");
-        assert!(table.notes[0].contains("as the first line says"), "{:?}", table.notes);
+        assert!(table.notes[0].contains("according to the first line"), "{:?}", table.notes);
     }
     let error = from_text(b"sep=;\na;b\n1;2\n3\n", &Options::default()).expect_err("ragged").to_string();
     assert!(error.contains("line 4"), "{error}");

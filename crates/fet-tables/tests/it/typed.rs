@@ -128,7 +128,7 @@ fn types_become_kinds() {
 }
 
 #[test]
-fn what_has_no_place_in_a_table_is_refused() {
+fn refuses_values_that_a_table_cannot_hold() {
     let check = |array: ArrayRef, kind: Option<&str>, parts: &[&str]| {
         let error = found(array, kind).expect_err("refused");
         assert!(parts.iter().all(|part| error.contains(part)), "{error}");

@@ -6,7 +6,7 @@ use fet_chart::{Mark, Panel, Picture, Series, Size};
 use fet_eval::Metric;
 use fet_eval::importance::Importance;
 
-use super::{Anchors, Explanation, FILE, PAIRS, Parties};
+use super::{Anchors, Explanation, FILE, PAIRS, PartyReliance};
 
 /// Maximum number of printed columns.
 const PRINTED: usize = 20;
@@ -52,7 +52,7 @@ impl Explanation {
 
     /// The parties that the model relies on, though no shuffle of their columns or keys costs more than noise.
     fn relied_on_for_presence(&self) -> Vec<&str> {
-        let Some(Parties { names, reliance, .. }) = &self.parties else { return Vec::new() };
+        let Some(PartyReliance { names, reliance, .. }) = &self.parties else { return Vec::new() };
         let all = self.shuffled();
         let is_by_presence = |(name, lost): &(&String, &f64)| {
             let own = all.iter().filter(|one| one.party == name.as_str());
@@ -72,7 +72,7 @@ impl Explanation {
     fn anchors(&self) -> Vec<(String, Option<f64>)> {
         let Anchors { with_all, without_parties, training_mean, control } = &self.anchors;
         let mut all = vec![("this model with everything".to_string(), Some(*with_all))];
-        if let Some(Parties { names, without, .. }) = &self.parties {
+        if let Some(PartyReliance { names, without, .. }) = &self.parties {
             let each = names.iter().zip(without);
             all.extend(each.map(|(name, score)| (format!("this model without {name}"), Some(*score))));
             if names.len() > 1 {
@@ -136,14 +136,14 @@ pub(super) fn text(found: &Explanation) -> String {
     for party in found.relied_on_for_presence() {
         let _ = writeln!(
             out,
-            "\nThis model relies on {party} being there, not on its values: no column or key of {party} costs more than noise when it is shuffled."
+            "\nThis model relies on the presence of {party}, not on its values: the loss from shuffling any column or key of {party} is within the noise."
         );
     }
     out
 }
 
-fn reliance(out: &mut String, metric: Metric, parties: &Parties, anchors: &Anchors) {
-    let Parties { names, reliance, shapley, .. } = parties;
+fn reliance(out: &mut String, metric: Metric, parties: &PartyReliance, anchors: &Anchors) {
+    let PartyReliance { names, reliance, shapley, .. } = parties;
     let _ = writeln!(
         out,
         "\nReliance on each party: the loss in {} of this model without the party, and its Shapley value over all \
@@ -171,7 +171,7 @@ fn reliance(out: &mut String, metric: Metric, parties: &Parties, anchors: &Ancho
             let word = if added < 0.0 { "worse" } else { "better" };
             writeln!(
                 out,
-                "What federating adds on these rows, with one seed: {} {word} than {}.",
+                "Effect of federating on these rows, with one seed: {} {word} than {}.",
                 metric.amount(added.abs()),
                 control.run
             )
@@ -202,7 +202,7 @@ pub(super) fn picture(found: &Explanation) -> String {
     let mut panels = Vec::new();
     let primary = found.keys.first().map_or("primary", |keys| keys.party.as_str());
     let mut legend = vec![(0, primary.to_string())];
-    if let Some(Parties { names, shapley, .. }) = parties {
+    if let Some(PartyReliance { names, shapley, .. }) = parties {
         let error = |at: usize| shapley.errors.as_ref().map(|errors| errors[at]);
         let values = names.iter().zip(&shapley.values).enumerate();
         let series: Vec<Series> =

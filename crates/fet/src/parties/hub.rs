@@ -9,7 +9,7 @@ use fet_io::input::input;
 
 /// Commands of `fet hub`.
 #[derive(Debug, Clone, clap::Subcommand)]
-pub enum Command {
+pub enum HubCommand {
     /// Print the server's configuration for `nats-server -c FILE`, which allows only the messages between the
     /// parties of the roster.
     Config {
@@ -19,8 +19,8 @@ pub enum Command {
 }
 
 /// Returns the configuration.
-pub fn hub(command: &Command) -> anyhow::Result<String> {
-    let Command::Config { roster: path } = command;
+pub fn hub(command: &HubCommand) -> anyhow::Result<String> {
+    let HubCommand::Config { roster: path } = command;
     let roster = Roster::read(path)?;
     let Some(settings) = roster.file.hub.clone() else {
         return Err(input(format!(

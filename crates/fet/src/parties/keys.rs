@@ -10,7 +10,7 @@ use fet_io::input::input;
 
 /// Commands of `fet keys`.
 #[derive(Debug, Clone, clap::Subcommand)]
-pub enum Command {
+pub enum KeysCommand {
     /// Create a key, and print its public part.
     New {
         /// Key file to write, which only its owner may read; the command never replaces an existing file.
@@ -30,11 +30,11 @@ pub enum Command {
 }
 
 /// Creates or reads the key, or reads the roster, and returns the public part.
-pub fn keys(command: &Command) -> anyhow::Result<String> {
+pub fn keys(command: &KeysCommand) -> anyhow::Result<String> {
     let keys = match command {
-        Command::New { file } => Keys::create(file),
-        Command::Show { file } => Keys::read(file),
-        Command::Roster { file } => return Ok(members(&Roster::read(file)?)),
+        KeysCommand::New { file } => Keys::create(file),
+        KeysCommand::Show { file } => Keys::read(file),
+        KeysCommand::Roster { file } => return Ok(members(&Roster::read(file)?)),
     };
     let keys = keys.map_err(input)?;
     Ok(format!("identity = \"{}\"\nsigning = \"{:?}\"\n", keys.public(), signer(&keys).public()))

@@ -13,11 +13,11 @@ use fet_core::rng::OwnSeed;
 use fet_federation::lifetime::KnownAges;
 use fet_net::{CallError, Caller, Keys, Local, Peer};
 
-use super::remote::{self, Link, Remote};
+use super::remote::{self, PartyLink, Remote};
 use super::roster::Roster;
 use super::run_id::RunId;
-use super::status::{LinkStatus, Mirror, Status};
-use super::{About, Purpose, Unreached, keys};
+use super::status::{LinkStatus, Mirror, PartyStatus};
+use super::{Greeting, JoinPurpose, Unreached, keys};
 use fet_io::input::input;
 
 /// Parties elsewhere. They join only when the run needs them, so the primary reports its own problems first.
@@ -26,11 +26,11 @@ pub struct Elsewhere {
     keys: Arc<Keys>,
     /// File with the ages of the parties' lifetime accounts, next to the primary's key; it outlives runs.
     ages: PathBuf,
-    purpose: Purpose,
+    purpose: JoinPurpose,
     stop: Arc<AtomicBool>,
     /// True if the run leaves out parties that do not join.
     drops: bool,
-    network: OnceCell<Network>,
+    network: OnceCell<PartyNetwork>,
 }
 
 impl Elsewhere {
@@ -38,7 +38,12 @@ impl Elsewhere {
     ///
     /// # Errors
     /// Returns an error if a file is invalid, or the key is not the primary's.
-    pub fn new(roster: &Path, key: &Path, purpose: Purpose, stop: &Arc<AtomicBool>) -> anyhow::Result<Self> {
+    pub fn new(
+        roster: &Path,
+        key: &Path,
+        purpose: JoinPurpose,
+        stop: &Arc<AtomicBool>,
+    ) -> anyhow::Result<Self> {
         let roster = Roster::read(roster)?;
         let keys = Arc::new(keys::read(key)?);
         if keys.public() != roster.primary().identity {
@@ -84,19 +89,22 @@ impl Elsewhere {
 
     /// Waits until the parties have joined for this experiment and the run in `folder`, and returns the links
     /// to them.
-    pub(crate) fn join(&self, experiment: &Experiment, folder: &Path) -> anyhow::Result<&Network> {
+    pub(crate) fn join(&self, experiment: &Experiment, folder: &Path) -> anyhow::Result<&PartyNetwork> {
         if let Some(network) = self.network.get() {
             return Ok(network);
         }
         let run = match self.purpose {
-            Purpose::Predictions => RunId::finished(folder)?,
-            Purpose::Run => match RunId::continued(folder)? {
+            JoinPurpose::Predictions => RunId::finished(folder)?,
+            JoinPurpose::Run => match RunId::continued(folder)? {
                 Some(run) => run,
                 None => RunId::draw()?,
             },
         };
-        let about = About { rehearsal: self.is_rehearsal(), ..About::of(self.purpose, &run, experiment) };
-        let mut network = Network::connect(&self.roster, &self.keys, run, &about, &self.stop)?;
+        let about = Greeting {
+            rehearsal: self.is_rehearsal(),
+            ..Greeting::of_primary(self.purpose, &run, experiment)
+        };
+        let mut network = PartyNetwork::connect(&self.roster, &self.keys, run, &about, &self.stop)?;
         network.wait(self.drops)?;
         Ok(self.network.get_or_init(|| network))
     }
@@ -122,32 +130,32 @@ impl Elsewhere {
     }
 
     /// Returns the links if the parties have joined.
-    pub(crate) fn joined(&self) -> Option<&Network> {
+    pub(crate) fn joined(&self) -> Option<&PartyNetwork> {
         self.network.get()
     }
 }
 
 /// Links to all parties of a roster.
-pub(crate) struct Network {
+pub(crate) struct PartyNetwork {
     run: RunId,
     /// Names of the primary and of the run in the roster.
     names: [String; 2],
     /// True if the roster declares a rehearsal.
     rehearsal: bool,
-    links: Vec<Link>,
+    links: Vec<PartyLink>,
     /// Numbers of the parties that did not join and are left out, from 0.
     missing: Vec<usize>,
     /// Current activity of the run, for `fet status`.
     doing: Arc<Mutex<String>>,
 }
 
-impl Network {
+impl PartyNetwork {
     /// Connects to the server of a roster as its primary.
     fn connect(
         roster: &Roster,
         keys: &Arc<Keys>,
         run: RunId,
-        about: &About,
+        about: &Greeting,
         stop: &Arc<AtomicBool>,
     ) -> anyhow::Result<Self> {
         let wait = Duration::from_secs(roster.file.wait);
@@ -159,7 +167,7 @@ impl Network {
             let transport = hub.to_party(&route).map_err(input)?;
             let settings = remote::settings(wait);
             let caller = Caller::new(transport, local.clone(), route, party.identity, settings);
-            links.push(Link::new(party.name.to_string(), caller, wait, Arc::clone(stop)));
+            links.push(PartyLink::new(party.name.to_string(), caller, wait, Arc::clone(stop)));
         }
         let names = [roster.primary().name.to_string(), roster.file.run.clone()];
         let rehearsal = roster.file.rehearsal;
@@ -176,9 +184,10 @@ impl Network {
         let (names, links, doing) = (self.names.clone(), self.links.clone(), Arc::clone(&self.doing));
         Mirror::start(folder, move || {
             let [party, run] = names.clone();
-            let links = links.iter().map(|link| LinkStatus::of(&link.name, &link.state(), false)).collect();
+            let links =
+                links.iter().map(|link| LinkStatus::from_state(&link.name, &link.state(), false)).collect();
             let doing = doing.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            Status { party, run, doing, links, written: 0 }
+            PartyStatus { party, run, doing, links, written: 0 }
         })
     }
 
@@ -200,13 +209,13 @@ impl Network {
     /// Returns the parties by their names in the experiment, in the order of the roster.
     pub(crate) fn parties(&self, names: Vec<String>) -> Vec<Box<dyn Party>> {
         let remote =
-            |(link, name): (&Link, String)| Box::new(Remote::new(name, link.clone())) as Box<dyn Party>;
+            |(link, name): (&PartyLink, String)| Box::new(Remote::new(name, link.clone())) as Box<dyn Party>;
         self.links.iter().zip(names).map(remote).collect()
     }
 
     /// Returns a line with the latency and traffic of each party.
     pub(crate) fn line(&self) -> String {
-        let of = |link: &Link| {
+        let of = |link: &PartyLink| {
             let state = link.state();
             let latency = state
                 .latency
@@ -220,7 +229,7 @@ impl Network {
     /// parties that do not.
     fn check_rehearsal(&self, joined: &[Joined]) -> anyhow::Result<()> {
         let differs = |(name, joined): &Joined| {
-            let theirs = About::read(&joined.as_ref().ok()?.about).rehearsal;
+            let theirs = Greeting::read(&joined.as_ref().ok()?.about).rehearsal;
             (theirs != self.rehearsal).then(|| {
                 format!(
                     "party \"{name}\": `rehearsal` is {theirs} in its own file, but {} in this roster. All must have \
@@ -240,12 +249,12 @@ impl Network {
             self.links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ")
         );
         let joined = std::thread::scope(|scope| {
-            let join = |link: &'_ Link| {
+            let join = |link: &'_ PartyLink| {
                 let link = link.clone();
                 scope.spawn(move || {
                     let joined = link.join();
                     if let Ok(peer) = &joined {
-                        greet(&link.name, &About::read(&peer.about));
+                        greet(&link.name, &Greeting::read(&peer.about));
                     }
                     (link.name.clone(), joined)
                 })
@@ -285,7 +294,7 @@ impl Network {
 type Joined = (String, Result<Peer, CallError>);
 
 /// Reports that a party has joined, and warns if its machine may compute different last bits.
-fn greet(name: &str, about: &About) {
+fn greet(name: &str, about: &Greeting) {
     fet_io::note!("party \"{name}\" has joined");
     let ours = super::instructions();
     if !about.instructions.is_empty() && about.instructions != ours {

@@ -27,7 +27,7 @@ pub(super) struct Observer {
 }
 
 /// Name of an event, and its message.
-pub(super) type Event = (&'static str, String);
+pub(super) type LinkEvent = (&'static str, String);
 
 impl Observer {
     pub(super) fn new(primary: &str, run: &str, wait: Duration) -> Self {
@@ -47,7 +47,7 @@ impl Observer {
     }
 
     /// Returns the changes since the last look.
-    pub(super) fn look(&mut self, state: &State, now: Instant) -> Vec<Event> {
+    pub(super) fn look(&mut self, state: &State, now: Instant) -> Vec<LinkEvent> {
         [
             self.connection(&state.connection),
             self.objection(state),
@@ -61,7 +61,7 @@ impl Observer {
         .collect()
     }
 
-    fn connection(&mut self, connection: &Connection) -> Option<Event> {
+    fn connection(&mut self, connection: &Connection) -> Option<LinkEvent> {
         let wrong = match connection {
             Connection::Up { warning: None } => None,
             Connection::Down { why, .. } => Some(format!("the server does not answer ({why}); trying again")),
@@ -77,7 +77,7 @@ impl Observer {
         })
     }
 
-    fn objection(&mut self, state: &State) -> Option<Event> {
+    fn objection(&mut self, state: &State) -> Option<LinkEvent> {
         if state.objection == self.objection {
             return None;
         }
@@ -86,7 +86,7 @@ impl Observer {
         Some(("warning", format!("the primary, or a program in its name: {objection}")))
     }
 
-    fn unreadable(&mut self, state: &State, now: Instant) -> Option<Event> {
+    fn unreadable(&mut self, state: &State, now: Instant) -> Option<LinkEvent> {
         let (said, when) = self.unreadable;
         let due = when.is_none_or(|when| now.duration_since(when) >= PAUSE);
         if state.unreadable <= said || !due {
@@ -103,7 +103,7 @@ impl Observer {
 
     /// Reports a silent primary. The primary waits while the party computes or sends an answer, so it should
     /// be heard then.
-    fn silence(&mut self, state: &State) -> Option<Event> {
+    fn silence(&mut self, state: &State) -> Option<LinkEvent> {
         let awaited = matches!(state.doing, Activity::Computing | Activity::Sending);
         let silence = state.heard.filter(|heard| awaited && *heard >= Settings::default().silence);
         let before = std::mem::replace(&mut self.silent, silence.is_some());
@@ -118,7 +118,7 @@ impl Observer {
         }
     }
 
-    fn slowness(&mut self, state: &State, now: Instant) -> Option<Event> {
+    fn slowness(&mut self, state: &State, now: Instant) -> Option<LinkEvent> {
         if state.doing != Activity::Computing {
             (self.computing, self.slow) = (None, false);
             return None;
@@ -137,7 +137,7 @@ impl Observer {
         Some(("warning", message))
     }
 
-    fn waiting(&mut self, state: &State, now: Instant) -> Option<Event> {
+    fn waiting(&mut self, state: &State, now: Instant) -> Option<LinkEvent> {
         let since = now.duration_since(self.began);
         if self.waits || state.heard.is_some() || since < self.wait {
             return None;

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::run_id::RunId;
-use super::setup::File;
+use super::setup::PartyFile;
 use crate::folder::MODEL;
 use crate::lock;
 use fet_io::input::input;
 
 /// Arguments of `fet party prune`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Arguments {
+pub struct PruneArguments {
     /// The party's own file (TOML).
     pub file: PathBuf,
     /// Also remove the states and models of all runs without changes for this many days.
@@ -27,9 +27,9 @@ pub struct Arguments {
 }
 
 /// Removes the states of finished runs and all files of old runs, and returns the summary.
-pub fn prune(arguments: &Arguments) -> anyhow::Result<String> {
+pub fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
     let path = &arguments.file;
-    let file: File = super::read(path)?;
+    let file: PartyFile = super::read(path)?;
     let state = path.parent().unwrap_or(Path::new("")).join(file.state);
     if !state.is_dir() {
         return Err(input(format!("{}: `state`: {} is not a folder", path.display(), state.display())));
@@ -147,7 +147,7 @@ mod tests {
         let text = "party = \"p\"\nroster = \"r\"\nexperiment = \"e\"\nkey = \"k\"\nstate = \"state\"\n";
         fs::write(&file, text).expect("written");
         let prune = |older_than: Option<u64>, dry_run: bool| {
-            prune(&Arguments { file: file.clone(), older_than, dry_run }).expect("pruned")
+            prune(&PruneArguments { file: file.clone(), older_than, dry_run }).expect("pruned")
         };
         let there = |path: &str| place.path().join("state").join(path).exists();
         let said = prune(Some(0), true);
@@ -173,7 +173,8 @@ mod tests {
             assert!(there(kept), "{kept}");
         }
         let _lock = lock::take(&place.path().join("state")).expect("a lock");
-        let busy = super::prune(&Arguments { file, older_than: None, dry_run: false }).expect_err("in use");
+        let busy =
+            super::prune(&PruneArguments { file, older_than: None, dry_run: false }).expect_err("in use");
         assert!(busy.is::<crate::parties::Unreached>(), "{busy}");
     }
 }

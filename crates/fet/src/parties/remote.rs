@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// The primary's link to one party; it survives a return to a checkpoint.
 #[derive(Clone)]
-pub(super) struct Link {
+pub(super) struct PartyLink {
     /// Name of the party in the roster.
     pub(super) name: String,
     caller: Arc<Mutex<Caller>>,
@@ -29,7 +29,7 @@ pub(super) struct Link {
     stop: Arc<AtomicBool>,
 }
 
-impl Link {
+impl PartyLink {
     pub(super) fn new(name: String, caller: Caller, wait: Duration, stop: Arc<AtomicBool>) -> Self {
         let state = Arc::new(Mutex::new((caller.state(), Instant::now())));
         let shown = Arc::default();
@@ -142,13 +142,13 @@ fn limit(wait: Duration) -> Duration {
 pub(super) struct Remote {
     /// Name of the party in the experiment.
     name: String,
-    link: Link,
+    link: PartyLink,
     /// Frame of a gradient that waits for the next request.
     held: Vec<u8>,
 }
 
 impl Remote {
-    pub(super) fn new(name: String, link: Link) -> Self {
+    pub(super) fn new(name: String, link: PartyLink) -> Self {
         Self { name, link, held: Vec::new() }
     }
 

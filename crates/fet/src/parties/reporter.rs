@@ -16,7 +16,7 @@ pub(super) struct Reporter {
 
 /// Line of the log for programs.
 #[derive(Debug, Serialize)]
-struct Line<'a> {
+struct LogEntry<'a> {
     /// Seconds since 1970.
     time: f64,
     party: &'a str,
@@ -37,7 +37,7 @@ impl Reporter {
             Log::Json => {
                 let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
                 let message = message.to_string();
-                let line = Line { time: now.as_secs_f64(), party: &self.party, event, message };
+                let line = LogEntry { time: now.as_secs_f64(), party: &self.party, event, message };
                 // The party keeps serving if the write fails.
                 let _ = fet_io::answer(&format!("{}\n", serde_json::to_string(&line).expect("plain data")));
             }

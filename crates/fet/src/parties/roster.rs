@@ -15,13 +15,13 @@ use fet_io::input::input;
 /// File of a roster.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct RosterFile {
     /// Name of the run: letters, digits, `-` and `_`.
     pub(super) run: String,
-    /// `tls://HOST:PORT`, or `nats://HOST:PORT`.
+    /// Address of the server: `tls://HOST:PORT`, or `nats://HOST:PORT`.
     pub(super) server: String,
-    /// Certificates (PEM) of the authority that signs the server's certificate [default: the system's
-    /// authorities].
+    /// Certificates (PEM) of the authority that signs the server's certificate; without it, the system's
+    /// authorities.
     pub(super) ca: Option<PathBuf>,
     /// Certificate (PEM) that this organisation presents to the server, if the server requires one
     /// (`hub.verify`). Each organisation has its own file under this name.
@@ -29,9 +29,9 @@ pub(super) struct File {
     /// Private key (PEM) of that certificate.
     pub(super) certificate_key: Option<PathBuf>,
     /// The party with the labels.
-    pub(super) primary: Member,
+    pub(super) primary: RosterMember,
     /// The other parties, in the order of the experiment.
-    pub(super) parties: Vec<Member>,
+    pub(super) parties: Vec<RosterMember>,
     /// Maximum wait for a missing party, in seconds.
     #[serde(default = "ten_minutes")]
     pub(super) wait: u64,
@@ -40,13 +40,14 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) rehearsal: bool,
     /// Settings of the server, for `fet hub config`.
-    pub(super) hub: Option<Hub>,
+    pub(super) hub: Option<HubSettings>,
 }
 
 /// Identity of a party.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Member {
+pub(super) struct RosterMember {
+    /// Name of the party.
     pub(super) name: String,
     /// Public key from `fet keys show`.
     pub(super) identity: String,
@@ -57,14 +58,18 @@ pub(super) struct Member {
 /// Address and TLS settings of the server.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Hub {
+pub(super) struct HubSettings {
+    /// Address on which the server listens; `0.0.0.0` for all addresses of the machine.
     #[serde(default = "everywhere")]
     pub(super) host: String,
+    /// Port on which the server listens.
     #[serde(default = "usual_port")]
     pub(super) port: u16,
+    /// The server's certificate (PEM).
     pub(super) certificate: Option<PathBuf>,
+    /// Private key (PEM) of the server's certificate.
     pub(super) key: Option<PathBuf>,
-    /// Authority of the certificates that parties must present; `None` if the server requires none. Parties
+    /// Authority of the certificates that parties must present; without it, the server requires none. Parties
     /// set theirs in `certificate` and `certificate_key`.
     pub(super) verify: Option<PathBuf>,
 }
@@ -85,7 +90,7 @@ fn usual_port() -> u16 {
 #[derive(Debug, Clone)]
 pub(super) struct Roster {
     pub(super) path: PathBuf,
-    pub(super) file: File,
+    pub(super) file: RosterFile,
     run: Name,
     primary: hub::Member,
     parties: Vec<hub::Member>,
@@ -97,18 +102,18 @@ impl Roster {
     /// Reads and checks a roster.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let bad = |problem: String| input(format!("{}: {problem}", path.display()));
-        let file: File = super::read(path)?;
+        let file: RosterFile = super::read(path)?;
         let name = |field: &str, text: &str| {
             text.parse::<Name>().map_err(|error| bad(format!("`{field}`: {error}")))
         };
-        let member = |field: &str, member: &Member| -> anyhow::Result<hub::Member> {
+        let member = |field: &str, member: &RosterMember| -> anyhow::Result<hub::Member> {
             let identity: PublicIdentity = member
                 .identity
                 .parse()
                 .map_err(|error| bad(format!("`{field}.identity`: {error}; `fet keys show` prints it")))?;
             Ok(hub::Member { name: name(&format!("{field}.name"), &member.name)?, identity })
         };
-        let signer = |field: &str, member: &Member| -> anyhow::Result<Option<Signing>> {
+        let signer = |field: &str, member: &RosterMember| -> anyhow::Result<Option<Signing>> {
             let rule = "must be the 64 hex digits that `fet keys show` prints";
             let problem = || bad(format!("`{field}.signing` {rule}"));
             Ok(member.signing.as_deref().map(|text| hex(text).ok_or_else(problem)).transpose()?.map(Signing))
@@ -237,7 +242,7 @@ fn hex(text: &str) -> Option<[u8; 32]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parties::keys::{Command, keys};
+    use crate::parties::keys::{KeysCommand, keys};
     use fet_net::Keys;
 
     /// The fingerprint depends on every name, every key and their order, and on nothing more.
@@ -249,7 +254,7 @@ mod tests {
             if !path.exists() {
                 Keys::create(&path).expect("a key");
             }
-            format!("name = \"{name}\"\n{}", keys(&Command::Show { file: path }).expect("a key"))
+            format!("name = \"{name}\"\n{}", keys(&KeysCommand::Show { file: path }).expect("a key"))
         };
         let of = |run: &str, members: [String; 3]| {
             let [primary, first, second] = members;
@@ -264,7 +269,7 @@ mod tests {
         let (a, b, c) = (member("a", "a.key"), member("b", "b.key"), member("c", "c.key"));
         let (usual, path) = of("run", [a.clone(), b.clone(), c.clone()]);
         assert_eq!((usual.len(), usual.split(' ').count()), (79, 16), "{usual}");
-        let shown = keys(&Command::Roster { file: path }).expect("a roster");
+        let shown = keys(&KeysCommand::Roster { file: path }).expect("a roster");
         assert!(shown.ends_with(&format!("fingerprint\n  {usual}\n")), "{shown}");
         assert!(
             b.lines().skip(1).all(|line| shown.contains(line.split('"').nth(1).expect("a key"))),

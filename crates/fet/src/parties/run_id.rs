@@ -23,7 +23,7 @@ impl RunId {
     pub(super) fn draw() -> anyhow::Result<Self> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)
-            .map_err(|error| input(format!("the system gives no randomness ({error})")))?;
+            .map_err(|error| input(format!("the system provides no random numbers ({error})")))?;
         Ok(Self(fet_io::hex(&bytes)))
     }
 
@@ -69,7 +69,7 @@ impl RunId {
     pub(super) fn finished(folder: &Path) -> anyhow::Result<Self> {
         let Some((run, checksum)) = Self::read(folder)? else {
             return Err(input(format!(
-                "{}: the run had no parties elsewhere, so they have no model of it; remove --parties",
+                "{}: the run had no parties on other machines; remove --parties",
                 folder.display()
             )));
         };

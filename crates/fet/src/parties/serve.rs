@@ -17,9 +17,9 @@ use super::remote;
 use super::reporter::Reporter;
 use super::roster::Roster;
 use super::run_id::RunId;
-use super::setup::{File, PartySetup, Unable, private_folder};
-use super::status::{self, LinkStatus, Mirror, Status};
-use super::{About, Purpose, Unreached, common_data, keys, prune};
+use super::setup::{Membership, PartyFile, PartySetup, Unable, private_folder};
+use super::status::{self, LinkStatus, Mirror, PartyStatus};
+use super::{Greeting, JoinPurpose, Unreached, common_data, keys, prune};
 use crate::lock;
 use crate::watch::Log;
 use fet_io::input::input;
@@ -30,10 +30,10 @@ const MOST_TOGETHER: usize = 2;
 /// Arguments of `fet party`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub struct Arguments {
+pub struct PartyArguments {
     /// Subcommand instead of serving.
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub command: Option<PartyCommand>,
     /// The party's own file (TOML): its name, experiment, key, state and table.
     #[arg(required = true)]
     pub file: Option<PathBuf>,
@@ -44,16 +44,16 @@ pub struct Arguments {
 
 /// Commands of `fet party`.
 #[derive(Debug, Clone, clap::Subcommand)]
-pub enum Command {
+pub enum PartyCommand {
     /// Remove a party's files of finished or old runs, but never its privacy accounts.
-    Prune(prune::Arguments),
+    Prune(prune::PruneArguments),
 }
 
 /// Serves until `stop` is set.
-pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
+pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let Some(path) = &arguments.file else { return Err(input("name the party's own file")) };
     let bad = |problem: String| input(format!("{}: {problem}", path.display()));
-    let file: File = super::read(path)?;
+    let file: PartyFile = super::read(path)?;
     file.policy.check().map_err(|violation| bad(violation.to_string()))?;
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
     let roster = Roster::read(&folder.join(&file.roster))?;
@@ -75,7 +75,8 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
         )));
     }
     let reporter = Reporter::new(&file.party, arguments.log);
-    let setup = PartySetup::new(&file, &folder, &roster, index, &keys, reporter.clone())?;
+    let membership = Membership { roster: &roster, index, keys: &keys };
+    let setup = PartySetup::new(&file, &folder, membership, reporter.clone())?;
     let state = folder.join(&file.state);
     private_folder(&state)
         .map_err(|error| bad(format!("`state`: cannot create the folder {} ({error})", state.display())))?;
@@ -85,7 +86,7 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     status::clear(&state);
     setup.check_table(&state).map_err(bad)?;
     let wait = Duration::from_secs(roster.file.wait);
-    let about = About { rehearsal: file.rehearsal, ..About::party() };
+    let about = Greeting { rehearsal: file.rehearsal, ..Greeting::party() };
     let local = Local::new(keys, about.text());
     reporter.tell(
         "roster",
@@ -117,16 +118,16 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
         for (event, message) in observer.look(&link, std::time::Instant::now()) {
             reporter.tell(event, message);
         }
-        Status {
+        PartyStatus {
             party: party.clone(),
             run: run.clone(),
             doing: what.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            links: vec![LinkStatus::of(&primary, &link, true)],
+            links: vec![LinkStatus::from_state(&primary, &link, true)],
             written: 0,
         }
     });
     let mut serving =
-        Serving { setup, secondary: None, purpose: Purpose::Run, run: None, differs: None, doing };
+        Serving { setup, secondary: None, purpose: JoinPurpose::Run, run: None, differs: None, doing };
     service.serve(&mut serving, stop);
     if let denied @ Connection::Denied { .. } = service.state().connection {
         return Err(input(format!("{}: {denied}", file.party)));
@@ -157,7 +158,7 @@ fn differs(theirs: Option<&str>, ours: Option<&str>) -> Option<String> {
 struct Serving {
     setup: PartySetup,
     secondary: Option<Secondary>,
-    purpose: Purpose,
+    purpose: JoinPurpose,
     /// Id of the run that the primary has joined for.
     run: Option<RunId>,
     /// Difference between the primary's and this party's settings of the common data.
@@ -196,7 +197,7 @@ impl Serving {
                 }
                 Err(Unable::Broken(problem)) => {
                     self.tell("unable", problem);
-                    let reason = "has no usable state or model; see the log of its operator";
+                    let reason = "lacks a usable state or model; see the log of its operator";
                     return Ok(Err(Refusal::new(reason)));
                 }
             };
@@ -211,7 +212,7 @@ impl Serving {
             request,
             Request::Join(_) | Request::Predict(_) | Request::Answer(_) | Request::Forward(_)
         );
-        if self.purpose == Purpose::Predictions && !of_predictions {
+        if self.purpose == JoinPurpose::Predictions && !of_predictions {
             return Ok(Err(Refusal::new(format!(
                 "`{name}` belongs to a training run, but the primary has joined for predictions"
             ))));
@@ -221,7 +222,7 @@ impl Serving {
             _ => None,
         };
         let Some(secondary) = &mut self.secondary else {
-            let reason = "the party has no run under way: another command with the primary's key has joined it since. \
+            let reason = "this run is no longer under way at the party, because another command with the primary's key has joined. \
              Give the same command again after the other command has ended";
             self.setup.reporter.tell("refused", format_args!("refused {name}: no run is under way"));
             return Ok(Err(Refusal::new(reason)));
@@ -253,7 +254,7 @@ impl Serving {
 
 impl fet_net::Answer for Serving {
     fn begins(&mut self, peer: &Peer) {
-        let about = About::read(&peer.about);
+        let about = Greeting::read(&peer.about);
         self.tell("joined", format_args!("the primary has joined: {}", about.program));
         self.purpose = about.purpose;
         self.run = RunId::parse(&about.run);
@@ -307,7 +308,7 @@ impl fet_net::Answer for Serving {
     }
 
     fn refused(&mut self, peer: &Peer, ours: u16) {
-        let (program, theirs) = (About::read(&peer.about).program, peer.version);
+        let (program, theirs) = (Greeting::read(&peer.about).program, peer.version);
         self.tell(
             "refused",
             format_args!(

@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 use super::reporter::Reporter;
 use super::roster::Roster;
 use super::run_id::RunId;
-use super::{Purpose, keys};
+use super::{JoinPurpose, keys};
 use crate::experiment_file::{self, ExperimentArguments, data_folders};
 use crate::folder::MODEL;
 use crate::run::machine;
@@ -30,19 +30,21 @@ use fet_io::input::input;
 /// requires.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct File {
+pub(crate) struct PartyFile {
     /// Name of the party in the roster.
     pub(super) party: String,
+    /// Roster of the run.
     pub(super) roster: PathBuf,
     /// Experiment that all parties have agreed on.
     experiment: PathBuf,
     /// Changes to the experiment's settings, in the form of `--set`; the primary must use the same changes.
     #[serde(default)]
     set: Vec<String>,
+    /// The party's key from `fet keys new`.
     pub(super) key: PathBuf,
     /// Folder for the party's state and models.
     pub(crate) state: PathBuf,
-    /// Tensor backend [default: the experiment's backend].
+    /// Compute device of this party; without it, the device of the experiment.
     device: Option<String>,
     /// The party's own table, in place of the table in the experiment: the settings of `data.secondaries`.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
@@ -59,6 +61,15 @@ pub(crate) struct File {
 
 /// Maximum number of runs whose files a party stores; more runs mean that somebody keeps drawing new ids.
 const MOST_RUNS: usize = 1000;
+
+/// Membership of a party in a roster.
+pub(super) struct Membership<'a> {
+    pub(super) roster: &'a Roster,
+    /// Index of the party among the roster's secondaries.
+    pub(super) index: usize,
+    /// Keys whose public parts the roster names.
+    pub(super) keys: &'a fet_net::Keys,
+}
 
 /// Everything that a party brings to each run.
 pub(super) struct PartySetup {
@@ -82,11 +93,9 @@ pub(super) struct PartySetup {
 
 impl PartySetup {
     pub(super) fn new(
-        file: &File,
+        file: &PartyFile,
         folder: &Path,
-        roster: &Roster,
-        index: usize,
-        keys: &fet_net::Keys,
+        Membership { roster, index, keys }: Membership<'_>,
         reporter: Reporter,
     ) -> anyhow::Result<Self> {
         let arguments = ExperimentArguments {
@@ -201,9 +210,9 @@ impl PartySetup {
     }
 
     /// Returns the party in its state at the start of a run.
-    pub(super) fn secondary(&self, purpose: Purpose, run: &RunId) -> Result<Secondary, Unable> {
+    pub(super) fn secondary(&self, purpose: JoinPurpose, run: &RunId) -> Result<Secondary, Unable> {
         let folder = self.of_run(run);
-        if purpose == Purpose::Run && !folder.exists() {
+        if purpose == JoinPurpose::Run && !folder.exists() {
             let known = std::fs::read_dir(&self.runs).into_iter().flatten().count();
             if known >= MOST_RUNS {
                 return Err(Unable::TooMany(format!(
@@ -218,8 +227,8 @@ impl PartySetup {
             false => store.own_seed(false).map_err(|error| Unable::Broken(error.to_string()))?,
         };
         let model = match purpose {
-            Purpose::Run => None,
-            Purpose::Predictions => {
+            JoinPurpose::Run => None,
+            JoinPurpose::Predictions => {
                 let path = folder.join(MODEL);
                 let unusable =
                     |error: &dyn std::fmt::Display| Unable::Broken(format!("{}: {error}", path.display()));
@@ -296,7 +305,7 @@ fn own_table(settings: &mut toml::Table, own: &toml::Table, index: usize) -> Res
         .get_mut("data")
         .and_then(|data| data.get_mut("secondaries"))
         .and_then(toml::Value::as_array_mut)
-        .ok_or("has no `secondaries` that your own table could replace")?;
+        .ok_or("lacks `secondaries` that your own table could replace")?;
     let found = secondaries.len();
     let entry = secondaries.get_mut(index).ok_or_else(|| {
         format!(

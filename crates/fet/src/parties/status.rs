@@ -14,7 +14,7 @@ use fet_net::{Activity, Connection, Settings};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::setup::File;
+use super::setup::PartyFile;
 use crate::folder::{CHECKPOINT, REPORT};
 use crate::{ledger, lock};
 use fet_io::input::{InputError, input};
@@ -29,7 +29,7 @@ const DOZE: Duration = Duration::from_millis(50);
 
 /// Arguments of `fet status`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Arguments {
+pub struct StatusArguments {
     /// At the primary: the folder of a run. At another party: the party's own file.
     pub place: PathBuf,
     /// Print one JSON object.
@@ -43,7 +43,7 @@ pub struct Arguments {
 
 /// State of a process and its links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Status {
+pub(crate) struct PartyStatus {
     /// Party that runs the process.
     pub(crate) party: String,
     /// Name of the run in the roster.
@@ -80,7 +80,7 @@ pub(crate) struct LinkStatus {
 impl LinkStatus {
     /// Returns the status of the link to `party`; `waits` is true if it is normal that this end waits for the
     /// party to join.
-    pub(crate) fn of(party: &str, state: &fet_net::State, waits: bool) -> Self {
+    pub(crate) fn from_state(party: &str, state: &fet_net::State, waits: bool) -> Self {
         let connected = matches!(state.connection, Connection::Up { warning: None });
         let heard = match state.doing {
             Activity::Idle => true,
@@ -108,7 +108,7 @@ pub(crate) struct Mirror {
 
 impl Mirror {
     /// Starts writing the results of `look` into `folder`.
-    pub(crate) fn start(folder: &Path, mut look: impl FnMut() -> Status + Send + 'static) -> Self {
+    pub(crate) fn start(folder: &Path, mut look: impl FnMut() -> PartyStatus + Send + 'static) -> Self {
         let (path, ended) = (folder.join(FILE), Arc::new(AtomicBool::new(false)));
         let (place, stop) = (path.clone(), Arc::clone(&ended));
         let write = move || {
@@ -139,9 +139,9 @@ impl Drop for Mirror {
 }
 
 /// Replaces the file without flushing it to the disk, because the status is short-lived.
-fn replace(path: &Path, status: &Status) -> std::io::Result<()> {
+fn replace(path: &Path, status: &PartyStatus) -> std::io::Result<()> {
     let new = path.with_extension("new");
-    std::fs::write(&new, serde_json::to_vec(&Status { written: seconds(), ..status.clone() })?)?;
+    std::fs::write(&new, serde_json::to_vec(&PartyStatus { written: seconds(), ..status.clone() })?)?;
     std::fs::rename(&new, path)
 }
 
@@ -156,13 +156,13 @@ pub(super) fn clear(folder: &Path) {
 }
 
 /// Returns the answer of `fet status`, and true if all is well.
-pub fn status(arguments: &Arguments) -> anyhow::Result<(String, bool)> {
+pub fn status(arguments: &StatusArguments) -> anyhow::Result<(String, bool)> {
     let folder = folder(&arguments.place)?;
     let path = folder.join(FILE);
     let (done, begun) = (folder.join(REPORT).exists(), folder.join(CHECKPOINT).exists());
     let state = match (lock::is_held(&folder), path.exists(), done, begun) {
         (true, true, ..) => None,
-        (true, false, ..) => Some("a process works there, but it has no links to other parties (yet)"),
+        (true, false, ..) => Some("a process works there, but it is not connected to other parties (yet)"),
         (false, _, true, _) => Some("the run is finished, and no process works on it"),
         (false, _, false, true) => {
             Some("the run was interrupted; the command that started the run resumes it")
@@ -177,7 +177,7 @@ pub fn status(arguments: &Arguments) -> anyhow::Result<(String, bool)> {
     }
     let bad = |problem: String| InputError(format!("{}: {problem}", path.display()));
     let bytes = fet_io::read(&path).map_err(|error| bad(error.to_string()))?;
-    let status: Status = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
+    let status: PartyStatus = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
     let lifetime = ledger::line(&arguments.place, &folder);
     let fresh = seconds().saturating_sub(status.written) < STALE;
     let well = fresh && status.links.iter().all(|link| link.well);
@@ -200,11 +200,11 @@ fn folder(place: &Path) -> anyhow::Result<PathBuf> {
             place.display()
         )));
     }
-    let file: File = super::read(place)?;
+    let file: PartyFile = super::read(place)?;
     Ok(place.parent().unwrap_or(Path::new("")).join(file.state))
 }
 
-fn words(status: &Status) -> String {
+fn words(status: &PartyStatus) -> String {
     let mut text = format!("{} of {}: {}\n", status.party, status.run, status.doing);
     let age = seconds().saturating_sub(status.written);
     if age >= STALE {
@@ -253,7 +253,7 @@ mod tests {
             (fet_net::State { connection: warned, ..state(Activity::Idle, 1) }, true, false),
             (fet_net::State { objection: Some("other key".into()), ..state(Activity::Idle, 1) }, true, false),
         ] {
-            assert_eq!(LinkStatus::of("p", &state, waits).well, expected, "{state} {waits}");
+            assert_eq!(LinkStatus::from_state("p", &state, waits).well, expected, "{state} {waits}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! `curves.svg`: training loss and validation metric by epoch, one line per run.
 
-use fet_chart::{Panel, Picture, Series, Size};
+use fet_chart::{Panel, Picture, Series, Size, Titles};
 use fet_eval::records::EpochReport;
 
-use super::Run;
+use super::PlottedRun;
 use crate::run::InputError;
 
 const SIZE: Size = Size { width: 520.0, height: 360.0, names: 0.0 };
@@ -11,7 +11,7 @@ const SIZE: Size = Size { width: 520.0, height: 360.0, names: 0.0 };
 /// Extracts a figure of an epoch.
 type Figure<'a> = &'a dyn Fn(&EpochReport) -> f64;
 
-pub(super) fn draw(runs: &[Run]) -> Result<String, InputError> {
+pub(super) fn draw(runs: &[PlottedRun]) -> Result<String, InputError> {
     let Some(first) = runs.first() else { return Ok(String::new()) };
     let metric = first.report.metric;
     if let Some(other) = runs.iter().find(|run| run.report.metric != metric) {
@@ -27,7 +27,7 @@ pub(super) fn draw(runs: &[Run]) -> Result<String, InputError> {
         ("Validation", &unit, &|epoch| metric.scaled(epoch.validation)),
     ];
     let panel = |(title, y, figure): (&str, &str, Figure<'_>)| {
-        let chart = fet_chart::curves(SIZE, title, "epoch", y, &series(runs, figure));
+        let chart = fet_chart::curves(SIZE, Titles { chart: title, x: "epoch", y }, &series(runs, figure));
         (!chart.is_empty()).then(|| Panel { title: title.to_string(), size: SIZE, chart })
     };
     let picture = Picture {
@@ -41,12 +41,12 @@ pub(super) fn draw(runs: &[Run]) -> Result<String, InputError> {
 }
 
 /// Returns one figure of every run, without undefined values.
-fn series(runs: &[Run], figure: Figure<'_>) -> Vec<Series> {
-    let curve = |run: &Run| {
+fn series(runs: &[PlottedRun], figure: Figure<'_>) -> Vec<Series> {
+    let curve = |run: &PlottedRun| {
         let points = run.report.epochs.iter().map(|epoch| (epoch.epoch as f64, figure(epoch)));
         points.filter(|point| point.1.is_finite()).collect()
     };
-    let series = |(number, run): (usize, &Run)| Series {
+    let series = |(number, run): (usize, &PlottedRun)| Series {
         number,
         name: run.name.clone(),
         curve: curve(run),

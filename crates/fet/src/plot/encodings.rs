@@ -2,7 +2,7 @@
 //! (paper, figure 4). Compare runs with and without `pe_average_every` to see the effect of averaging.
 
 use burn::tensor::{Device, Tensor, TensorData};
-use fet_chart::{Mark, Panel, Picture, Series, Size};
+use fet_chart::{Mark, Panel, Picture, Series, Size, Titles};
 use fet_components::model::{Embedding, FourierEncoding, Init};
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::{Parameters, host};
@@ -10,7 +10,7 @@ use fet_core::rng::{Purpose, stream};
 use fet_core::trainable::{Learner, Trainable};
 use rand_distr::{Distribution, StandardNormal};
 
-use super::Run;
+use super::PlottedRun;
 
 /// Number of keys for the comparison of encodings.
 const KEYS: usize = 500;
@@ -24,7 +24,7 @@ type Distances = Vec<(usize, f64)>;
 ///
 /// The distance is the root mean square, over keys, of the distance between the secondary's and the primary's
 /// encoding of a key. Keys are standard normal, like standardised keys.
-fn distances(run: &Run, device: &Device) -> anyhow::Result<Distances> {
+fn distances(run: &PlottedRun, device: &Device) -> anyhow::Result<Distances> {
     let Some(primary) = encoding(run, "primary") else { return Ok(Vec::new()) };
     let own = evaluate(&primary, device)?;
     let mut found = Vec::new();
@@ -38,7 +38,7 @@ fn distances(run: &Run, device: &Device) -> anyhow::Result<Distances> {
 }
 
 /// Returns the parameters of a party's positional encoding, if the party has one.
-fn encoding(run: &Run, party: &str) -> Option<Parameters> {
+fn encoding(run: &PlottedRun, party: &str) -> Option<Parameters> {
     let parameters = run.model.part(&format!("{party}.{}", Embedding::POSITION));
     (!parameters.segments().is_empty()).then_some(parameters)
 }
@@ -62,7 +62,7 @@ fn evaluate(parameters: &Parameters, device: &Device) -> anyhow::Result<Vec<f32>
 }
 
 /// Draws the chart; returns `None` if no run has positional encodings.
-pub(super) fn draw(runs: &[Run]) -> anyhow::Result<Option<String>> {
+pub(super) fn draw(runs: &[PlottedRun]) -> anyhow::Result<Option<String>> {
     let device = fet_backends::open("flex")?.device;
     let all = runs.iter().map(|run| distances(run, &device)).collect::<Result<Vec<_>, _>>()?;
     if all.iter().all(Vec::is_empty) {
@@ -70,7 +70,7 @@ pub(super) fn draw(runs: &[Run]) -> anyhow::Result<Option<String>> {
     }
     let most = runs.iter().map(|run| run.report.secondaries).max().unwrap_or(0);
     let ticks: Vec<String> = (1..=most).map(|party| party.to_string()).collect();
-    let series = |(number, (run, distances)): (usize, (&Run, &Distances))| {
+    let series = |(number, (run, distances)): (usize, (&PlottedRun, &Distances))| {
         let mark = |&(party, mean): &(usize, f64)| {
             let title = format!("{}, party {party}: {mean:.3}", run.name);
             Mark { place: party - 1, mean, title, ..Mark::default() }
@@ -82,8 +82,8 @@ pub(super) fn draw(runs: &[Run]) -> anyhow::Result<Option<String>> {
     };
     let series: Vec<Series> = runs.iter().zip(&all).enumerate().map(series).collect();
     let title = "Positional encodings: distance from the primary's".to_string();
-    let (x, y) = ("secondary party", "root mean square distance");
-    let chart = fet_chart::amounts(SIZE, &title, &ticks, x, y, &series);
+    let titles = Titles { chart: &title, x: "secondary party", y: "root mean square distance" };
+    let chart = fet_chart::amounts(SIZE, titles, &ticks, &series);
     let picture = Picture {
         title: title.clone(),
         panels: vec![Panel { title, size: SIZE, chart }],

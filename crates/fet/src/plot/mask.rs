@@ -5,7 +5,7 @@
 
 use anyhow::Context;
 use burn::tensor::{Tensor, TensorData};
-use fet_chart::{Bubble, Panel, Picture, Size};
+use fet_chart::{Bubble, Panel, Picture, Size, Titles};
 use fet_components::model::{DynamicMask, Init};
 use fet_core::data::Keys;
 use fet_core::linker::{Linker, link};
@@ -16,7 +16,7 @@ use fet_core::trainable::{Learner, Trainable};
 use fet_federation::prepare::{PreparedParty, for_model};
 use fet_federation::schedule;
 
-use super::Run;
+use super::PlottedRun;
 use crate::experiment_file::data_folders;
 use fet_io::input::input;
 
@@ -28,12 +28,12 @@ const EVEN: f64 = 5.0;
 
 const SIZE: Size = Size { width: 440.0, height: 400.0, names: 0.0 };
 
-fn parameters(run: &Run, party: usize) -> Parameters {
+fn parameters(run: &PlottedRun, party: usize) -> Parameters {
     run.model.part(&format!("party{party}.mask."))
 }
 
 /// Returns the first secondary with a dynamic mask, from 1.
-pub(super) fn party(run: &Run) -> Option<usize> {
+pub(super) fn party(run: &PlottedRun) -> Option<usize> {
     (1..=run.report.secondaries).find(|&party| !parameters(run, party).segments().is_empty())
 }
 
@@ -45,7 +45,7 @@ struct Row {
 }
 
 /// Returns the test rows, and the titles of the axes for their keys.
-fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])> {
+fn rows(run: &PlottedRun, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])> {
     let experiment = &run.experiment;
     let folders = data_folders(experiment);
     let data = fet_federation::data::read(experiment, &folders)
@@ -53,7 +53,7 @@ fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])
     let (primary, secondaries) = fet_federation::data::divided(experiment, data)?;
     let split = schedule::split(&primary.parts, primary.table.rows(), experiment.seed)?;
     let rows: Vec<usize> = split.test.iter().copied().take(ROWS).collect();
-    let table = secondaries.into_iter().nth(party - 1).context("the data have no such party")?;
+    let table = secondaries.into_iter().nth(party - 1).context("there is no such party in the data")?;
     let prepared = PreparedParty::of_all(table, primary.standardise)?;
     // The primary linked by its keys, or by keys derived from its columns.
     let asked = run.preparing.apply(primary.table)?.raw_keys;
@@ -112,7 +112,7 @@ fn softmax(logits: &[f32]) -> Vec<f64> {
     raw.into_iter().map(|x| x / total).collect()
 }
 
-pub(super) fn draw(run: &Run, party: usize) -> anyhow::Result<String> {
+pub(super) fn draw(run: &PlottedRun, party: usize) -> anyhow::Result<String> {
     let (rows, [x, y]) = rows(run, party)?;
     let panel = |row: &Row| {
         let even = 1.0 / row.neighbours.len() as f64;
@@ -123,7 +123,8 @@ pub(super) fn draw(run: &Run, party: usize) -> anyhow::Result<String> {
         };
         let bubbles: Vec<Bubble> = row.neighbours.iter().map(bubble).collect();
         let title = format!("Row {}", row.row);
-        let chart = fet_chart::bubbles(SIZE, &title, (x, y), &bubbles, (row.own, "the primary's key"));
+        let titles = Titles { chart: &title, x, y };
+        let chart = fet_chart::bubbles(SIZE, titles, &bubbles, (row.own, "the primary's key"));
         Panel { title, size: SIZE, chart }
     };
     let title = format!("Weights of the dynamic mask of party {party}");

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use fet::run::{Keep, Log, Outcome, run};
+use fet::run::{Keep, Log, RunOutcome, run};
 use fet_core::data::Folders;
 use fet_core::experiment::{Experiment, set};
 use fet_core::registry::SettingsError;
@@ -38,7 +38,7 @@ fn check(sets: &[&str]) {
     let place: &Path = &folder.path().join("run");
     let outcome = run(&experiment, place, Log::Human, Keep::Nothing, &AtomicBool::new(false));
     let outcome = outcome.unwrap_or_else(|error| panic!("{sets:?}: {error}"));
-    let Outcome::Done(report) = outcome else { panic!("{sets:?}: {outcome:?}") };
+    let RunOutcome::Done(report) = outcome else { panic!("{sets:?}: {outcome:?}") };
     assert!(report.exists(), "{sets:?}");
     // The party's operator receives the warnings about its links.
     let told = Arc::new(Mutex::new(Vec::new()));

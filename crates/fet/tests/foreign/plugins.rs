@@ -47,11 +47,11 @@ macro_rules! recipe {
 
 // A linker: links the K nearest records by the first column.
 
-recipe!(dyn Linker, LineSettings, "foreign-line", |_context: ()| Line);
+recipe!(dyn Linker, LineSettings, "foreign-line", |_context: ()| LineLinker);
 
-struct Line;
+struct LineLinker;
 
-impl Linker for Line {
+impl Linker for LineLinker {
     fn about(&self) -> About {
         let reveals =
             Reveals { secondary: "every primary key", primary: "nothing", eavesdropper: "every primary key" };
@@ -63,7 +63,7 @@ impl Linker for Line {
     }
 }
 
-impl DataHolder for Line {
+impl DataHolder for LineLinker {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let keys =
             |keys: &Keys| keys.numbers().cloned().ok_or_else(|| LinkError::kind(KeyKind::Numbers, keys));

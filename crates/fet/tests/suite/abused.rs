@@ -280,6 +280,6 @@ fn a_wrong_delimiter_is_looked_for() {
     refused(
         folder.path(),
         &link,
-        &["bars.csv: has no column", "single name, \"lon:lat:name\"", "`delimiter`"],
+        &["bars.csv: lacks the column", "single name, \"lon:lat:name\"", "`delimiter`"],
     );
 }

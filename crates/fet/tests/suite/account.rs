@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use fet_core::data::{Matrix, Task, VerticalData};
 use fet_core::message::{Backward, Block, Forward, LinkKeys, Reply, Request, Round};
-use fet_core::party::{Failure, Party};
+use fet_core::party::Party;
 use fet_federation::checkpoint;
 use fet_federation::prepare::divide;
 use fet_federation::secondary::Secondary;
 use fet_federation::simulation::{ObservedParty, Simulation};
 use fet_federation::trainer::{RunError, Trainer};
 
-use crate::support::{Vanishing, experiment, flex, losses, square};
+use crate::support::{experiment, flex, losses, silent_party, square, terms, vanishing_party};
 
 const SECURE: &str = "aggregator.kind=secure-average";
 pub(crate) const NOISE: &str = "privacy.kind=discrete-gaussian";
@@ -146,7 +146,7 @@ fn an_account_stops_a_run_in_the_middle_with_rule_and_value() {
         let sets = [base.as_slice(), sets].concat();
         let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
             let from = if index == 1 { from } else { u64::MAX };
-            Box::new(Vanishing { party, from: Arc::new(from.into()) })
+            vanishing_party(party, Arc::new(from.into()))
         };
         let (mut trainer, parties) =
             session(&sets, many(200, 4), folder.path(), Vec::new(), wrap).expect("sound");
@@ -188,26 +188,6 @@ fn an_account_stops_a_run_in_the_middle_with_rule_and_value() {
 /// resumes: a second release.
 #[test]
 fn a_frozen_release_counts_twice_unless_its_bytes_are_the_same() {
-    struct Loses<P>(P);
-    impl<P: Party> Party for Loses<P> {
-        fn name(&self) -> &str {
-            self.0.name()
-        }
-        fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-            let lost = request.round().is_some_and(|round| round >= Round::Once { batch: 1 });
-            if lost { Err(Failure::Gone) } else { self.0.ask(request) }
-        }
-    }
-    /// Party that answers no request for a representation.
-    struct Silent<P>(P);
-    impl<P: Party> Party for Silent<P> {
-        fn name(&self) -> &str {
-            self.0.name()
-        }
-        fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-            if matches!(request, Request::Forward(_)) { Err(Failure::Gone) } else { self.0.ask(request) }
-        }
-    }
     let base = [
         SECURE,
         NOISE,
@@ -223,7 +203,9 @@ fn a_frozen_release_counts_twice_unless_its_bytes_are_the_same() {
         let folder = tempfile::tempdir().expect("a folder");
         let sets = [base.as_slice(), sets].concat();
         let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
-            if lose && index == 1 { Box::new(Loses(party)) } else { Box::new(party) }
+            let lost =
+                |request: &Request| request.round().is_some_and(|round| round >= Round::Once { batch: 1 });
+            if lose && index == 1 { silent_party(party, lost) } else { Box::new(party) }
         };
         let mut first = session(&sets, many(200, 4), folder.path(), Vec::new(), wrap).expect("sound");
         losses(&mut first.0);
@@ -232,7 +214,9 @@ fn a_frozen_release_counts_twice_unless_its_bytes_are_the_same() {
         let gone = checkpoint::dropped_out(&bytes).expect("sound");
         assert_eq!(gone.len(), usize::from(lose));
         // With its checkpoint the run asks no party again.
-        let silent = |_: usize, party: ObservedParty| -> Box<dyn Party> { Box::new(Silent(party)) };
+        let silent = |_: usize, party: ObservedParty| {
+            silent_party(party, |request| matches!(request, Request::Forward(_)))
+        };
         let (mut resumed, _parties) =
             session(&sets, many(200, 4), folder.path(), gone.clone(), silent).expect("sound");
         checkpoint::load(&mut resumed, &identity, &bytes).expect("its own");
@@ -347,19 +331,7 @@ fn a_failed_attempt_at_linking_is_final() {
         let (_, tables) = divide(square(100, Task::Regression));
         let simulation = Simulation::new(&experiment, &machine);
         let mut party = simulation.secondaries(tables).expect("parties").swap_remove(0);
-        let settings = experiment.common().to_toml();
-        let terms = fet_core::message::Terms {
-            protocol: fet_core::message::PROTOCOL_VERSION,
-            results: fet_federation::report::RESULTS_VERSION,
-            settings_hash: fet_io::sha256(settings.as_bytes()),
-            settings,
-            name: party.name().to_string(),
-            number: 1,
-            parties: 2,
-            rows: 100,
-            parts: fet_core::message::Parts::default(),
-            standardise: fet_core::data::Standardise::ALL,
-        };
+        let terms = fet_core::message::Terms { name: party.name().to_string(), ..terms(&experiment) };
         party.ask(Request::Join(terms)).expect("its own terms");
         party
     };

@@ -13,33 +13,15 @@ use fet_federation::secondary::Secondary;
 use fet_federation::simulation::{ObservedParty, Simulation};
 use fet_federation::trainer::Trainer;
 
-use crate::support::{Vanishing, experiment, flex, losses, model, square, watched};
+use crate::support::{
+    experiment, flex, intercepted, losses, model, silent_party, square, vanishing_party, watched, with_copies,
+};
 
 const SECURE: &str = "aggregator.kind=secure-average";
 const NOISE: &str = "privacy.kind=discrete-gaussian";
 
 /// Requests to a party and its answers, as bytes.
 type Transcript = Arc<Mutex<Vec<(Vec<u8>, Vec<u8>)>>>;
-
-/// Party whose messages are recorded.
-struct Recorded<P> {
-    party: P,
-    transcript: Transcript,
-}
-
-impl<P: Party> Party for Recorded<P> {
-    fn name(&self) -> &str {
-        self.party.name()
-    }
-
-    fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-        let asked = encode(&request).expect("a frame");
-        let reply = self.party.ask(request)?;
-        let answered = encode::<Answer>(&Ok(reply.clone())).expect("a frame");
-        self.transcript.lock().expect("no panic").push((asked, answered));
-        Ok(reply)
-    }
-}
 
 /// Party that consists only of a transcript: it repeats the recorded answers to the recorded requests.
 struct Replayed {
@@ -64,7 +46,7 @@ impl Party for Replayed {
 /// Returns the report without the time of the run.
 fn report(trainer: &Trainer, experiment: &fet_core::experiment::Experiment) -> serde_json::Value {
     let folder = std::path::Path::new("none");
-    let made_from = fet::provenance::Provenance::of(experiment, &folder.into()).expect("no files");
+    let made_from = fet::provenance::Provenance::of_experiment(experiment, &folder.into()).expect("no files");
     let report = fet::run::report_of(trainer, experiment, made_from, Default::default()).expect("a report");
     serde_json::to_value(report).expect("plain data")
 }
@@ -91,7 +73,14 @@ fn a_report_follows_from_the_transcript_and_the_primarys_own_data() {
         let data = square(120, Task::Regression);
         let transcripts: [Transcript; 2] = Default::default();
         let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
-            Box::new(Recorded { party, transcript: Arc::clone(&transcripts[index]) })
+            let transcript = Arc::clone(&transcripts[index]);
+            intercepted(party, move |party, request| {
+                let asked = encode(&request).expect("a frame");
+                let reply = party.ask(request)?;
+                let answered = encode::<Answer>(&Ok(reply.clone())).expect("a frame");
+                transcript.lock().expect("no panic").push((asked, answered));
+                Ok(reply)
+            })
         };
         let (mut first, parties) = watched(&experiment, data.clone(), &flex(), wrap).expect("a trainer");
         while !first.is_done() {
@@ -148,28 +137,11 @@ fn messages_that_become_bytes_change_nothing() {
     }
 }
 
-/// Party that counts its requests.
-struct Counted<P>(P, Arc<AtomicUsize>);
-
-impl<P: Party> Party for Counted<P> {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        self.0.ask(request)
-    }
-}
-
 #[test]
 fn a_resumed_run_does_not_ask_again_whom_it_lost_and_costs_the_same() {
     let experiment = experiment(&[SECURE, NOISE, "privacy.noise=50", "train.epochs=3"]);
     let machine = fet::run::machine(&flex());
-    let mut data = square(200, Task::Regression);
-    let mut third = data.secondaries[0].clone();
-    third.name = "third".to_string();
-    data.secondaries.push(third);
+    let data = with_copies(square(200, Task::Regression), &["third"]);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let identity = serde_json::json!({"name": "test"});
     // Party 2 drops out at the third step; `asked` counts its requests.
@@ -182,8 +154,12 @@ fn a_resumed_run_does_not_ask_again_whom_it_lost_and_costs_the_same() {
             if index != 1 {
                 return Box::new(party);
             }
-            let party = Vanishing { party, from: Arc::new(AtomicU64::new(from)) };
-            Box::new(Counted(party, Arc::clone(&asked)))
+            let asked = Arc::clone(&asked);
+            let party = vanishing_party(party, Arc::new(AtomicU64::new(from)));
+            intercepted(party, move |party, request| {
+                asked.fetch_add(1, Ordering::Relaxed);
+                party.ask(request)
+            })
         };
         let parties = simulation.secondaries(tables).expect("parties").into_iter().enumerate().map(wrap);
         let trainer = Trainer::new(&experiment, primary, parties.collect(), gone, &machine);
@@ -216,26 +192,16 @@ fn a_resumed_run_does_not_ask_again_whom_it_lost_and_costs_the_same() {
 /// If parties drop out outside of training, the run continues without them, and the account includes this.
 #[test]
 fn parties_lost_anywhere_are_left_out_from_then_on() {
-    struct Loses<P>(P, fn(Round) -> bool, bool);
-    impl<P: Party> Party for Loses<P> {
-        fn name(&self) -> &str {
-            self.0.name()
-        }
-        fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-            self.2 |= request.round().is_some_and(self.1);
-            if self.2 { Err(Failure::Gone) } else { self.0.ask(request) }
-        }
-    }
-    let mut data = square(200, Task::Regression);
-    for name in ["third", "fourth"] {
-        let mut more = data.secondaries[0].clone();
-        more.name = name.to_string();
-        data.secondaries.push(more);
-    }
+    let data = with_copies(square(200, Task::Regression), &["third", "fourth"]);
     let check = |sets: &[&str], when: fn(Round) -> bool| {
         let experiment = experiment(&[&[SECURE, "train.epochs=2"], sets].concat());
         let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
-            if index == 1 { Box::new(Loses(party, when, false)) } else { Box::new(party) }
+            let mut gone = false;
+            let lost = move |request: &Request| {
+                gone |= request.round().is_some_and(when);
+                gone
+            };
+            if index == 1 { silent_party(party, lost) } else { Box::new(party) }
         };
         let (mut trainer, _) = watched(&experiment, data.clone(), &flex(), wrap).expect("a trainer");
         while !trainer.is_done() {

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use fet_eval::records::{Event, Report};
+use fet_eval::records::{Report, RunEvent};
 use serde_json::Value;
 
 pub(crate) const TINY: &str = r#"
@@ -43,11 +43,12 @@ fn a_run_leaves_a_report_and_a_model() {
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     let output = fet(folder.path(), &["run", "tiny.toml", "--seed", "3", "--log", "json", "--out", "result"]);
     assert!(output.status.success(), "{output:?}");
-    let events: Vec<Event> = out(&output).lines().map(|line| Event::parse(line).expect("an event")).collect();
-    let count = |is: fn(&Event) -> bool| events.iter().filter(|event| is(event)).count();
-    assert!(matches!(events[0], Event::Start { epochs: 2, .. }), "{events:?}");
-    assert_eq!(count(|event| matches!(event, Event::Epoch { .. })), 2, "{events:?}");
-    assert_eq!(events.last(), Some(&Event::Done { report: "result/report.json".into() }));
+    let events: Vec<RunEvent> =
+        out(&output).lines().map(|line| RunEvent::parse(line).expect("an event")).collect();
+    let count = |is: fn(&RunEvent) -> bool| events.iter().filter(|event| is(event)).count();
+    assert!(matches!(events[0], RunEvent::Start { epochs: 2, .. }), "{events:?}");
+    assert_eq!(count(|event| matches!(event, RunEvent::Epoch { .. })), 2, "{events:?}");
+    assert_eq!(events.last(), Some(&RunEvent::Done { report: "result/report.json".into() }));
     let text = std::fs::read_to_string(folder.path().join("result/report.json")).expect("a report");
     let report: Report = serde_json::from_str(&text).expect("a report");
     let json: Value = serde_json::from_str(&text).expect("JSON");

@@ -91,13 +91,13 @@ fn predicted(folder: &Path, rows: &str) -> (String, Vec<u64>) {
 }
 
 /// Kind of preparation, name of the difference, column, rows, new cell, and warning.
-type Case = (&'static str, &'static str, &'static str, &'static [usize], &'static str, &'static str);
+type DepartureCase = (&'static str, &'static str, &'static str, &'static [usize], &'static str, &'static str);
 
 const IGNORED: &str = "the model ignores this column";
 const FAR: &str = "the model sees a value near the end of that range";
 
 #[rustfmt::skip]
-const CASES: [Case; 16] = [
+const CASES: [DepartureCase; 16] = [
     ("number", "constant changed", "period", &[1], "202412", "column `period`: is constant in every training row (202312), and 1 of 6 rows have another value (the first is row 1): "),
     ("number", "far value", "x", &[1], "1e7", "column `x`: 1 of 6 rows are far outside"),
     ("number", "missing where none was", "x", &[2], "", "column `x`: 1 of 6 rows lack a value, which every training row has (the first is row 2): the mean replaces it"),
@@ -267,7 +267,7 @@ fn predictions_count_rows_from_0_and_repeat_identifiers() {
     let output = fet(folder, &["predict", "run", "--rows", "new.csv", "--id", "k"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.lines().nth(2).is_some_and(|line| line.starts_with("1,2.3125,")), "{text}");
-    for (id, problem) in [("absent", "has no column `absent`"), ("prediction", "prediction")] {
+    for (id, problem) in [("absent", "lacks the column `absent`"), ("prediction", "prediction")] {
         let renamed = new.replacen("id,", &format!("{},", if id == "prediction" { id } else { "id" }), 1);
         std::fs::write(folder.join("new.csv"), renamed).expect("writable");
         let output = fet(folder, &["predict", "run", "--rows", "new.csv", "--id", id, "--out", "no.csv"]);

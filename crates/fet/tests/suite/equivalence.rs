@@ -41,7 +41,7 @@ struct Run {
 }
 
 impl Run {
-    fn of(experiment: &Experiment, task: Task, backend: &Backend) -> Self {
+    fn train(experiment: &Experiment, task: Task, backend: &Backend) -> Self {
         let (mut trainer, parties) = open(experiment, square(920, task), backend);
         let (mut losses, mut rows, mut total) = (Vec::new(), 0, 0.0);
         let mut watch = |step: StepReport| {
@@ -78,7 +78,7 @@ impl Run {
 
 fn check(task: Task, sets: &[&str]) {
     let experiment = experiment(sets);
-    let runs: Vec<Run> = devices().iter().map(|backend| Run::of(&experiment, task, backend)).collect();
+    let runs: Vec<Run> = devices().iter().map(|backend| Run::train(&experiment, task, backend)).collect();
     let base = &runs[0];
     assert!(base.losses.len() >= 20, "20 steps, not {}", base.losses.len());
     for run in &runs[1..] {

@@ -79,7 +79,7 @@ const FINDINGS: &[Finding] = &[
         "a run whose keys never match trained without a word",
         "sed -i 's/^\\([0-9]\\)\\./9\\1./' streets.csv; $FET run linked.toml --out r --set=linker.kind=exact",
         0,
-        &["warning: streets: 60 of the primary's 60 records have no link with it"],
+        &["warning: streets: 60 of the primary's 60 records lack a link with it"],
     ),
     (
         "a flipped bit in a checkpoint was accepted",

@@ -56,8 +56,8 @@ fn a_finished_run_goes_on_with_more_epochs() {
     }
 }
 
-/// The program refuses more epochs if they would change the first epochs, or if the run kept no state;
-/// nothing is lost.
+/// The program refuses more epochs if they would change the first epochs, or if the run kept no state.
+/// The files remain unchanged.
 #[test]
 fn what_cannot_go_on_says_so() {
     let longer = |sets: &[&str], more: &[&str], part: &str| {

@@ -10,12 +10,14 @@ use fet_core::message::{
 };
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party};
-use fet_federation::secondary::{PartyConfig, Secondary, Store};
+use fet_federation::secondary::{PartyConfig, Secondary};
 use fet_federation::simulation::ObservedParty;
 use fet_federation::trainer::Trainer;
 use fet_privacy::identity::Identity;
 
-use crate::support::{experiment, flex, losses, square, square_of, watched};
+use crate::support::{
+    experiment, flex, losses, party_config, silent_party, square, square_of, watched, with_copies,
+};
 
 const SECURE: &str = "aggregator.kind=secure-average";
 
@@ -25,41 +27,11 @@ fn party(sets: &[&str]) -> (Trainer, Vec<ObservedParty>) {
 }
 
 fn own(sets: &[&str]) -> PartyConfig {
-    let machine = fet::run::machine(&flex());
-    let experiment = experiment(sets);
-    PartyConfig {
-        file: "first.csv".into(),
-        table: square(100, Task::Regression).secondaries.swap_remove(0),
-        settings: experiment.common(),
-        seed: fet_core::rng::OwnSeed::new([7; 32]),
-        identity: Identity::from_secret([1; 32]),
-        roster: (1..=2).map(|party| Identity::from_secret([party; 32]).public()).collect(),
-        policy: experiment.policy.clone(),
-        device: machine.device,
-        computation: Default::default(),
-        evaluation_cache: 1 << 20,
-        store: Store::Memory(Vec::new()),
-        lifetime: None,
-        model: None,
-        start: None,
-        tell: Arc::new(|_| ()),
-    }
+    party_config(&experiment(sets), square(100, Task::Regression).secondaries.swap_remove(0), 1, 2)
 }
 
 fn terms(sets: &[&str]) -> Terms {
-    let settings = experiment(sets).common().to_toml();
-    Terms {
-        protocol: fet_core::message::PROTOCOL_VERSION,
-        results: fet_federation::report::RESULTS_VERSION,
-        settings_hash: fet_io::sha256(settings.as_bytes()),
-        settings,
-        name: "first".to_string(),
-        number: 1,
-        parties: 2,
-        rows: 100,
-        parts: fet_core::message::Parts::default(),
-        standardise: fet_core::data::Standardise::ALL,
-    }
+    crate::support::terms(&experiment(sets))
 }
 
 /// A linker sends sealed keys; a party whose own table contains them reports an error.
@@ -316,27 +288,12 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
 /// but in no later sum.
 #[test]
 fn a_party_lost_within_the_unmasking_of_a_sum_stays_in_it() {
-    struct Loses<P>(P);
-    impl<P: Party> Party for Loses<P> {
-        fn name(&self) -> &str {
-            self.0.name()
-        }
-        fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-            let lost =
-                matches!(&request, Request::Unmask(message) if message.round >= (Round::Train { step: 2 }));
-            if lost { Err(Failure::Gone) } else { self.0.ask(request) }
-        }
-    }
-    let mut data = square(100, Task::Regression);
-    for name in ["third", "fourth"] {
-        let mut more = data.secondaries[0].clone();
-        more.name = name.to_string();
-        data.secondaries.push(more);
-    }
+    let data = with_copies(square(100, Task::Regression), &["third", "fourth"]);
     let experiment = experiment(&[SECURE, "train.epochs=1"]);
     let run = |lose: bool| {
         let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
-            if lose && index == 1 { Box::new(Loses(party)) } else { Box::new(party) }
+            let lost = |request: &Request| matches!(request, Request::Unmask(open) if open.round >= (Round::Train { step: 2 }));
+            if lose && index == 1 { silent_party(party, lost) } else { Box::new(party) }
         };
         let (mut trainer, _parties) = watched(&experiment, data.clone(), &flex(), wrap).expect("a trainer");
         let losses = losses(&mut trainer);
@@ -350,7 +307,7 @@ fn a_party_lost_within_the_unmasking_of_a_sum_stays_in_it() {
     };
     let (whole, lossy) = (run(false), run(true));
     assert_eq!((whole.1, lossy.1), (vec![], vec![1]));
-    // The sum of the step in which it dropped out is the same, because the party's message arrived before.
+    // The party dropped out after its message for this step had arrived, so the sum of the step is the same.
     assert_eq!(whole.0[..3], lossy.0[..3]);
 }
 

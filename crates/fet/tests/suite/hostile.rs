@@ -4,23 +4,20 @@
 //! `fet-privacy` tests the further computations of a receiver, and keys in all constellations, without
 //! models.
 
-use std::sync::Arc;
-
 use fet_core::aggregator::SecureSum;
 use fet_core::message::{
     Agreed, Confirmed, Forward, Masked, PublicKeys, Reply, Request, Reveal, Round, SignedKey, Terms, Unmask,
 };
 use fet_core::party::{Failure, Party, Refusal};
-use fet_core::rng::{OwnSeed, Purpose, stream};
+use fet_core::rng::{Purpose, stream};
 use fet_federation::prepare::divide;
-use fet_federation::secondary::{PartyConfig, Secondary, Store};
+use fet_federation::secondary::Secondary;
 use fet_federation::secure_aggregation;
 use fet_federation::simulation::ObservedParty;
-use fet_privacy::identity::Identity;
 use fet_privacy::secure_sum::{SumId, Unmasking, quorum, reconstruct, total, unmask};
 use rand::seq::IteratorRandom;
 
-use crate::support::{experiment, flex, open, square_of, watched};
+use crate::support::{experiment, flex, intercepted, open, party_config, square_of, terms, watched};
 
 const SECURE: &str = "aggregator.kind=secure-average";
 const FORM: SecureSum = SecureSum { bits: 32, range: 16.0, degree: 8 };
@@ -181,41 +178,11 @@ fn a_primary_that_divides_the_parties_gets_one_exact_sum_or_none() {
 /// Starts a session of the parties under the same settings, up to their keys.
 fn joined(count: usize) -> Vec<(Secondary, SignedKey)> {
     let experiment = experiment(&[SECURE]);
-    let settings = experiment.common().to_toml();
-    let identity = |party: usize| Identity::from_secret([party as u8 + 1; 32]);
-    let machine = fet::run::machine(&flex());
     let (_, tables) = divide(square_of(60, count));
     let join = |(party, table): (usize, fet_core::data::PartyTable)| {
         let name = table.name.clone();
-        let mut secondary = Secondary::new(PartyConfig {
-            file: table.name.clone(),
-            table,
-            settings: experiment.common(),
-            seed: OwnSeed::new([7; 32]),
-            identity: identity(party),
-            roster: (0..count).map(|party| identity(party).public()).collect(),
-            policy: experiment.policy.clone(),
-            device: machine.device.clone(),
-            computation: Default::default(),
-            evaluation_cache: 1 << 20,
-            store: Store::Memory(Vec::new()),
-            lifetime: None,
-            model: None,
-            start: None,
-            tell: Arc::new(|_| ()),
-        });
-        let terms = Terms {
-            protocol: fet_core::message::PROTOCOL_VERSION,
-            results: fet_federation::report::RESULTS_VERSION,
-            settings_hash: fet_io::sha256(settings.as_bytes()),
-            settings: settings.clone(),
-            name,
-            number: party + 1,
-            parties: count,
-            rows: 60,
-            parts: fet_core::message::Parts::default(),
-            standardise: fet_core::data::Standardise::ALL,
-        };
+        let mut secondary = Secondary::new(party_config(&experiment, table, party + 1, count));
+        let terms = Terms { name, number: party + 1, parties: count, rows: 60, ..terms(&experiment) };
         secondary.ask(Request::Join(terms)).expect("its own terms");
         match secondary.ask(Request::MakeKey).expect("a key") {
             Reply::Key(key) => (secondary, key),
@@ -279,21 +246,6 @@ fn keys_of_an_earlier_session_or_other_sets_end_in_no_sum() {
     }
 }
 
-/// Secondary that gives a manipulated answer.
-struct Twisted<P>(P, fn(&Request, Reply) -> Result<Reply, Failure>);
-
-impl<P: Party> Party for Twisted<P> {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-        let late = request.round().is_some_and(|round| round >= Round::Train { step: 1 });
-        let reply = self.0.ask(request.clone())?;
-        if late { (self.1)(&request, reply) } else { Ok(reply) }
-    }
-}
-
 fn vanishes(request: &Request, reply: Reply) -> Result<Reply, Failure> {
     if matches!(request, Request::Unmask(_) | Request::Reveal(_)) { Err(Failure::Gone) } else { Ok(reply) }
 }
@@ -327,7 +279,11 @@ fn as_long_as_enough_answer_soundly_an_unmasking_continues_and_names_the_others(
     let run = |count: usize, twists: &[(usize, Twist)]| {
         let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
             match twists.iter().find(|(of, _)| *of == index) {
-                Some((_, twist)) => Box::new(Twisted(party, *twist)),
+                Some(&(_, twist)) => intercepted(party, move |party, request| {
+                    let late = request.round().is_some_and(|round| round >= Round::Train { step: 1 });
+                    let reply = party.ask(request.clone())?;
+                    if late { twist(&request, reply) } else { Ok(reply) }
+                }),
                 None => Box::new(party),
             }
         };
@@ -344,8 +300,8 @@ fn as_long_as_enough_answer_soundly_an_unmasking_continues_and_names_the_others(
         let warnings = trainer.warnings().join("\n");
         (losses, trainer.federation().dropped().to_vec(), warnings, done)
     };
-    type Case<'a> = (usize, &'a [(usize, Twist)], &'a [usize], &'a [&'a str]);
-    let cases: [Case<'_>; 4] = [
+    type TwistCase<'a> = (usize, &'a [(usize, Twist)], &'a [usize], &'a [&'a str]);
+    let cases: [TwistCase<'_>; 4] = [
         (5, &[(1, vanishes), (3, vanishes)], &[1, 3], &[]),
         (4, &[(1, lies)], &[1], &["party 2"]),
         (6, &[(2, vanishes), (4, refuses)], &[2], &[]),

@@ -8,39 +8,19 @@ use std::sync::{Arc, Mutex};
 
 use fet_core::data::{DatasetContext, Folders, Task, VerticalData};
 use fet_core::experiment::Experiment;
-use fet_core::message::{Reply, Request};
-use fet_core::party::{Failure, Party};
+use fet_core::message::Request;
+use fet_core::party::Party;
 use fet_core::rng::{OwnSeed, Purpose, stream};
+use fet_federation::simulation::ObservedParty;
 use fet_federation::trainer::Trainer;
 
 use crate::attacks::record;
 use crate::command::TINY;
 use crate::errors::refuse;
-use crate::support::{experiment, flex, losses, square, trainer, watched};
+use crate::support::{experiment, flex, intercepted, losses, square, trainer, watched};
 
 /// Gradient of every row of every step, in the order of receipt.
 type Received = Arc<Mutex<Vec<Vec<f32>>>>;
-
-/// Party that records the gradients it receives.
-struct Curious<P> {
-    party: P,
-    received: Received,
-}
-
-impl<P: Party> Party for Curious<P> {
-    fn name(&self) -> &str {
-        self.party.name()
-    }
-
-    fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-        if let Request::Backward(message) = &request {
-            let [_, positions, width] = message.gradient.shape();
-            let rows = message.gradient.values().chunks(positions * width).map(<[f32]>::to_vec);
-            self.received.lock().expect("no panic").extend(rows);
-        }
-        self.party.ask(request)
-    }
-}
 
 pub(crate) fn digits(experiment: &Experiment) -> VerticalData {
     let context = DatasetContext { folders: &Folders::default(), seed: experiment.seed, metadata: &[] };
@@ -54,11 +34,19 @@ fn first_epoch(sets: &[&str]) -> (Trainer, Vec<Vec<f32>>, Vec<usize>) {
     let data = digits(&experiment);
     let labels = data.labels.clone();
     let received = Received::default();
-    let wrap = |index: usize, party| -> Box<dyn Party> {
-        match index {
-            0 => Box::new(Curious { party, received: Arc::clone(&received) }),
-            _ => Box::new(party),
+    let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
+        if index != 0 {
+            return Box::new(party);
         }
+        let received = Arc::clone(&received);
+        intercepted(party, move |party, request| {
+            if let Request::Backward(message) = &request {
+                let [_, positions, width] = message.gradient.shape();
+                let rows = message.gradient.values().chunks(positions * width).map(<[f32]>::to_vec);
+                received.lock().expect("no panic").extend(rows);
+            }
+            party.ask(request)
+        })
     };
     let (mut trainer, _) = watched(&experiment, data, &flex(), wrap).expect("a trainer");
     losses(&mut trainer);

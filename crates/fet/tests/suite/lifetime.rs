@@ -4,9 +4,8 @@
 //! seen a newer copy of the folder refuses an old copy.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use fet::ledger::{Add, Command, Show, ledger};
+use fet::ledger::{Add, LedgerCommand, Show, ledger};
 use fet_core::data::Task;
 use fet_core::party::Party;
 use fet_core::policy::Policy;
@@ -14,9 +13,8 @@ use fet_core::rng::OwnSeed;
 use fet_federation::prepare::divide;
 use fet_federation::secondary::{LifetimePlace, PartyConfig, Secondary, Store};
 use fet_federation::trainer::{RunError, Trainer};
-use fet_privacy::identity::Identity;
 
-use crate::support::{experiment, flex, square};
+use crate::support::{experiment, flex, party_config, square};
 
 const NOISE: [&str; 3] = ["privacy.kind=discrete-gaussian", "privacy.target_epsilon=4.0", "train.epochs=1"];
 const SECURE: &str = "aggregator.kind=secure-average";
@@ -25,26 +23,16 @@ const SECURE: &str = "aggregator.kind=secure-average";
 fn run(sets: &[&str], states: &Path, policy: &Policy) -> Result<Trainer, RunError> {
     let (experiment, machine) = (experiment(sets), fet::run::machine(&flex()));
     let (primary, tables) = divide(square(100, Task::Regression));
-    let identity = |number: usize| Identity::from_secret([number as u8 + 1; 32]);
     let party = |(number, table): (usize, fet_core::data::PartyTable)| {
         let state = states.join(number.to_string());
         let own = state.join("party");
         Secondary::new(PartyConfig {
             file: "second.csv".into(),
-            table,
-            settings: experiment.common(),
             seed: OwnSeed::new([number as u8; 32]),
-            identity: identity(number),
-            roster: (0..2).map(|number| identity(number).public()).collect(),
             policy: policy.clone(),
-            device: machine.device.clone(),
-            computation: Default::default(),
-            evaluation_cache: 1 << 20,
             store: Store::Folder { own: own.clone(), run: state.join("run") },
             lifetime: Some(LifetimePlace { folder: own, table: None }),
-            model: None,
-            start: None,
-            tell: Arc::new(|_| ()),
+            ..party_config(&experiment, table, number + 1, 2)
         })
     };
     let parties = tables.into_iter().enumerate().map(party);
@@ -60,7 +48,7 @@ fn run(sets: &[&str], states: &Path, policy: &Policy) -> Result<Trainer, RunErro
 /// Returns the account of a party, in the form of `fet ledger show --json`.
 fn shown(state: &Path) -> serde_json::Value {
     let show = Show { place: state.to_path_buf(), delta: None, json: true };
-    serde_json::from_str(&ledger(&Command::Show(show)).expect("an account")).expect("JSON")
+    serde_json::from_str(&ledger(&LedgerCommand::Show(show)).expect("an account")).expect("JSON")
 }
 
 #[test]
@@ -96,7 +84,7 @@ fn runs_that_differ_in_a_seed_are_counted_together_and_stop_at_the_limit() {
     assert_eq!(shown(&states.path().join("0"))["epsilon"].as_f64(), Some(both));
     for rate in [0.0, -0.1, 1.5, f64::NAN] {
         let add = Add { place: states.path().join("0"), noise: 1.0, releases: 1, rate, age: 0 };
-        let refused = ledger(&Command::Add(add)).expect_err("refused").to_string();
+        let refused = ledger(&LedgerCommand::Add(add)).expect_err("refused").to_string();
         assert!(refused.contains("--rate must be above 0"), "{refused}");
     }
     assert_eq!(shown(&states.path().join("0"))["epsilon"].as_f64(), Some(both));
@@ -111,7 +99,7 @@ fn a_run_without_a_mechanism_leaves_no_bound() {
     run(&["train.epochs=1"], states.path(), &Policy::default()).expect("a run");
     let account = shown(&states.path().join("1"));
     assert!(account["epsilon"].is_null(), "{account}");
-    assert!(account["notes"].to_string().contains("has no bound"), "{account}");
+    assert!(account["notes"].to_string().contains("is unbounded"), "{account}");
     let refused = run(&NOISE, states.path(), &limited).err().expect("refused").to_string();
     assert!(refused.contains("earlier runs spent unbounded"), "{refused}");
 }
@@ -134,7 +122,7 @@ fn another_party_of_secure_sums_refuses_an_old_copy() {
     let age = refused.split("--age ").nth(1).and_then(|rest| rest.split('`').next()).expect("an age");
     let place = states.path().join("1");
     let add = Add { place, noise: 3.0, releases: 20, rate: 1.0, age: age.parse().expect("a number") };
-    let text = ledger(&Command::Add(add)).expect("added");
+    let text = ledger(&LedgerCommand::Add(add)).expect("added");
     assert!(text.contains("added by the operator"), "{text}");
     run(&sets("seed=2"), states.path(), &Policy::default())
         .expect("the account contains the forgotten releases");

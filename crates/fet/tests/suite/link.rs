@@ -114,8 +114,8 @@ fn links_are_kept_and_a_damaged_file_is_noticed() {
     assert!(again == first && warnings.contains("computed again"), "{warnings}");
 }
 
-/// The cache stores links under the secret: with another secret there is no cached result, even for the same
-/// keys and settings.
+/// The cache stores links under the secret: the linker computes links again under another secret,
+/// even for the same keys and settings.
 #[test]
 fn links_under_another_secret_are_linked_anew() {
     let folder = folder();

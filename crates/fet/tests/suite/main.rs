@@ -36,6 +36,7 @@ mod probe;
 mod provenance;
 mod psi;
 mod randomness;
+mod reference;
 mod repeat;
 mod replies;
 mod restart;

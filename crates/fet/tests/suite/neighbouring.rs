@@ -8,15 +8,17 @@ use std::sync::{Arc, Mutex};
 
 use fet_core::data::{Bounds, Keys, Matrix, PartyTable, Standardise, Task, TextTable, VerticalData};
 use fet_core::message::{Forward, LinkKeys, Reply, Request, Round, Terms};
-use fet_core::party::{Failure, Party};
+use fet_core::party::Party;
 use fet_core::privacy::Guarantee;
-use fet_federation::secondary::{PartyConfig, Secondary, Store};
+use fet_federation::secondary::{PartyConfig, Secondary};
 use fet_federation::simulation::ObservedParty;
 use fet_federation::trainer::Trainer;
-use fet_privacy::identity::Identity;
 
 use crate::account::{session, step};
-use crate::support::{Vanishing, experiment, flex, losses, square, trainer, watched};
+use crate::support::{
+    experiment, flex, intercepted, losses, party_config, square, terms, trainer, vanishing_party, watched,
+    with_copies,
+};
 
 const ROWS: usize = 100;
 
@@ -34,38 +36,14 @@ fn party(
     standardise: Standardise,
 ) -> (Secondary, Terms, Arc<Mutex<Vec<String>>>) {
     let experiment = experiment(sets);
-    let settings = experiment.common().to_toml();
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let heard = Arc::clone(&told);
     let party = Secondary::new(PartyConfig {
-        file: table.name.clone(),
-        table,
-        settings: experiment.common(),
         seed: fet_core::rng::OwnSeed::simulated(0, 1),
-        identity: Identity::from_secret([1; 32]),
-        roster: (1..=2).map(|party| Identity::from_secret([party; 32]).public()).collect(),
-        policy: experiment.policy.clone(),
-        device: fet::run::machine(&flex()).device,
-        computation: Default::default(),
-        evaluation_cache: 1 << 20,
-        store: Store::Memory(Vec::new()),
-        lifetime: None,
-        model: None,
-        start: None,
         tell: Arc::new(move |warning| heard.lock().expect("no panic").push(warning)),
+        ..party_config(&experiment, table, 1, 2)
     });
-    let terms = Terms {
-        protocol: fet_core::message::PROTOCOL_VERSION,
-        results: fet_federation::report::RESULTS_VERSION,
-        settings_hash: fet_io::sha256(settings.as_bytes()),
-        settings,
-        name: "first".to_string(),
-        number: 1,
-        parties: 2,
-        rows: ROWS,
-        parts: fet_core::message::Parts::default(),
-        standardise,
-    };
+    let terms = Terms { rows: ROWS, standardise, ..terms(&experiment) };
     (party, terms, told)
 }
 
@@ -282,34 +260,11 @@ fn blocks_that_hold_nan_leave_as_noise_and_the_operator_hears() {
 
 /// Returns `square` with six secondaries.
 fn six() -> VerticalData {
-    let mut data = square(200, Task::Regression);
-    for name in ["third", "fourth", "fifth", "sixth"] {
-        let mut more = data.secondaries[0].clone();
-        more.name = name.to_string();
-        data.secondaries.push(more);
-    }
-    data
+    with_copies(square(200, Task::Regression), &["third", "fourth", "fifth", "sixth"])
 }
 
 /// Last attempt of each round with its number of parties, as the parties received it.
 type Heard = Arc<Mutex<BTreeMap<u64, (u32, usize)>>>;
-
-struct Listening<P>(P, Heard);
-
-impl<P: Party> Party for Listening<P> {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-        if let Request::Forward(Forward { round, active, attempt, .. }) = &request {
-            let mut heard = self.1.lock().expect("no panic");
-            let last = heard.entry(round.key()).or_default();
-            *last = (*last).max((attempt.unwrap_or(0), active.len()));
-        }
-        self.0.ask(request)
-    }
-}
 
 /// Trains with six parties, four in each step; the second and the third drop out at these steps.
 fn losing(sets: &[&str], from: [u64; 2]) -> (Trainer, Heard) {
@@ -321,9 +276,17 @@ fn losing(sets: &[&str], from: [u64; 2]) -> (Trainer, Heard) {
     ];
     let heard = Heard::default();
     let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
-        let party = Listening(party, Arc::clone(&heard));
+        let heard = Arc::clone(&heard);
+        let party = intercepted(party, move |party, request| {
+            if let Request::Forward(Forward { round, active, attempt, .. }) = &request {
+                let mut heard = heard.lock().expect("no panic");
+                let last = heard.entry(round.key()).or_default();
+                *last = (*last).max((attempt.unwrap_or(0), active.len()));
+            }
+            party.ask(request)
+        });
         let from = if (1..=2).contains(&index) { from[index - 1] } else { u64::MAX };
-        Box::new(Vanishing { party, from: Arc::new(AtomicU64::new(from)) })
+        vanishing_party(party, Arc::new(AtomicU64::new(from)))
     };
     let experiment = experiment(&[&base, sets].concat());
     (watched(&experiment, six(), &flex(), wrap).expect("a trainer").0, heard)

@@ -207,10 +207,10 @@ fn new_rows_are_as_rows_are() {
         assert!(parts.iter().all(|part| message.contains(part)), "{message}");
         assert!(!folder.path().join("out.csv").exists());
     };
-    refused("x,y,kind,opened\n0,0,café,\n", &["bad.csv", "has no column `size`"]);
+    refused("x,y,kind,opened\n0,0,café,\n", &["bad.csv", "lacks the column `size`"]);
     refused("x,y,kind,opened,size\n0,,café,,1\n", &["row 0 (from 0) column `y`", "missing"]);
     refused("x,y,kind,opened,size\n0,0,café,,big\n", &["bad.csv line 2 column `size`", "\"big\""]);
-    refused("x,y,kind,opened,size\n", &["has no rows"]);
+    refused("x,y,kind,opened,size\n", &["is empty below its header"]);
     let none = fet(folder.path(), &["predict", "nowhere", "--rows", "new.csv"]);
     assert_eq!(none.status.code(), Some(2));
     let name = fet(folder.path(), &["predict", "result", "--rows", "new.csv", "--out", "out.xlsx"]);
@@ -376,7 +376,7 @@ fn an_explanation_shows_the_control_variant_and_refuses_another_run() {
     assert_eq!((control["run"].as_str(), control["method"].as_str()), (Some("alone"), Some("solo")));
     assert_eq!(control["score"].as_f64(), Some(alone.best.test));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.contains("What federating adds on these rows") && said.contains("than alone"), "{said}");
+    assert!(said.contains("Effect of federating on these rows") && said.contains("than alone"), "{said}");
     for (control, part) in
         [("result", "primary alone"), ("other", "same split and seed"), ("nowhere", "nowhere")]
     {

@@ -23,7 +23,7 @@ const ROWS: usize = 6;
 const PARTIES: usize = 2;
 const NEIGHBOURS: usize = 5;
 
-struct Case {
+struct StepCase {
     primary: Box<dyn Primary>,
     batch: PrimaryBatch,
     memory: Option<Memory>,
@@ -35,7 +35,7 @@ fn random<const D: usize>(shape: [usize; D], round: u64, device: &Device) -> Ten
     Tensor::from_data(TensorData::new(values, shape), device)
 }
 
-impl Case {
+impl StepCase {
     fn new(kind: &str, task: Task, device: &Device, fused: bool) -> Self {
         let tracked = device.clone().autodiff();
         let method = Slot::<dyn Method>::with_defaults(kind)
@@ -138,7 +138,7 @@ fn primaries_differentiate_what_they_compute() {
             let tasks = [Task::Regression, Task::Binary, Task::Multiclass];
             for (task, fused) in tasks.into_iter().flat_map(|task| [(task, false), (task, true)]) {
                 let name = format!("{} on {}, {task:?}, fused: {fused}", plugin.kind, backend.name);
-                let mut case = Case::new(plugin.kind, task, &backend.device, fused);
+                let mut case = StepCase::new(plugin.kind, task, &backend.device, fused);
                 let memory = case.memory.clone();
                 let (loss, memory_gradient) = case.loss(memory.clone());
                 let gradient = case.primary.learner().gradient().values.clone();

@@ -13,16 +13,13 @@ use serde_json::Value;
 use crate::command::{TINY, fet};
 use crate::errors::refuse;
 use crate::support::{
-    Vanishing, devices, experiment, flex, losses, model, open, report, square, trainer, watched,
+    devices, experiment, flex, losses, model, open, report, square, trainer, vanishing_party, watched,
+    with_copies,
 };
 
 /// Returns `square` with a third secondary, a copy of the first.
 fn three(rows: usize) -> VerticalData {
-    let mut data = square(rows, Task::Regression);
-    let mut third = data.secondaries[0].clone();
-    third.name = "third".to_string();
-    data.secondaries.push(third);
-    data
+    with_copies(square(rows, Task::Regression), &["third"])
 }
 
 /// Range of the digits' pixels, which is public knowledge.
@@ -69,9 +66,8 @@ fn a_party_that_vanishes_is_left_out_and_too_few_end_the_run() {
     // First step at which each of three parties has dropped out.
     let vanishing = |sets: &[&str]| {
         let from: [Arc<AtomicU64>; 3] = std::array::from_fn(|_| Arc::new(AtomicU64::new(u64::MAX)));
-        let wrap = |index: usize, party| -> Box<dyn Party> {
-            Box::new(Vanishing { party, from: Arc::clone(&from[index]) })
-        };
+        let wrap =
+            |index: usize, party| -> Box<dyn Party> { vanishing_party(party, Arc::clone(&from[index])) };
         let (trainer, _) = watched(&experiment(sets), three(200), &flex(), wrap).expect("a trainer");
         (trainer, from)
     };

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fet::provenance;
 use fet_core::data::Task;
-use fet_eval::records::{Answer, Identity, RESULTS_VERSION, Traffic};
+use fet_eval::records::{RESULTS_VERSION, RunIdentity, ShowAnswer, Traffic};
 use serde_json::Value;
 
 use crate::command::{TINY, fet};
@@ -127,21 +127,21 @@ fn many_cells_are_shown_at_once() {
          {\"set\":[],\"seed\":null}\nnonsense\n";
     child.stdin.take().expect("piped").write_all(questions.as_bytes()).expect("listens");
     let output = child.wait_with_output().expect("ended");
-    let answers: Vec<Answer> = String::from_utf8_lossy(&output.stdout)
+    let answers: Vec<ShowAnswer> = String::from_utf8_lossy(&output.stdout)
         .lines()
         .map(|line| serde_json::from_str(line).expect("an answer"))
         .collect();
     assert_eq!(output.status.code(), Some(0), "{answers:?}");
     let [
-        Answer::Identity(first),
-        Answer::Refused(misspelt),
-        Answer::Identity(plain),
-        Answer::Refused(nonsense),
+        ShowAnswer::Identity(first),
+        ShowAnswer::Refused(misspelt),
+        ShowAnswer::Identity(plain),
+        ShowAnswer::Refused(nonsense),
     ] = answers.as_slice()
     else {
         panic!("{answers:?}")
     };
-    let Identity { experiment, data, results } = first;
+    let RunIdentity { experiment, data, results } = first;
     assert_eq!(
         (&experiment["method"]["hidden"], &experiment["seed"], &experiment["train"]["epochs"]),
         (&8.into(), &4.into(), &9.into())

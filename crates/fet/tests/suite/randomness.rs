@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fet::run::{Keep, Log, Outcome, run};
+use fet::run::{Keep, Log, RunOutcome, run};
 use fet_core::data::Task;
 use fet_core::experiment::Experiment;
 use fet_core::party::Party;
 use fet_eval::records::Randomness;
 use fet_federation::prepare::divide;
-use fet_federation::secondary::{PartyConfig, Secondary, Store};
+use fet_federation::secondary::{PartyConfig, Secondary};
 use fet_federation::simulation::Simulation;
 use fet_federation::trainer::Trainer;
 use fet_privacy::identity::Identity;
 
-use crate::support::{experiment, flex, losses, report, square, trainer};
+use crate::support::{experiment, flex, losses, party_config, report, square, trainer};
 
 /// Enough noise for a bound.
 const NOISE: &str = "privacy.noise=200";
@@ -36,11 +36,11 @@ fn private(sets: &[&str]) -> Experiment {
     experiment(&[&base, sets].concat())
 }
 
-fn train(experiment: &Experiment, folder: &Path) -> anyhow::Result<Outcome> {
+fn train(experiment: &Experiment, folder: &Path) -> anyhow::Result<RunOutcome> {
     run(experiment, folder, Log::Human, Keep::Nothing, &AtomicBool::new(false))
 }
 
-fn run_with(experiment: &Experiment, folder: &Path, stop: &AtomicBool) -> anyhow::Result<Outcome> {
+fn run_with(experiment: &Experiment, folder: &Path, stop: &AtomicBool) -> anyhow::Result<RunOutcome> {
     run(experiment, folder, Log::Human, Keep::Nothing, stop)
 }
 
@@ -55,7 +55,7 @@ fn interrupt(experiment: &Experiment, folder: &Path) {
             stop.store(true, Ordering::Relaxed);
         });
         let outcome = run(experiment, folder, Log::Human, Keep::Nothing, &stop).expect("a run");
-        assert!(matches!(outcome, Outcome::Interrupted(_)), "{outcome:?}");
+        assert!(matches!(outcome, RunOutcome::Interrupted(_)), "{outcome:?}");
     });
 }
 
@@ -111,7 +111,7 @@ fn an_interrupted_run_with_its_own_randomness_continues_bit_for_bit_where_parts_
         std::fs::copy(from, to).expect("a seed");
     }
     train(&experiment, &whole).expect("a whole run");
-    assert!(matches!(train(&experiment, &broken), Ok(Outcome::Done(_))));
+    assert!(matches!(train(&experiment, &broken), Ok(RunOutcome::Done(_))));
     assert_eq!(report(&whole), report(&broken));
     let model = |folder: &Path, file: &str| std::fs::read(folder.join(file)).expect("a model");
     for file in ["model.safetensors", "parties/party1/model.safetensors", "parties/party2/model.safetensors"]
@@ -133,7 +133,7 @@ fn an_interrupted_run_of_sums_counts_what_it_may_have_released() {
         if broken {
             interrupt(&experiment, &out);
         }
-        assert!(matches!(train(&experiment, &out), Ok(Outcome::Done(_))));
+        assert!(matches!(train(&experiment, &out), Ok(RunOutcome::Done(_))));
         let report = report(&out);
         let privacy = report.privacy.expect("others take part");
         // Other tests check the warnings about the digits' pixels.
@@ -155,7 +155,7 @@ fn an_interrupted_run_of_sums_counts_what_it_may_have_released() {
     let out = folder.path().join("early");
     let experiment = private(&[OWN, NOISE, room[0]]);
     let stop = AtomicBool::new(true);
-    assert!(matches!(run_with(&experiment, &out, &stop), Ok(Outcome::Interrupted(_))));
+    assert!(matches!(run_with(&experiment, &out, &stop), Ok(RunOutcome::Interrupted(_))));
     train(&experiment, &out).expect("a run");
     let early = report(&out).privacy.and_then(|privacy| privacy.epsilon).expect("bounded");
     assert!((early - broken).abs() < 1e-9, "an epoch at most, in either case: {early} {broken}");
@@ -233,7 +233,7 @@ fn a_run_is_not_resumed_without_its_seeds() {
         refused("is damaged");
         std::fs::write(&path, &sound).expect("writable");
     }
-    assert!(matches!(train(&experiment, &out), Ok(Outcome::Done(_))));
+    assert!(matches!(train(&experiment, &out), Ok(RunOutcome::Done(_))));
 }
 
 /// If the process was killed while writing a seed, the seed was never used, and the party draws another. With
@@ -268,21 +268,13 @@ fn noise_follows_from_the_partys_own_seed() {
             let identity = Identity::from_secret(own);
             let roster = [identity.public(); 2].into();
             Box::new(Secondary::new(PartyConfig {
-                file: table.name.clone(),
-                table,
-                settings: experiment.common(),
                 seed,
                 identity,
                 roster,
-                policy: experiment.policy.clone(),
-                device: machine.device.clone(),
                 computation: experiment.train.computation(true),
                 evaluation_cache: experiment.train.evaluation_cache_of(1),
-                store: Store::Memory(Vec::new()),
-                lifetime: None,
-                model: None,
-                start: None,
                 tell: Arc::clone(&simulation.tell),
+                ..party_config(&experiment, table, 1, 2)
             }))
         });
         let mut trainer =

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fet::run::{Keep, Log, Outcome, run};
+use fet::run::{Keep, Log, RunOutcome, run};
 use fet_core::data::Task;
 use fet_core::experiment::Experiment;
 use fet_core::method::Method;
@@ -21,7 +21,7 @@ fn digits(device: &str, sets: &[&str]) -> Experiment {
     experiment(&[&base, sets].concat())
 }
 
-fn train(experiment: &Experiment, folder: &Path) -> Outcome {
+fn train(experiment: &Experiment, folder: &Path) -> RunOutcome {
     run(experiment, folder, Log::Human, Keep::Nothing, &AtomicBool::new(false)).expect("a run")
 }
 
@@ -89,13 +89,13 @@ fn an_interrupted_run_continues_bit_for_bit() {
             stop.store(true, Ordering::Relaxed);
         });
         let outcome = run(&experiment, &broken, Log::Human, Keep::Nothing, &stop).expect("a run");
-        assert!(matches!(outcome, Outcome::Interrupted(_)), "{outcome:?}");
+        assert!(matches!(outcome, RunOutcome::Interrupted(_)), "{outcome:?}");
     });
     assert!(!broken.join("report.json").exists(), "no report before the run is whole");
-    assert!(matches!(train(&experiment, &broken), Outcome::Done(_)));
+    assert!(matches!(train(&experiment, &broken), RunOutcome::Done(_)));
     assert_eq!(report(&whole), report(&broken));
     assert!(!broken.join("checkpoint.safetensors").exists(), "no checkpoint is left to continue from");
-    assert!(matches!(train(&experiment, &broken), Outcome::WasDone(_)));
+    assert!(matches!(train(&experiment, &broken), RunOutcome::WasDone(_)));
 }
 
 #[test]

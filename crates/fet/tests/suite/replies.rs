@@ -8,25 +8,12 @@ use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party, Refusal};
 use fet_federation::simulation::ObservedParty;
 
-use crate::support::{experiment, flex, square, watched};
+use crate::support::{experiment, flex, intercepted, square, watched};
 
 const SECURE: &str = "aggregator.kind=secure-average";
 
 /// Replaces a party's reply.
 type Twist = fn(&Request, Reply) -> Result<Reply, Failure>;
-
-struct Hostile<P>(P, Twist);
-
-impl<P: Party> Party for Hostile<P> {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-        let reply = self.0.ask(request.clone())?;
-        (self.1)(&request, reply)
-    }
-}
 
 /// After any invalid reply, the run ends with an error that names party, message and round.
 #[test]
@@ -34,7 +21,13 @@ fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
     let check = |sets: &[&str], twist: Twist, parts: &[&str]| {
         let experiment = experiment(sets);
         let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
-            if index == 1 { Box::new(Hostile(party, twist)) } else { Box::new(party) }
+            if index != 1 {
+                return Box::new(party);
+            }
+            intercepted(party, move |party, request| {
+                let reply = party.ask(request.clone())?;
+                twist(&request, reply)
+            })
         };
         let error = match watched(&experiment, square(100, Task::Regression), &flex(), wrap) {
             Err(error) => error.to_string(),

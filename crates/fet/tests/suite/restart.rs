@@ -11,24 +11,9 @@ use fet_federation::trainer::{RunError, Trainer};
 use fet_privacy::accountant::{Account, Event};
 
 use crate::account::{NOISE, kill, many, plain, refused, session, step};
+use crate::support::intercepted;
 
 const OWN: &str = "train.randomness=own";
-
-/// Changes requests and replies of a party.
-struct Between<F> {
-    party: ObservedParty,
-    change: F,
-}
-
-impl<F: FnMut(&mut Request) + Send> Party for Between<F> {
-    fn name(&self) -> &str {
-        self.party.name()
-    }
-    fn ask(&mut self, mut request: Request) -> Result<Reply, Failure> {
-        (self.change)(&mut request);
-        self.party.ask(request)
-    }
-}
 
 /// Starts a session in which the first party gets changed requests.
 fn changed(
@@ -37,7 +22,14 @@ fn changed(
     change: impl FnMut(&mut Request) + Clone + Send + 'static,
 ) -> (Trainer, Vec<ObservedParty>) {
     let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
-        if index == 0 { Box::new(Between { party, change: change.clone() }) } else { Box::new(party) }
+        if index != 0 {
+            return Box::new(party);
+        }
+        let mut change = change.clone();
+        intercepted(party, move |party, mut request| {
+            change(&mut request);
+            party.ask(request)
+        })
     };
     session(sets, many(100, 2), folder, Vec::new(), wrap).expect("a trainer")
 }
@@ -403,23 +395,19 @@ fn nudge(features: &mut Features) {
 /// Party that restores its state in spite of another table, and reports this when it joins.
 #[test]
 fn the_primary_refuses_a_party_that_tells_another_table() {
-    struct Otherwise(ObservedParty);
-    impl Party for Otherwise {
-        fn name(&self) -> &str {
-            self.0.name()
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = saved(folder.path());
+    let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
+        if index != 1 {
+            return Box::new(party);
         }
-        fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-            let mut reply = self.0.ask(request)?;
+        intercepted(party, |party, request| {
+            let mut reply = party.ask(request)?;
             if let Reply::Joined(joined) = &mut reply {
                 joined.table[0] ^= 1;
             }
             Ok(reply)
-        }
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let bytes = saved(folder.path());
-    let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {
-        if index == 1 { Box::new(Otherwise(party)) } else { Box::new(party) }
+        })
     };
     let next: Result<_, RunError> =
         session(&["train.epochs=3"], many(100, 2), folder.path(), Vec::new(), wrap);

@@ -36,7 +36,7 @@ fn a_split_by_file_names_each_row() {
     assert_eq!((rows.train, rows.validation, rows.test), (200, 40, 60));
     for (text, part) in [
         ("part\ntrain\n", "must have a row for each row of the primary's table"),
-        ("parts\ntrain\n", "has no column `part`"),
+        ("parts\ntrain\n", "lacks the column `part`"),
         (&*format!("part\n{}", parts.replace("validation", "valid")), "valid"),
     ] {
         std::fs::write(folder.path().join("bad.csv"), text).expect("writable");
@@ -55,7 +55,7 @@ fn what_no_run_can_be_scored_or_split_by_is_refused() {
         (&["scores.metric=rmse"][..], &["scores.metric", "\"rmse\"", "auc-roc"][..]),
         (&["scores.metric=auc"], &["scores.metric", "auc"]),
         (&["scores.coverage=1.5"], &["scores.coverage", "below 1"]),
-        (&["scores.groups=sort"], &["shops.csv", "has no column `sort`"]),
+        (&["scores.groups=sort"], &["shops.csv", "lacks the column `sort`"]),
         (&["split.kind=time"], &["split.column", "must name a column"]),
         (&["split.column=kind"], &["split.column", "must be left out"]),
         (&["split.kind=time", "split.column=kind"], &["kind", "dates or numbers"]),

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use fet_study::{Arguments, Fet, ablate};
+use fet_study::{AblateArguments, Fet, ablate};
 
 /// Command line of `cargo xtask ablate`.
 #[derive(Debug, Parser)]
-struct Command {
+struct AblateCommandLine {
     #[command(flatten)]
-    arguments: Arguments,
+    arguments: AblateArguments,
 }
 
 const STUDY: &str = r#"
@@ -43,7 +43,7 @@ fn study(folder: &Path) -> String {
     let (file, out) = (folder.join("tiny.toml"), folder.join("runs"));
     fs::write(&file, STUDY).expect("writable");
     let words = ["ablate", &file.to_string_lossy(), "--out", &out.to_string_lossy()].map(str::to_string);
-    let arguments = Command::parse_from(words).arguments;
+    let arguments = AblateCommandLine::parse_from(words).arguments;
     let fet = || Ok(Fet::new(env!("CARGO_BIN_EXE_fet").into(), Vec::new()));
     format!("{:?}", ablate(&arguments, fet).expect("a sound study"))
 }

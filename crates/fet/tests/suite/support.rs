@@ -7,14 +7,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fet_backends::{Backend, BackendError};
 use fet_core::data::{Bounds, Matrix, Metadata, PartyTable, Standardise, Task, VerticalData};
 use fet_core::experiment::{Experiment, set};
-use fet_core::message::{Reply, Request, Round};
+use fet_core::message::{PROTOCOL_VERSION, Parts, Reply, Request, Round, Terms};
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party};
-use fet_core::rng::{Purpose, stream};
+use fet_core::rng::{OwnSeed, Purpose, stream};
 use fet_eval::records::{Cost, Report};
 use fet_federation::prepare::divide;
+use fet_federation::report::RESULTS_VERSION;
+use fet_federation::secondary::{PartyConfig, Store};
 use fet_federation::simulation::{ObservedParty, Simulation};
 use fet_federation::trainer::{RunError, StepReport, Trainer};
+use fet_privacy::identity::Identity;
 use fet_testing::left_out;
 use rand::RngExt;
 
@@ -95,11 +98,15 @@ pub(crate) fn square(rows: usize, task: Task) -> VerticalData {
 
 /// Returns regression data with `parties` secondaries; from the third on they equal the first.
 pub(crate) fn square_of(rows: usize, parties: usize) -> VerticalData {
-    let mut data = square(rows, Task::Regression);
-    for number in 3..=parties {
-        let mut more = data.secondaries[0].clone();
-        more.name = format!("number {number}");
-        data.secondaries.push(more);
+    let names: Vec<String> = (3..=parties).map(|number| format!("number {number}")).collect();
+    with_copies(square(rows, Task::Regression), &names.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Adds secondaries with these names, copies of the first.
+pub(crate) fn with_copies(mut data: VerticalData, names: &[&str]) -> VerticalData {
+    for name in names {
+        let first = data.secondaries[0].clone();
+        data.secondaries.push(PartyTable { name: name.to_string(), ..first });
     }
     data
 }
@@ -175,25 +182,97 @@ pub(crate) fn model(trainer: &Trainer, parties: &[ObservedParty]) -> Parameters 
     all
 }
 
-/// Party that drops out in the middle of a training step, like a failing machine.
-pub(crate) struct Vanishing<P> {
-    pub(crate) party: P,
-    /// First step without answers; a value above all steps means never.
-    pub(crate) from: Arc<AtomicU64>,
+/// Party whose requests pass through a function, which also gets the party.
+struct Intercepted<P, F> {
+    party: P,
+    ask: F,
 }
 
-impl<P: Party> Party for Vanishing<P> {
+impl<P: Party, F: FnMut(&mut P, Request) -> Result<Reply, Failure> + Send> Party for Intercepted<P, F> {
     fn name(&self) -> &str {
         self.party.name()
     }
 
     fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-        let from = self.from.load(Ordering::Relaxed);
+        (self.ask)(&mut self.party, request)
+    }
+}
+
+/// Returns a party whose requests pass through `ask`.
+pub(crate) fn intercepted<P: Party + 'static>(
+    party: P,
+    ask: impl FnMut(&mut P, Request) -> Result<Reply, Failure> + Send + 'static,
+) -> Box<dyn Party> {
+    Box::new(Intercepted { party, ask })
+}
+
+/// Returns a party that does not answer the requests for which `lost` returns true.
+pub(crate) fn silent_party(
+    party: impl Party + 'static,
+    mut lost: impl FnMut(&Request) -> bool + Send + 'static,
+) -> Box<dyn Party> {
+    intercepted(
+        party,
+        move |party, request| {
+            if lost(&request) { Err(Failure::Gone) } else { party.ask(request) }
+        },
+    )
+}
+
+/// Returns a party that drops out in the middle of the training step `from`, like a failing machine. A value above all steps means
+/// never.
+pub(crate) fn vanishing_party(party: impl Party + 'static, from: Arc<AtomicU64>) -> Box<dyn Party> {
+    silent_party(party, move |request| {
+        let from = from.load(Ordering::Relaxed);
         match request.round() {
-            Some(Round::Train { step }) if step >= from => Err(Failure::Gone),
-            Some(_) if from == 0 => Err(Failure::Gone),
-            _ => self.party.ask(request),
+            Some(Round::Train { step }) => step >= from,
+            Some(_) => from == 0,
+            None => false,
         }
+    })
+}
+
+/// Returns the configuration of party `number` of `parties`, counted from 1, whose state is in memory.
+pub(crate) fn party_config(
+    experiment: &Experiment,
+    table: PartyTable,
+    number: usize,
+    parties: usize,
+) -> PartyConfig {
+    let identity = |number: usize| Identity::from_secret([number as u8; 32]);
+    PartyConfig {
+        file: table.name.clone(),
+        table,
+        settings: experiment.common(),
+        seed: OwnSeed::new([7; 32]),
+        identity: identity(number),
+        roster: (1..=parties).map(|party| identity(party).public()).collect(),
+        policy: experiment.policy.clone(),
+        device: flex().device,
+        computation: Default::default(),
+        evaluation_cache: 1 << 20,
+        store: Store::Memory(Vec::new()),
+        lifetime: None,
+        model: None,
+        start: None,
+        tell: Arc::new(|_| ()),
+    }
+}
+
+/// Returns the terms of the experiment for the first of two parties and 100 rows.
+pub(crate) fn terms(experiment: &Experiment) -> Terms {
+    let settings = experiment.common().to_toml();
+    Terms {
+        protocol: PROTOCOL_VERSION,
+        results: RESULTS_VERSION,
+        settings_hash: fet_io::sha256(settings.as_bytes()),
+        settings,
+        name: "first".to_string(),
+        number: 1,
+        parties: 2,
+        rows: 100,
+        parts: Parts::default(),
+        standardise: Standardise::ALL,
     }
 }
 

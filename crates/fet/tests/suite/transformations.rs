@@ -79,7 +79,7 @@ fn absorbed_attention_is_attention() {
 
 /// Test case for a chain of blocks.
 #[derive(Clone, Copy)]
-struct Case {
+struct EncoderCase {
     blocks: usize,
     heads: usize,
     dropout: f64,
@@ -92,7 +92,7 @@ struct Case {
 
 /// Returns the representation and the gradient of all parameters, for a transformer over three rows of seven
 /// neighbours.
-fn encoded(device: &Device, case: Case, computation: Computation) -> [Vec<f32>; 2] {
+fn encoded(device: &Device, case: EncoderCase, computation: Computation) -> [Vec<f32>; 2] {
     let shape = ModelShape {
         hidden: 12,
         heads: case.heads,
@@ -148,7 +148,7 @@ fn encoded(device: &Device, case: Case, computation: Computation) -> [Vec<f32>; 
 /// gradients.
 #[test]
 fn fused_blocks_are_blocks() {
-    let plain = Case {
+    let plain = EncoderCase {
         blocks: 1,
         heads: 1,
         dropout: 0.0,
@@ -159,9 +159,9 @@ fn fused_blocks_are_blocks() {
     };
     let cases = [
         plain,
-        Case { heads: 3, dropout: 0.3, dynamic_mask: true, ..plain },
-        Case { blocks: 2, heads: 2, dropout: 0.5, available: 5, ..plain },
-        Case {
+        EncoderCase { heads: 3, dropout: 0.3, dynamic_mask: true, ..plain },
+        EncoderCase { blocks: 2, heads: 2, dropout: 0.5, available: 5, ..plain },
+        EncoderCase {
             blocks: 3,
             heads: 4,
             dropout: 0.1,
@@ -170,8 +170,16 @@ fn fused_blocks_are_blocks() {
             available: 4,
             ..plain
         },
-        Case { blocks: 2, heads: 2, dropout: 0.2, dynamic_mask: true, available: 4, shown: 4, ..plain },
-        Case { heads: 2, dynamic_mask: true, available: 2, shown: 3, ..plain },
+        EncoderCase {
+            blocks: 2,
+            heads: 2,
+            dropout: 0.2,
+            dynamic_mask: true,
+            available: 4,
+            shown: 4,
+            ..plain
+        },
+        EncoderCase { heads: 2, dynamic_mask: true, available: 2, shown: 3, ..plain },
     ];
     for backend in devices() {
         let device = backend.device.clone().autodiff();

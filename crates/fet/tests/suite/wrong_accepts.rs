@@ -151,7 +151,7 @@ fn a_run_whose_keys_never_match_says_so() {
     let output = run(folder, &["linker.kind=exact", "linker.neighbours=1", "train.epochs=1"]);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{message}");
-    assert!(message.contains("streets: 100 of the primary's 100 records have no link"), "{message}");
+    assert!(message.contains("streets: 100 of the primary's 100 records lack a link"), "{message}");
     assert!(!message.contains("buses:"), "its keys are the primary's: {message}");
 }
 
@@ -208,7 +208,7 @@ fn a_table_with_an_empty_column_is_shown() {
     let output = fet(folder.path(), &["data", "show", "t.csv"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{output:?}");
-    assert!(text.contains("`e` has no value") && text.contains("`drop`"), "{text}");
+    assert!(text.contains("`e` lacks a value") && text.contains("`drop`"), "{text}");
     assert!(!text.contains('\u{7}') && text.len() < 10_000, "{}", text.len());
     let output = fet(folder.path(), &["data", "show", "t.csv", "--delimiter", "|"]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("2 rows, 1 column"), "{output:?}");

@@ -181,12 +181,12 @@ impl TableSettings {
         }
         let place = |column: &str| format!("{} column `{column}`", self.file);
         let keys: &[String] = if number_keys { &self.keys } else { &[] };
-        let of = |column: &String| {
+        let range = |column: &String| {
             let problem = "must have a range in `bounds`, since this table declares some of its columns";
             let range = self.bounds.get(column).copied();
             range.ok_or_else(|| DataError::new(place(column), problem))
         };
-        let keys: Vec<[f64; 2]> = keys.iter().map(of).collect::<Result<_, _>>()?;
+        let keys: Vec<[f64; 2]> = keys.iter().map(range).collect::<Result<_, _>>()?;
         for name in table.names() {
             let (field, declared) = match &table.column(name)?.values {
                 Values::Number(_) => ("a range in `bounds`", self.bounds.contains_key(name)),
@@ -204,7 +204,7 @@ impl TableSettings {
         let mut declared = declared.chain(self.dates.keys()).chain(self.categories.keys());
         if let Some(column) = declared.find(|column| !names.contains(&column.as_str())) {
             let problem =
-                format!("has no column `{column}`, but `bounds`, `dates` or `categories` declares it");
+                format!("lacks the column `{column}`, but `bounds`, `dates` or `categories` declares it");
             return Err(DataError::new(&self.file, problem));
         }
         Ok(Some(Bounds { keys, features: Vec::new() }))

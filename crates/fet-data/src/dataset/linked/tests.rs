@@ -69,7 +69,7 @@ fn ranges_are_declared_for_every_column_of_a_secondary() {
         ("{ x = [103, 104], size = [0, 9] }", "s.csv column `y`: must have a range in `bounds`"),
         (
             "{ y = [1, 2], x = [103, 104], size = [0, 9], sise = [0, 9] }",
-            "has no column `sise`, which is to be read; did you mean \"size\"?",
+            "lacks the column `sise`, which is required; did you mean \"size\"?",
         ),
         ("{ y = [2, 1], x = [103, 104], size = [0, 9] }", "secondaries[0].bounds.y` must be a range"),
     ] {
@@ -106,7 +106,7 @@ fn impossible_settings_are_refused() {
         assert!(error.contains(part), "{part} in {error}");
     };
     check("rows", 3.into(), "must not exceed the 2 rows of p.csv; it is 3");
-    check("label", "price".into(), "has no column `price`");
+    check("label", "price".into(), "lacks the column `price`");
     check("secondaries", toml::Value::Array(Vec::new()), "`data.secondaries` must hold at least one table");
     let keys = |text| toml::from_str::<toml::Table>(text).expect("TOML").into();
     let bounded = "file = 'p.csv'\nkeys = ['lon', 'lat']\ndrop = ['id']\nbounds = { area = [0, 9] }";
@@ -198,7 +198,7 @@ fn a_secondary_declares_every_column_or_none() {
         (
             ", bounds = { lon = [0, 9], lat = [0, 9] }, dates = { built = ['1900-01-01', '2030-01-01'], x = ['1', '2'] }, \
              categories = { type = ['road'] }",
-            "has no column `x`, which is to be read",
+            "lacks the column `x`, which is required",
         ),
         (", categories = { type = [] }", "categories.type` must name at least one value"),
     ] {
@@ -215,7 +215,7 @@ fn kinds_and_missing_marks_are_the_owners_to_say() {
     assert_eq!(columns.table.columns[0].values.kind(), Kind::Text.to_string());
     assert_eq!(columns.table.columns[0].values.missing(), 0, "marks are not for texts");
     for (settings, part) in [
-        (", columns = { typ = 'text' }", "has no column `typ`"),
+        (", columns = { typ = 'text' }", "lacks the column `typ`"),
         (", columns = { type = 'texts' }", "is not a kind"),
         (", columns = { built = 'number' }", "line 2 column `built`: must be a number; it is \"1990-05-01\""),
         (", one_hot = 70000", "one_hot` must be at least 0 and at most 65536"),

@@ -8,9 +8,9 @@ use Expect::{Accepted, Either, Refused};
 const AREA: &str = "argument";
 
 /// Arguments of `fet`, expected result, and text that a refusal must contain.
-type Line = (&'static str, Expect, &'static str);
+type ArgumentCase = (&'static str, Expect, &'static str);
 
-const LINES: &[Line] = &[
+const CASES: &[ArgumentCase] = &[
     ("''", Refused, ""),
     ("nosuch", Refused, "nosuch"),
     ("--nosuch", Refused, "nosuch"),
@@ -251,7 +251,7 @@ const QUESTIONS: &[(&str, &[u8], Expect)] = &[
 ];
 
 pub(crate) fn cases() -> Vec<Script> {
-    let lines = LINES.iter().map(|(line, expect, names)| {
+    let lines = CASES.iter().map(|(line, expect, names)| {
         let case = Script::new(AREA, *line, Base::Finished).step(Step::new(*line, *expect).names(*names));
         TRUTHS
             .iter()
@@ -265,7 +265,7 @@ pub(crate) fn cases() -> Vec<Script> {
     });
     let long = [10_000usize, 100_000].map(|length| {
         let word = "x".repeat(length);
-        Script::of(
+        Script::on_tables(
             AREA,
             format!("a setting of {length} characters"),
             Step::new(format!("show shops.toml --set {word}=1"), Refused),

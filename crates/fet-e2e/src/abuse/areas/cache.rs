@@ -65,7 +65,11 @@ pub(crate) fn cases(seed: u64) -> Vec<Script> {
         let given = Step::new(format!("{LINK} --out l.csv --cache cache"), *expect);
         let run = Step::new("run shops.toml --out out", *expect).before(VARIABLE);
         [("link", link), ("link --cache", given), ("run", run)].map(|(by, step)| {
-            Script::of(AREA, format!("the folder is {name}: {by}"), step.prepare(*prepare).names("cache"))
+            Script::on_tables(
+                AREA,
+                format!("the folder is {name}: {by}"),
+                step.prepare(*prepare).names("cache"),
+            )
         })
     });
     let swapped =

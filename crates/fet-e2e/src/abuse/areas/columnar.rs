@@ -38,7 +38,7 @@ pub(crate) fn cases() -> Vec<Script> {
     }
     let outputs = ["l.parquet", "l.arrow", "l.feather", "l.xlsx"].map(|out| {
         let command = format!("link shops.csv streets.csv --keys lon,lat --out {out}");
-        Script::of(AREA, format!("link to {out}"), refused(command, out))
+        Script::on_tables(AREA, format!("link to {out}"), refused(command, out))
     });
     cases.extend(outputs);
     cases

@@ -9,9 +9,9 @@ use Expect::{Accepted, Any, Either, Refused};
 const AREA: &str = "experiment";
 
 /// Part of the experiment, its replacement, expected result, and text that a refusal must contain.
-type Line = (&'static str, &'static str, Expect, &'static str);
+type ExperimentCase = (&'static str, &'static str, Expect, &'static str);
 
-const PARTS: &[Line] = &[
+const PARTS: &[ExperimentCase] = &[
     ("epochs = 1", "epochs = \"one\"", Refused, "epochs"),
     ("epochs = 1", "epochs = 1.5", Refused, "epochs"),
     ("epochs = 1", "epochs = [1]", Refused, "epochs"),
@@ -312,7 +312,7 @@ pub(crate) fn cases(seed: u64) -> Vec<Script> {
     let run = |expect, names: &str| Step::new("run shops.toml --out out", expect).names(names);
     let parts = PARTS.iter().map(|(part, other, expect, names)| {
         let (one, two) = (part.trim().escape_debug(), other.trim().escape_debug());
-        Script::of(AREA, format!("{one} -> {two}"), run(*expect, names))
+        Script::on_tables(AREA, format!("{one} -> {two}"), run(*expect, names))
             .file("shops.toml", SHOPS.replacen(part, other, 1))
     });
     let extends = EXTENDS.iter().map(|(file, text, name, expect)| {
@@ -323,7 +323,7 @@ pub(crate) fn cases(seed: u64) -> Vec<Script> {
             "extends|shops.toml".to_string()
         };
         let names = if name.contains("\\u") { String::new() } else { names };
-        Script::of(AREA, title, run(*expect, &names))
+        Script::on_tables(AREA, title, run(*expect, &names))
             .file(*file, *text)
             .file("shops.toml", format!("extends = \"{name}\"\n{SHOPS}"))
     });
@@ -331,12 +331,13 @@ pub(crate) fn cases(seed: u64) -> Vec<Script> {
         // An experiment with only default settings would train for minutes.
         let command =
             if name.starts_with("nothing") { "show shops.toml" } else { "run shops.toml --out out" };
-        Script::of(AREA, name, Step::new(command, expect).names("shops.toml")).file("shops.toml", bytes)
+        Script::on_tables(AREA, name, Step::new(command, expect).names("shops.toml"))
+            .file("shops.toml", bytes)
     });
     let cut = (0..40).map(|at| {
         let end = SHOPS.len() * at / 40;
         let step = Step::new("data check shops.toml", Either).names("shops");
-        Script::of(AREA, format!("cut after {end} bytes"), step).file("shops.toml", &SHOPS[..end])
+        Script::on_tables(AREA, format!("cut after {end} bytes"), step).file("shops.toml", &SHOPS[..end])
     });
     let mutated = (0..160u64).map(|number| {
         let mut rng = mutate::generator(seed, AREA, number);
@@ -345,12 +346,13 @@ pub(crate) fn cases(seed: u64) -> Vec<Script> {
             _ => mutate::values(SHOPS, &['='], &mut rng).into_bytes(),
         };
         let command = if number % 4 < 2 { "show shops.toml" } else { "data check shops.toml" };
-        Script::of(AREA, format!("change {number}"), Step::new(command, Either)).file("shops.toml", bytes)
+        Script::on_tables(AREA, format!("change {number}"), Step::new(command, Either))
+            .file("shops.toml", bytes)
     });
     let unmatched =
         Step::new("run shops.toml --out out --set linker.kind=exact --set linker.neighbours=1", Accepted);
     let unmatched =
-        Script::new(AREA, "keys that never match", Base::Tables).step(unmatched.says("have no link"));
+        Script::new(AREA, "keys that never match", Base::Tables).step(unmatched.says("lack a link"));
     parts.chain(extends).chain(texts).chain([unmatched]).chain(cut).chain(mutated).collect()
 }
 

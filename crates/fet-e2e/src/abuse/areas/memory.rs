@@ -165,7 +165,7 @@ pub(crate) fn cases() -> Vec<Script> {
     let settings = SETTINGS.iter().map(|(file, set, expect, names)| {
         let command = format!("run {file} --out out --set '{set}'");
         let step = Step::new(command, *expect).names(*names).before(LIMIT).seconds(10);
-        let case = Script::of(AREA, format!("{file} {set}"), step);
+        let case = Script::on_tables(AREA, format!("{file} {set}"), step);
         match *file {
             "text.toml" => case.file(*file, text.clone()),
             "clk.toml" => case.file(*file, clk.clone()),

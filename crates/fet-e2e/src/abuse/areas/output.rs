@@ -9,9 +9,9 @@ const AREA: &str = "output";
 
 /// Name, preparation, output path, expected results for a file and for a folder, and a check for an accepted
 /// command.
-type Line = (&'static str, &'static str, &'static str, Expect, Expect, &'static str);
+type OutputCase = (&'static str, &'static str, &'static str, Expect, Expect, &'static str);
 
-const PLACES: &[Line] = &[
+const PLACES: &[OutputCase] = &[
     ("a new file", ":", "new.csv", Accepted, Accepted, ""),
     ("a file that is there", "echo old > there.csv", "there.csv", Accepted, Refused, ""),
     ("a folder", "mkdir -p there", "there", Refused, Accepted, ""),

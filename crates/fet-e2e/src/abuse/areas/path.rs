@@ -94,13 +94,15 @@ pub(crate) fn cases() -> Vec<Script> {
         let word = crate::runner::quoted(name);
         let good = Step::new(format!("run {word} --out out"), Either).names("toml");
         let title = name.escape_debug().to_string();
-        cases.push(Script::of(AREA, format!("a name: {title}"), good).file(*name, crate::abuse::base::SHOPS));
+        cases.push(
+            Script::on_tables(AREA, format!("a name: {title}"), good).file(*name, crate::abuse::base::SHOPS),
+        );
         let bad = Step::new(format!("run {word} --out out"), Refused).names("toml");
-        cases.push(Script::of(AREA, format!("a missing name: {title}"), bad));
+        cases.push(Script::on_tables(AREA, format!("a missing name: {title}"), bad));
     }
     let bytes = Step::new("run \"$(printf 'a\\377b')\" --out out", Refused).names("a");
-    cases.push(Script::of(AREA, "a name that is not text", bytes));
+    cases.push(Script::on_tables(AREA, "a name that is not text", bytes));
     let long = Step::new(format!("run {} --out out", "n".repeat(300)), Refused);
-    cases.push(Script::of(AREA, "a name of 300 characters", long));
+    cases.push(Script::on_tables(AREA, "a name of 300 characters", long));
     cases
 }

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::abuse::base::Bases;
-use crate::abuse::place::asked;
+use crate::abuse::sandbox::asked;
 use crate::abuse::script::{Base, Expect, Script, Step};
 use crate::runner::quoted;
 
@@ -106,7 +106,7 @@ fn of_setting(setting: &Setting) -> Vec<Script> {
         let with: String = setting.with.iter().map(|set| format!("--set {} ", quoted(set))).collect();
         let set = quoted(&format!("{}={value}", setting.path));
         let title = format!("{} {}={}", setting.with.join(" "), setting.path, value.escape_debug());
-        Script::of(
+        Script::on_tables(
             AREA,
             title.trim(),
             Step::new(format!("show {file} {with}--set {set}"), *expect).names(name),

@@ -159,16 +159,16 @@ pub(crate) fn cases(seed: u64) -> Vec<Script> {
         let mut bytes = original(file);
         bytes[*at..at + patch.len()].copy_from_slice(patch);
         bytes.truncate(if *length == 0 { bytes.len() } else { *length });
-        Script::of(AREA, *name, run("images.toml", *expect, ".idx|label")).file(*file, bytes)
+        Script::on_tables(AREA, *name, run("images.toml", *expect, ".idx|label")).file(*file, bytes)
     });
     let longer = ["images.idx", "labels.idx"].map(|file| {
         let bytes = [original(file), b"more".to_vec()].concat();
-        Script::of(AREA, format!("{file} with bytes behind"), run("images.toml", Refused, file))
+        Script::on_tables(AREA, format!("{file} with bytes behind"), run("images.toml", Refused, file))
             .file(file, bytes)
     });
     let rows = SPARSE.iter().map(|(line, expect, names)| {
         let step = run("sparse.toml", *expect, names);
-        Script::of(AREA, format!("libsvm: {}", line.escape_debug()), step)
+        Script::on_tables(AREA, format!("libsvm: {}", line.escape_debug()), step)
             .file("sparse.svm", format!("{line}\n{}", sparse()))
     });
     let contents = [
@@ -180,12 +180,16 @@ pub(crate) fn cases(seed: u64) -> Vec<Script> {
         ("one class", sparse().replace('-', "+").into_bytes()),
     ];
     let contents = contents.map(|(name, bytes)| {
-        Script::of(AREA, format!("libsvm: {name}"), run("sparse.toml", Refused, "sparse.svm|class|labels"))
-            .file("sparse.svm", bytes)
+        Script::on_tables(
+            AREA,
+            format!("libsvm: {name}"),
+            run("sparse.toml", Refused, "sparse.svm|class|labels"),
+        )
+        .file("sparse.svm", bytes)
     });
     let settings = SETTINGS.iter().map(|(file, set, expect, names)| {
         let command = format!("run {file} --out out --set '{set}'");
-        Script::of(AREA, format!("{file} {set}"), Step::new(command, *expect).names(*names))
+        Script::on_tables(AREA, format!("{file} {set}"), Step::new(command, *expect).names(*names))
     });
     let mutated = (0..90u64).map(|number| {
         let mut rng = mutate::generator(seed, AREA, number);
@@ -195,7 +199,7 @@ pub(crate) fn cases(seed: u64) -> Vec<Script> {
             _ => ("sparse.toml", "sparse.svm", sparse().into_bytes()),
         };
         let bytes = mutate::bytes(&bytes, &mut rng);
-        Script::of(AREA, format!("change {number}"), run(experiment, Either, "")).file(file, bytes)
+        Script::on_tables(AREA, format!("change {number}"), run(experiment, Either, "")).file(file, bytes)
     });
     idx.chain(longer).chain(rows).chain(contents).chain(settings).chain(mutated).collect()
 }

@@ -30,9 +30,9 @@ enum Edit {
 /// Name, change, expected results, and text that a refusal must contain. The letters are for `run` with the
 /// table as the primary's, `run` with the table as a secondary's, `data show`, `link` and `predict`: R
 /// refused, A accepted, E either, - not tried.
-type Line = (&'static str, Edit, &'static str, &'static str);
+type TableCase = (&'static str, Edit, &'static str, &'static str);
 
-const LINES: &[Line] = &[
+const CASES: &[TableCase] = &[
     ("semicolons", Swap(",", ";"), "AAAAA", ""),
     ("tabs", Swap(",", "\t"), "AAAAA", ""),
     ("bars", Swap(",", "|"), "AAAAA", ""),
@@ -144,7 +144,7 @@ const LINES: &[Line] = &[
 ];
 
 pub(crate) fn cases(seed: u64) -> Vec<Script> {
-    let lines = LINES.iter().flat_map(|(name, edit, right, names)| {
+    let lines = CASES.iter().flat_map(|(name, edit, right, names)| {
         let of = |(place, mark): (usize, char)| {
             let expect = match mark {
                 'R' => Expect::Refused,

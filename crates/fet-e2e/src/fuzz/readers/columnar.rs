@@ -1,10 +1,10 @@
-//! Parquet and Arrow. Their values have no checksum, so that a changed value cannot be detected. An accepted
+//! Parquet and Arrow. Without checksums, a reader cannot detect a changed value. An accepted
 //! input must give a consistent table.
 
 use fet_tables::{Column, MISSING_CODE, Options, Table, Values};
 
 use super::outcome;
-use crate::fuzz::Outcome;
+use crate::fuzz::ReaderOutcome;
 
 fn table() -> Table {
     let column = |name: &str, values: Values| Column { name: name.to_string(), values };
@@ -35,7 +35,7 @@ pub(super) fn arrow() -> Vec<Vec<u8>> {
     files
 }
 
-pub(super) fn read(bytes: &[u8]) -> Outcome {
+pub(super) fn read(bytes: &[u8]) -> ReaderOutcome {
     let read = fet_tables::read_from(bytes, None, &Options { keep_empty: true, ..Options::default() });
     outcome(read.map(|table| {
         table.columns.iter().find_map(|column| {

@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::outcome;
-use crate::fuzz::Outcome;
+use crate::fuzz::ReaderOutcome;
 
 /// Marks of a missing cell.
 const MISSING: [&str; 7] = ["", "na", "n/a", "nan", "null", "none", "?"];
@@ -28,7 +28,7 @@ pub(super) fn tables() -> Vec<Vec<u8>> {
     all
 }
 
-pub(super) fn read(bytes: &[u8]) -> Outcome {
+pub(super) fn read(bytes: &[u8]) -> ReaderOutcome {
     let options = Options { delimiter: Some(b','), ..Options::default() };
     outcome(fet_tables::read_from(bytes, Some(Format::Csv), &options).map(|table| wrong(bytes, &table)))
 }

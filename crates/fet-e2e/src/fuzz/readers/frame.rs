@@ -10,7 +10,7 @@ use fet_core::parameters::Parameters;
 use fet_core::party::Refusal;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::fuzz::Outcome;
+use crate::fuzz::ReaderOutcome;
 
 /// Offset at which length, checksum and body begin.
 const LENGTH: usize = 8;
@@ -40,11 +40,11 @@ pub(super) fn messages() -> Vec<Vec<u8>> {
     all
 }
 
-pub(super) fn read(bytes: &[u8]) -> Outcome {
+pub(super) fn read(bytes: &[u8]) -> ReaderOutcome {
     let known = messages();
     let plain =
         either(bytes, &|again| (!known.contains(again)).then(|| "an altered frame is read".to_string()));
-    if let Outcome::Wrong(_) = plain {
+    if let ReaderOutcome::Wrong(_) = plain {
         return plain;
     }
     let mut forged = bytes.to_vec();
@@ -60,22 +60,24 @@ pub(super) fn read(bytes: &[u8]) -> Outcome {
     plain
 }
 
-fn either(frame: &[u8], wrong: &dyn Fn(&Vec<u8>) -> Option<String>) -> Outcome {
+fn either(frame: &[u8], wrong: &dyn Fn(&Vec<u8>) -> Option<String>) -> ReaderOutcome {
     match again::<Request>(frame, wrong) {
-        Outcome::Refused(_) => again::<Answer>(frame, wrong),
+        ReaderOutcome::Refused(_) => again::<Answer>(frame, wrong),
         found => found,
     }
 }
 
-fn again<M: Message>(frame: &[u8], wrong: &dyn Fn(&Vec<u8>) -> Option<String>) -> Outcome {
+fn again<M: Message>(frame: &[u8], wrong: &dyn Fn(&Vec<u8>) -> Option<String>) -> ReaderOutcome {
     let message: M = match decode(frame, LARGEST_FRAME) {
         Ok(message) => message,
-        Err(error) => return Outcome::Refused(error.to_string()),
+        Err(error) => return ReaderOutcome::Refused(error.to_string()),
     };
-    let Ok(first) = encode(&message) else { return Outcome::Wrong("it cannot be encoded again".into()) };
+    let Ok(first) = encode(&message) else {
+        return ReaderOutcome::Wrong("it cannot be encoded again".into());
+    };
     match decode::<M>(&first, LARGEST_FRAME).and_then(|message| encode(&message)) {
-        Ok(second) if second == first => wrong(&first).map_or(Outcome::Accepted, Outcome::Wrong),
-        Ok(_) => Outcome::Wrong("the second encoding differs".into()),
-        Err(error) => Outcome::Wrong(format!("the encoded message is refused: {error}")),
+        Ok(second) if second == first => wrong(&first).map_or(ReaderOutcome::Accepted, ReaderOutcome::Wrong),
+        Ok(_) => ReaderOutcome::Wrong("the second encoding differs".into()),
+        Err(error) => ReaderOutcome::Wrong(format!("the encoded message is refused: {error}")),
     }
 }

@@ -1,13 +1,13 @@
 //! Records that programs exchange: reports, events, questions, answers. A record that is accepted, written
 //! and read again must be unchanged, without lost fields.
 
-use fet_eval::records::{Answer, Event, Question, Report};
+use fet_eval::records::{Report, RunEvent, ShowAnswer, ShowQuestion};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::outcome;
-use crate::fuzz::Outcome;
+use crate::fuzz::ReaderOutcome;
 
 pub(super) fn records() -> Vec<Vec<u8>> {
     let lines = [
@@ -24,15 +24,15 @@ pub(super) fn records() -> Vec<Vec<u8>> {
     all
 }
 
-pub(super) fn read(bytes: &[u8]) -> Outcome {
+pub(super) fn read(bytes: &[u8]) -> ReaderOutcome {
     let mut last = String::new();
-    for attempt in [again::<Event>, again::<Question>, again::<Answer>, again::<Report>] {
+    for attempt in [again::<RunEvent>, again::<ShowQuestion>, again::<ShowAnswer>, again::<Report>] {
         match outcome(attempt(bytes)) {
-            Outcome::Refused(message) => last = message,
+            ReaderOutcome::Refused(message) => last = message,
             found => return found,
         }
     }
-    Outcome::Refused(last)
+    ReaderOutcome::Refused(last)
 }
 
 fn again<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Result<Option<String>, String> {

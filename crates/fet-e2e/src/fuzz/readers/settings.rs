@@ -7,7 +7,7 @@ use fet_core::experiment::{Experiment, overlay, set as change, syntax};
 use fet_core::schema;
 
 use super::outcome;
-use crate::fuzz::Outcome;
+use crate::fuzz::ReaderOutcome;
 
 // The crates of the plug-ins must be named to be linked.
 use {fet_baselines as _, fet_components as _, fet_data as _, fet_linkers as _};
@@ -60,21 +60,21 @@ fn start() -> toml::Table {
     "name = \"x\"\n[data]\nkind = \"split\"\n[data.source]\nkind = \"digits\"\n".parse().expect("TOML")
 }
 
-pub(super) fn toml(bytes: &[u8]) -> Outcome {
-    let Ok(text) = std::str::from_utf8(bytes) else { return Outcome::Refused("is not UTF-8".into()) };
+pub(super) fn toml(bytes: &[u8]) -> ReaderOutcome {
+    let Ok(text) = std::str::from_utf8(bytes) else { return ReaderOutcome::Refused("is not UTF-8".into()) };
     match text.parse::<toml::Table>() {
         Ok(table) => outcome(experiment(table)),
-        Err(error) => Outcome::Refused(syntax(&error)),
+        Err(error) => ReaderOutcome::Refused(syntax(&error)),
     }
 }
 
-pub(super) fn set(bytes: &[u8]) -> Outcome {
+pub(super) fn set(bytes: &[u8]) -> ReaderOutcome {
     let text = String::from_utf8_lossy(bytes);
     let assignment = text.trim_end_matches('\n');
     let mut table = start();
     match change(&mut table, assignment) {
         Ok(()) => outcome(experiment(table)),
-        Err(error) => Outcome::Refused(error.to_string()),
+        Err(error) => ReaderOutcome::Refused(error.to_string()),
     }
 }
 

@@ -9,7 +9,7 @@ use fet_data::source::{IdxSettings, LibsvmSettings};
 use tempfile::TempDir;
 
 use super::outcome;
-use crate::fuzz::Outcome;
+use crate::fuzz::ReaderOutcome;
 
 thread_local! {
     static FOLDER: OnceCell<TempDir> = const { OnceCell::new() };
@@ -38,7 +38,7 @@ pub(super) fn images() -> Vec<Vec<u8>> {
 
 /// Reads the bytes as images with valid labels. Bytes with the header of labels are read as labels with valid
 /// images.
-pub(super) fn idx(bytes: &[u8]) -> Outcome {
+pub(super) fn idx(bytes: &[u8]) -> ReaderOutcome {
     let images = bytes.get(3) != Some(&1);
     let sound = &self::images()[1];
     let [first, second] = if images { [bytes, &LABELS[..]] } else { [&sound[..], bytes] };
@@ -72,7 +72,7 @@ pub(super) fn rows() -> Vec<Vec<u8>> {
     rows.map(|text| text.as_bytes().to_vec()).to_vec()
 }
 
-pub(super) fn libsvm(bytes: &[u8]) -> Outcome {
+pub(super) fn libsvm(bytes: &[u8]) -> ReaderOutcome {
     let read = in_folder(|folder| {
         std::fs::write(folder.join("x.svm"), bytes).expect("writable");
         let of = |task| source(&LibsvmSettings { file: "x.svm".into(), columns: 0, task }, folder);

@@ -1,4 +1,4 @@
-//! Saved state and cached links. A checksum covers every byte, so that an accepted input must equal the
+//! Saved state and cached links. A checksum covers every byte, so an accepted input must equal the
 //! written one.
 
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::outcome;
 use super::source::in_folder;
-use crate::fuzz::Outcome;
+use crate::fuzz::ReaderOutcome;
 
 fn files() -> Vec<StateFile> {
     let mut parameters = Parameters::default();
@@ -35,7 +35,7 @@ pub(super) fn states() -> Vec<Vec<u8>> {
     files().iter().map(StateFile::to_bytes).collect()
 }
 
-pub(super) fn checkpoint(bytes: &[u8]) -> Outcome {
+pub(super) fn checkpoint(bytes: &[u8]) -> ReaderOutcome {
     static KNOWN: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     // Compares header and values, regardless of the file's order and padding.
     outcome(StateFile::read::<Value>(bytes).map(|(header, file)| {
@@ -80,7 +80,7 @@ pub(super) fn links() -> Vec<Vec<u8>> {
     vec![kept().1.clone()]
 }
 
-pub(super) fn cache(bytes: &[u8]) -> Outcome {
+pub(super) fn cache(bytes: &[u8]) -> ReaderOutcome {
     let (right, _, name) = kept();
     in_folder(|folder| {
         std::fs::create_dir_all(folder.join("links")).expect("writable");
@@ -88,8 +88,8 @@ pub(super) fn cache(bytes: &[u8]) -> Outcome {
     });
     let (links, mut warnings) = link();
     match warnings.pop() {
-        _ if links != *right => Outcome::Wrong("other links".into()),
-        Some(warning) => Outcome::Refused(warning),
-        None => Outcome::Accepted,
+        _ if links != *right => ReaderOutcome::Wrong("other links".into()),
+        Some(warning) => ReaderOutcome::Refused(warning),
+        None => ReaderOutcome::Accepted,
     }
 }

@@ -8,11 +8,11 @@ use std::path::Path;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use crate::case::{Case, End, Kind, Verdict};
-use crate::soak::experiment::{Data, Experiment};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::proxy::Plan;
-use crate::soak::world::World;
+use crate::soak::proxy::ProxyPlan;
+use crate::soak::world::SoakWorld;
 
 const AREA: &str = "capture";
 /// Length of the pieces to search for.
@@ -26,11 +26,11 @@ const BLOCK: usize = 4096;
 const MOST_CHI2: f64 = 420.0;
 
 pub(super) fn cases() -> Vec<Case<Kit>> {
-    let people = || Experiment::new(Data::People);
-    let places = || Experiment::new(Data::Places);
-    let digits = || Experiment::new(Data::Digits);
+    let people = || SoakExperiment::new(Data::People);
+    let places = || SoakExperiment::new(Data::Places);
+    let digits = || SoakExperiment::new(Data::Digits);
     let secure = "{ kind = \"secure-average\" }";
-    let whole: [(&str, Experiment); 6] = [
+    let whole: [(&str, SoakExperiment); 6] = [
         ("people", people()),
         ("places", places()),
         (
@@ -44,10 +44,10 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
         ("digits", digits().rows(600)),
         (
             "sales, labels with noise",
-            Experiment::new(Data::Sales).with("labels", "{ kind = \"laplace\", low = 0.0, high = 5.0 }"),
+            SoakExperiment::new(Data::Sales).with("labels", "{ kind = \"laplace\", low = 0.0, high = 5.0 }"),
         ),
     ];
-    let case = |(number, (name, experiment)): (usize, (&str, Experiment))| {
+    let case = |(number, (name, experiment)): (usize, (&str, SoakExperiment))| {
         Case::new(AREA, name, move |kit, folder, rng| captured(kit, folder, experiment.clone(), rng))
             .short(number < 2)
     };
@@ -57,13 +57,13 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
 fn captured(
     kit: &Kit,
     folder: &Path,
-    experiment: Experiment,
+    experiment: SoakExperiment,
     rng: &mut ChaCha8Rng,
-) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
+) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     kit.simulation(&experiment)?;
-    let world = World::new(kit, folder, experiment, false, 20)?;
-    let record = || Plan { record: true, ..Plan::default() };
+    let world = SoakWorld::new(kit, folder, experiment, false, 20)?;
+    let record = || ProxyPlan { record: true, ..ProxyPlan::default() };
     let proxies = world
         .members()
         .iter()
@@ -72,27 +72,27 @@ fn captured(
     let mut parties = world.parties()?;
     let ended = world.run(kit.patience(60))?;
     if ended.code != Some(0) {
-        verdict.fault(Kind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+        verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
         return Ok(verdict);
     }
     world.compare(&mut verdict)?;
     world.check(&mut parties, &mut verdict)?;
     let mut streams: Vec<Vec<u8>> = proxies.iter().flat_map(|proxy| proxy.records()).collect();
-    let secrets = Secrets::of(&world)?;
+    let secrets = Secrets::collect(&world)?;
     let sent: usize = streams.iter().map(Vec::len).sum();
     verdict.note(format!("{sent} bytes in {} streams, {} pieces", streams.len(), secrets.pieces.len()));
     let payload: usize = streams.iter().map(|stream| payloads(stream).len()).sum();
     // Checks that the recording is not empty, because a search in an empty recording would find no leaks.
     if payload < 20_000 || secrets.pieces.len() < 3000 {
-        verdict.fault(Kind::WrongCode, format!("{payload} bytes of payload were recorded"));
+        verdict.fault(FaultKind::WrongCode, format!("{payload} bytes of payload were recorded"));
     }
     for (stream, bytes) in streams.iter().enumerate() {
         for (what, at) in secrets.found(bytes).into_iter().take(3) {
-            verdict.fault(Kind::Leak, format!("stream {stream}, byte {at}: {what}"));
+            verdict.fault(FaultKind::Leak, format!("stream {stream}, byte {at}: {what}"));
         }
         for (block, chi2) in structured(&payloads(bytes)) {
             let what = format!("stream {stream}, block {block} of the payload is not noise: χ² {chi2:.0}");
-            verdict.fault(Kind::Leak, what);
+            verdict.fault(FaultKind::Leak, what);
         }
     }
     control(&mut streams, &secrets, rng, &mut verdict);
@@ -100,7 +100,7 @@ fn captured(
 }
 
 /// Plants pieces of each kind of secret in the recording, and checks that the search finds all of them.
-fn control(streams: &mut [Vec<u8>], secrets: &Secrets, rng: &mut ChaCha8Rng, verdict: &mut Verdict) {
+fn control(streams: &mut [Vec<u8>], secrets: &Secrets, rng: &mut ChaCha8Rng, verdict: &mut CaseResult) {
     let mut kinds: BTreeMap<&str, Vec<[u8; PIECE]>> = BTreeMap::new();
     for (piece, what) in &secrets.pieces {
         kinds.entry(what).or_default().push(*piece);
@@ -116,14 +116,14 @@ fn control(streams: &mut [Vec<u8>], secrets: &Secrets, rng: &mut ChaCha8Rng, ver
             let before = stream[at..at + PIECE].to_vec();
             stream[at..at + PIECE].copy_from_slice(&piece);
             if !secrets.found(stream).iter().any(|(_, found)| *found == at) {
-                verdict.fault(Kind::WrongCode, format!("a planted piece of {what} is not found"));
+                verdict.fault(FaultKind::WrongCode, format!("a planted piece of {what} is not found"));
             }
             stream[at..at + PIECE].copy_from_slice(&before);
         }
     }
     let floats: Vec<u8> = (0..BLOCK / 4).flat_map(|_| (rng.random::<f32>() - 0.5).to_le_bytes()).collect();
     if structured(&floats).is_empty() {
-        verdict.fault(Kind::WrongCode, "a planted block of floats is not found");
+        verdict.fault(FaultKind::WrongCode, "a planted block of floats is not found");
     }
 }
 
@@ -134,7 +134,7 @@ struct Secrets {
 
 impl Secrets {
     /// Collects the keys, tables and models of all members, in the form of files and of memory.
-    fn of(world: &World<'_>) -> anyhow::Result<Self> {
+    fn collect(world: &SoakWorld<'_>) -> anyhow::Result<Self> {
         let mut secrets = Self { pieces: HashMap::new() };
         for member in world.members() {
             let key = std::fs::read_to_string(world.kit.key(member))?;
@@ -164,14 +164,14 @@ impl Secrets {
         }
         let members = world.members();
         let models = members[1..].iter().map(|member| world.model(member));
-        for path in models.chain([world.of("primary").join("out/model.safetensors")]) {
+        for path in models.chain([world.member_folder("primary").join("out/model.safetensors")]) {
             let bytes = std::fs::read(&path)?;
             let mut length = [0; 8];
             length.copy_from_slice(&bytes[..8]);
             let header = usize::try_from(u64::from_le_bytes(length)).unwrap_or(0);
             secrets.add(&bytes[8 + header..], 4, "a model's parameters");
         }
-        let out = world.of("primary").join("out");
+        let out = world.member_folder("primary").join("out");
         let predictions = std::fs::read_to_string(out.join("predictions.csv"))?;
         for cell in predictions.lines().skip(1).flat_map(|line| line.split(',')) {
             secrets.add(cell.as_bytes(), 1, "a prediction");

@@ -5,12 +5,12 @@ use std::path::Path;
 use anyhow::ensure;
 use rand_chacha::ChaCha8Rng;
 
-use crate::case::{Case, End, Kind, Verdict};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::process::Process;
 use crate::soak::compare::{OF_PRIMARY, differences};
-use crate::soak::experiment::{Data, Experiment};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 const AREA: &str = "equal";
 
@@ -240,7 +240,7 @@ const SHORT: &[&str] = &[
 pub(super) fn cases() -> Vec<Case<Kit>> {
     let case = |&(name, data, tables): &Cell| {
         Case::new(AREA, name, move |kit, folder, _| {
-            let mut experiment = Experiment::new(data);
+            let mut experiment = SoakExperiment::new(data);
             for (table, text) in tables {
                 experiment = experiment.with(table, *text);
             }
@@ -252,21 +252,25 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
         .short(SHORT.contains(&name))
     };
     let again = |kit: &Kit, folder: &Path, _: &mut ChaCha8Rng| {
-        let mut verdict = Verdict::new(End::Equal);
-        let world = World::new(kit, folder, Experiment::new(Data::Digits), true, 20)?;
+        let mut verdict = CaseResult::new(CaseEnd::Equal);
+        let world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 20)?;
         let mut parties = world.parties()?;
         for time in ["first", "second"] {
             let ended = world.run(kit.patience(60))?;
             if ended.code != Some(0) {
-                verdict
-                    .fault(Kind::WrongCode, format!("the {time} time: {}: {}", ended.said(), ended.stderr));
+                verdict.fault(
+                    FaultKind::WrongCode,
+                    format!("the {time} time: {}: {}", ended.said(), ended.stderr),
+                );
             }
         }
         world.compare(&mut verdict)?;
-        let status = kit.asked(&world.of("p1"), &["status", "party.toml"])?;
+        let status = kit.asked(&world.member_folder("p1"), &["status", "party.toml"])?;
         if !status.contains("lifetime account: ε = ") {
-            verdict
-                .fault(Kind::Unclear, format!("`fet status` of a party shows no lifetime account: {status}"));
+            verdict.fault(
+                FaultKind::Unclear,
+                format!("`fet status` of a party shows no lifetime account: {status}"),
+            );
         }
         world.check(&mut parties, &mut verdict)?;
         Ok(verdict)
@@ -282,24 +286,24 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
 /// Runs twice outside a rehearsal, with new secrets of the parties the second time: the masks of secure
 /// aggregation must cancel for any secrets. The case does not compare with the simulation, because the
 /// primary sends its rows in a secret order.
-fn new_secrets(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
-    let mut experiment = Experiment::new(Data::Digits).with("aggregator", SECURE);
+fn new_secrets(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
+    let mut experiment = SoakExperiment::new(Data::Digits).with("aggregator", SECURE);
     experiment.rehearsal = false;
-    let world = World::new(kit, folder, experiment, true, 20)?;
-    let (first, out) = (folder.join("first"), world.of("primary").join("out"));
+    let world = SoakWorld::new(kit, folder, experiment, true, 20)?;
+    let (first, out) = (folder.join("first"), world.member_folder("primary").join("out"));
     for again in [false, true] {
         let mut parties = world.parties()?;
         let ended = world.run(kit.patience(60))?;
         if ended.code != Some(0) {
-            verdict.fault(Kind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+            verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
             return Ok(verdict);
         }
         world.check(&mut parties, &mut verdict)?;
         let models: Vec<_> = world.members()[1..].iter().map(|member| world.model(member)).collect();
         if again {
             for difference in differences(&first, &out, &models)? {
-                verdict.fault(Kind::WrongBytes, difference);
+                verdict.fault(FaultKind::WrongBytes, difference);
             }
             break;
         }
@@ -314,17 +318,17 @@ fn new_secrets(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<V
         std::fs::remove_dir_all(&out)?;
         parties.iter_mut().for_each(Process::kill);
         for member in &world.members()[1..] {
-            std::fs::remove_dir_all(world.of(member).join("state"))?;
+            std::fs::remove_dir_all(world.member_folder(member).join("state"))?;
         }
-        std::fs::remove_file(world.of("primary").join("own.key.lifetimes.json"))?;
+        std::fs::remove_file(world.member_folder("primary").join("own.key.lifetimes.json"))?;
     }
     Ok(verdict)
 }
 
 /// Runs a cell with default settings for each plug-in without a cell, so that a new plug-in is covered at once.
 /// Prints a note for a plug-in whose defaults do not suffice for an experiment.
-fn every(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
+fn every(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     for slot in ["method", "linker", "encoder", "aggregator", "privacy", "labels"] {
         let text = kit.asked(folder, &["list", slot])?;
         let kinds = text.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
@@ -338,7 +342,7 @@ fn every(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<Verdict
             {
                 continue;
             }
-            let cell = |data| Experiment::new(data).with(slot, format!("{{ {settings} }}"));
+            let cell = |data| SoakExperiment::new(data).with(slot, format!("{{ {settings} }}"));
             let cells = [Data::Digits, Data::Places, Data::Sales, Data::People, Data::Exact].map(cell);
             let Some(experiment) = cells.into_iter().find(|cell| kit.simulation(cell).is_ok()) else {
                 let what = format!("the {slot} \"{kind}\" needs settings: add a cell to soak/areas/equal.rs");
@@ -361,16 +365,16 @@ fn every(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<Verdict
 }
 
 /// Runs the experiment once, undisturbed.
-pub(super) fn run(kit: &Kit, folder: &Path, experiment: Experiment) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
+pub(super) fn run(kit: &Kit, folder: &Path, experiment: SoakExperiment) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     kit.simulation(&experiment)?;
-    let world = World::new(kit, folder, experiment, true, 20)?;
+    let world = SoakWorld::new(kit, folder, experiment, true, 20)?;
     let mut parties = world.parties()?;
     let ended = world.run(kit.patience(60))?;
     if ended.hung {
-        verdict.fault(Kind::Hang, format!("the primary: {}", ended.stderr));
+        verdict.fault(FaultKind::Hang, format!("the primary: {}", ended.stderr));
     } else if ended.code != Some(0) {
-        verdict.fault(Kind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+        verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
     } else {
         world.compare(&mut verdict)?;
     }

@@ -8,15 +8,15 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use rustix::process::Signal;
 
-use crate::case::{Case, End, Kind, Verdict};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::process::Process;
-use crate::soak::experiment::{Data, Experiment};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 const AREA: &str = "kill";
 
-/// Phase of the run in which a process is killed.
+/// Phase of the run at the time of a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Joining,
@@ -36,9 +36,18 @@ enum Victim {
     Both,
     All,
     /// The primary receives SIGTERM and ends by itself.
-    Asked,
+    TerminatedPrimary,
     /// A party pauses for a while and continues.
     Frozen,
+}
+
+/// Kills in one case.
+#[derive(Debug, Clone, Copy)]
+struct Kills {
+    phase: Phase,
+    victim: Victim,
+    /// Maximum number of kills.
+    most: u32,
 }
 
 const PHASES: [(Phase, &str); 6] = [
@@ -54,7 +63,7 @@ const VICTIMS: [(Victim, &str); 6] = [
     (Victim::Party, "party"),
     (Victim::Both, "primary and party"),
     (Victim::All, "all"),
-    (Victim::Asked, "primary by SIGTERM"),
+    (Victim::TerminatedPrimary, "primary by SIGTERM"),
     (Victim::Frozen, "party frozen"),
 ];
 /// Number of cases per phase and victim in the long form.
@@ -67,16 +76,15 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
     for (phase, phase_name) in PHASES {
         for (victim, victim_name) in VICTIMS {
             for number in 1..=EACH {
-                // The primary hears of a restarted party only after some four seconds, so that the short form
+                // The primary hears of a restarted party only after some four seconds, so the short form
                 // has few such cases.
                 let short = number == 1
                     && matches!(victim, Victim::Primary | Victim::Party)
                     && !matches!(phase, Phase::Joining | Phase::Keys);
-                let most = if number == 1 { 1 } else { 3 };
+                let kills = Kills { phase, victim, most: if number == 1 { 1 } else { 3 } };
                 let name = format!("{phase_name}, {victim_name}, {number}");
-                let run = move |kit: &Kit, folder: &Path, rng: &mut ChaCha8Rng| {
-                    disturbed(kit, folder, phase, victim, most, rng)
-                };
+                let run =
+                    move |kit: &Kit, folder: &Path, rng: &mut ChaCha8Rng| disturbed(kit, folder, kills, rng);
                 cases.push(Case::new(AREA, name, run).short(short).seeded());
             }
         }
@@ -84,15 +92,17 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
     cases
 }
 
-/// Returns an experiment in which the phase is long enough to be hit.
-fn experiment(phase: Phase, rng: &mut ChaCha8Rng) -> Experiment {
-    let digits = || Experiment::new(Data::Digits).rows(600);
+/// Returns an experiment whose phase is long enough for a kill.
+fn experiment(phase: Phase, rng: &mut ChaCha8Rng) -> SoakExperiment {
+    let digits = || SoakExperiment::new(Data::Digits).rows(600);
     let secure = "{ kind = \"secure-average\" }";
     match phase {
-        Phase::Joining => Experiment::new(Data::Places),
+        Phase::Joining => SoakExperiment::new(Data::Places),
         Phase::Linking => match rng.random_range(0..2) {
-            0 => Experiment::new(Data::Names).rows(1200),
-            _ => Experiment::new(Data::Exact).rows(600).with("linker", "{ kind = \"psi\", neighbours = 1 }"),
+            0 => SoakExperiment::new(Data::Names).rows(1200),
+            _ => SoakExperiment::new(Data::Exact)
+                .rows(600)
+                .with("linker", "{ kind = \"psi\", neighbours = 1 }"),
         },
         Phase::Keys => digits().with("aggregator", secure),
         Phase::Step | Phase::Saving | Phase::Finishing => {
@@ -101,7 +111,7 @@ fn experiment(phase: Phase, rng: &mut ChaCha8Rng) -> Experiment {
             match rng.random_range(0..4) {
                 0 => plain.with("aggregator", secure),
                 1 => plain.with("privacy", "{ kind = \"discrete-gaussian\" }").with("aggregator", secure),
-                2 => Experiment::new(Data::People).with("train", train),
+                2 => SoakExperiment::new(Data::People).with("train", train),
                 _ => plain,
             }
         }
@@ -111,15 +121,13 @@ fn experiment(phase: Phase, rng: &mut ChaCha8Rng) -> Experiment {
 fn disturbed(
     kit: &Kit,
     folder: &Path,
-    phase: Phase,
-    victim: Victim,
-    most: u32,
+    Kills { phase, victim, most }: Kills,
     rng: &mut ChaCha8Rng,
-) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
+) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     let experiment = experiment(phase, rng);
     kit.simulation(&experiment)?;
-    let world = World::new(kit, folder, experiment, true, 20)?;
+    let world = SoakWorld::new(kit, folder, experiment, true, 20)?;
     let mut running = Running { parties: world.parties()?, primary: world.primary()?, world: &world };
     let patience = kit.patience(60);
     for number in 0..rng.random_range(1..=most) {
@@ -143,12 +151,12 @@ fn disturbed(
     }
     let mut ended = running.primary.wait(patience)?;
     if ended.hung {
-        verdict.fault(Kind::Hang, format!("the primary: {}", ended.stderr));
-    } else if ended.code == Some(INTERRUPTED) && victim == Victim::Asked {
+        verdict.fault(FaultKind::Hang, format!("the primary: {}", ended.stderr));
+    } else if ended.code == Some(INTERRUPTED) && victim == Victim::TerminatedPrimary {
         ended = world.run(patience)?;
     }
     if !ended.hung && ended.code != Some(0) {
-        verdict.fault(Kind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+        verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
     } else if !ended.hung {
         world.compare(&mut verdict)?;
     }
@@ -164,7 +172,7 @@ struct Met {
 }
 
 struct Running<'a> {
-    world: &'a World<'a>,
+    world: &'a SoakWorld<'a>,
     parties: Vec<Process>,
     primary: Process,
 }
@@ -188,7 +196,9 @@ impl Running<'_> {
         };
         let own = self.world.members()[place + 1];
         let seen = || match victim {
-            Victim::Primary | Victim::Asked => listing(&self.world.of("primary").join("out")),
+            Victim::Primary | Victim::TerminatedPrimary => {
+                listing(&self.world.member_folder("primary").join("out"))
+            }
             _ => listing(&self.world.kept(own)),
         };
         let before = seen();
@@ -227,20 +237,20 @@ impl Running<'_> {
         &mut self,
         victim: Victim,
         place: usize,
-        verdict: &mut Verdict,
+        verdict: &mut CaseResult,
         rng: &mut ChaCha8Rng,
     ) -> anyhow::Result<bool> {
         let pause = Duration::from_millis(rng.random_range(0..120));
         let own = self.world.members()[place + 1];
         match victim {
-            Victim::Asked => {
+            Victim::TerminatedPrimary => {
                 self.primary.signal(Signal::TERM);
                 let ended = self.primary.wait(self.world.kit.patience(30))?;
                 if ended.hung {
-                    verdict.fault(Kind::Hang, format!("after SIGTERM: {}", ended.stderr));
+                    verdict.fault(FaultKind::Hang, format!("after SIGTERM: {}", ended.stderr));
                 } else if !matches!(ended.code, Some(0 | INTERRUPTED)) && ended.signal != Some(15) {
                     let what = format!("after SIGTERM: {}: {}", ended.said(), ended.stderr);
-                    verdict.fault(Kind::WrongCode, what);
+                    verdict.fault(FaultKind::WrongCode, what);
                 }
                 std::thread::sleep(pause);
                 self.primary = self.world.primary()?;

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use crate::case::{Case, End, Kind, Verdict};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::message::problems;
 use crate::process::Process;
-use crate::soak::experiment::{Data, Experiment};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::proxy::{Plan, Proxy, Trick};
-use crate::soak::world::World;
+use crate::soak::proxy::{Proxy, ProxyPlan, Trick};
+use crate::soak::world::SoakWorld;
 
 const AREA: &str = "path";
 /// Number of cases per disturbance in the long form.
@@ -76,143 +76,154 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
     cases
 }
 
-fn plan(way: Way, rng: &mut ChaCha8Rng) -> Plan {
+fn plan(way: Way, rng: &mut ChaCha8Rng) -> ProxyPlan {
     match way {
-        Way::Delay => Plan { delay: Duration::from_millis(rng.random_range(5..=20)), ..Plan::default() },
-        Way::Throttle => Plan { rate: rng.random_range(60_000..400_000), ..Plan::default() },
+        Way::Delay => {
+            ProxyPlan { delay: Duration::from_millis(rng.random_range(5..=20)), ..ProxyPlan::default() }
+        }
+        Way::Throttle => ProxyPlan { rate: rng.random_range(60_000..400_000), ..ProxyPlan::default() },
         Way::Tricks(tricks) => {
             let count = rng.random_range(1..=6);
-            Plan::drawn(rng, tricks, count, 20_000)
+            ProxyPlan::drawn(rng, tricks, count, 20_000)
         }
         Way::Early(tricks) => {
             let count = rng.random_range(1..=3);
-            Plan::drawn(rng, tricks, count, 700)
+            ProxyPlan::drawn(rng, tricks, count, 700)
         }
-        Way::Parted(_) | Way::Server | Way::Gone => Plan::default(),
+        Way::Parted(_) | Way::Server | Way::Gone => ProxyPlan::default(),
     }
 }
 
-fn experiment(way: Way, rng: &mut ChaCha8Rng) -> Experiment {
+fn experiment(way: Way, rng: &mut ChaCha8Rng) -> SoakExperiment {
     let train = match way {
         Way::Delay | Way::Throttle => "{ epochs = 2, batch_size = 64 }",
         _ => "{ epochs = 6, batch_size = 32 }",
     };
     match rng.random_range(0..4) {
-        0 => Experiment::new(Data::People).with("train", train),
-        1 => Experiment::new(Data::Digits)
+        0 => SoakExperiment::new(Data::People).with("train", train),
+        1 => SoakExperiment::new(Data::Digits)
             .with("aggregator", "{ kind = \"secure-average\" }")
             .with("train", train),
-        2 => Experiment::new(Data::Exact)
+        2 => SoakExperiment::new(Data::Exact)
             .with("linker", "{ kind = \"psi\", neighbours = 1 }")
             .with("train", train),
-        _ => Experiment::new(Data::Digits).rows(600).with("train", train),
+        _ => SoakExperiment::new(Data::Digits).rows(600).with("train", train),
     }
 }
 
-fn disturbed(kit: &Kit, folder: &Path, way: Way, tls: bool, rng: &mut ChaCha8Rng) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
+/// Run whose primary or one of whose parties connects through a proxy.
+struct ProxiedRun<'a> {
+    primary: Process,
+    parties: Vec<Process>,
+    proxy: Proxy,
+    world: SoakWorld<'a>,
+}
+
+fn disturbed(
+    kit: &Kit,
+    folder: &Path,
+    way: Way,
+    tls: bool,
+    rng: &mut ChaCha8Rng,
+) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     let experiment = experiment(way, rng);
     kit.simulation(&experiment)?;
-    let mut world = World::new(kit, folder, experiment, tls, 20)?;
+    let world = SoakWorld::new(kit, folder, experiment, tls, 20)?;
     let members = world.members();
     let member = members[rng.random_range(0..members.len())];
     let proxy = world.through(member, plan(way, rng))?;
-    verdict.note(format!("{member} through a way of {:?}", proxy.plan()));
-    let mut parties = world.parties()?;
-    let mut primary = world.primary()?;
+    verdict.note(format!("{member} through a connection with {:?}", proxy.plan()));
+    let parties = world.parties()?;
+    let mut run = ProxiedRun { primary: world.primary()?, parties, proxy, world };
     if matches!(way, Way::Parted(_) | Way::Server | Way::Gone) {
-        interrupt(way, &mut world, &mut primary, &proxy, rng, &mut verdict)?;
+        run.interrupt(way, rng, &mut verdict)?;
     }
-    let ended = primary.wait(kit.patience(PATIENCE))?;
-    let [up, down] = proxy.passed();
-    verdict.note(format!("{}; {up} bytes up, {down} down; {} tricks done", ended.said(), proxy.tricks()));
-    proxy.heal();
+    let ended = run.primary.wait(kit.patience(PATIENCE))?;
+    let [up, down] = run.proxy.passed();
+    verdict.note(format!("{}; {up} bytes up, {down} down; {} tricks done", ended.said(), run.proxy.tricks()));
+    run.proxy.heal();
     if ended.hung {
-        verdict.fault(Kind::Hang, format!("the primary: {}", ended.stderr));
+        verdict.fault(FaultKind::Hang, format!("the primary: {}", ended.stderr));
     } else if ended.code == Some(0) {
-        world.compare(&mut verdict)?;
+        run.world.compare(&mut verdict)?;
     } else {
         if way == Way::Delay || way == Way::Throttle || !matches!(ended.code, Some(2 | 75)) {
             let what = format!("the primary: {}: {}", ended.said(), ended.stderr);
-            verdict.fault(Kind::WrongCode, what);
+            verdict.fault(FaultKind::WrongCode, what);
         }
         for problem in problems(&ended.stderr, &[]) {
-            verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
+            verdict.fault(FaultKind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
         }
         verdict.note(format!("it said: {}", ended.stderr.lines().last().unwrap_or_default()));
     }
-    revive(&world, &mut parties, &mut verdict)?;
+    revive(&run.world, &mut run.parties, &mut verdict)?;
     if !ended.hung && ended.code != Some(0) {
-        let again = world.run(kit.patience(PATIENCE))?;
+        let again = run.world.run(kit.patience(PATIENCE))?;
         if again.hung {
-            verdict.fault(Kind::Hang, format!("the primary, once the way was good: {}", again.stderr));
+            verdict.fault(FaultKind::Hang, format!("the primary, over a good connection: {}", again.stderr));
         } else if again.code == Some(0) {
-            world.compare(&mut verdict)?;
+            run.world.compare(&mut verdict)?;
         } else {
-            let what = format!("the primary, once the way was good: {}: {}", again.said(), again.stderr);
-            verdict.fault(Kind::WrongCode, what);
+            let what = format!("the primary, over a good connection: {}: {}", again.said(), again.stderr);
+            verdict.fault(FaultKind::WrongCode, what);
         }
-        verdict.end = End::Refused;
+        verdict.end = CaseEnd::Refused;
     }
-    world.panics(&mut verdict)?;
+    run.world.panics(&mut verdict)?;
     Ok(verdict)
 }
 
 /// Restarts parties that have ended. A party may end with a clear message if it could not reach the server.
-fn revive(world: &World<'_>, parties: &mut [Process], verdict: &mut Verdict) -> anyhow::Result<()> {
+fn revive(world: &SoakWorld<'_>, parties: &mut [Process], verdict: &mut CaseResult) -> anyhow::Result<()> {
     for (member, party) in world.members()[1..].iter().zip(parties) {
         let Some(ended) = party.ended()? else { continue };
         let last = ended.stderr.lines().last().unwrap_or_default();
         verdict.note(format!("{member}: {}: {last}", ended.said()));
         if !matches!(ended.code, Some(2 | 75)) {
-            verdict.fault(Kind::WrongCode, format!("{member}: {}: {}", ended.said(), ended.stderr));
+            verdict.fault(FaultKind::WrongCode, format!("{member}: {}: {}", ended.said(), ended.stderr));
         }
         for problem in problems(&ended.stderr, &[]) {
-            verdict.fault(Kind::Unclear, format!("{member}: {problem}: {}", ended.stderr));
+            verdict.fault(FaultKind::Unclear, format!("{member}: {problem}: {}", ended.stderr));
         }
         *party = world.party(member)?;
     }
     Ok(())
 }
 
-/// Interrupts the connection or the server at random moments until the primary has ended.
-fn interrupt(
-    way: Way,
-    world: &mut World<'_>,
-    primary: &mut Process,
-    proxy: &Proxy,
-    rng: &mut ChaCha8Rng,
-    verdict: &mut Verdict,
-) -> anyhow::Result<()> {
-    for number in 1..=rng.random_range(1..=3) {
-        let until = Instant::now() + Duration::from_millis(rng.random_range(0..700));
-        while Instant::now() < until {
-            if primary.ended()?.is_some() {
+impl ProxiedRun<'_> {
+    /// Interrupts the connection or the server at random moments until the primary has ended.
+    fn interrupt(&mut self, way: Way, rng: &mut ChaCha8Rng, verdict: &mut CaseResult) -> anyhow::Result<()> {
+        for number in 1..=rng.random_range(1..=3) {
+            let until = Instant::now() + Duration::from_millis(rng.random_range(0..700));
+            while Instant::now() < until {
+                if self.primary.ended()?.is_some() {
+                    return Ok(());
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let pause = Duration::from_millis(match way {
+                Way::Parted(longest) if longest > 15_000 => longest,
+                Way::Parted(longest) => rng.random_range(0..longest),
+                _ => rng.random_range(0..1500),
+            });
+            verdict.note(format!("interruption {number}, of {pause:?}"));
+            if way == Way::Server {
+                self.world.server.stop();
+                std::thread::sleep(pause);
+                self.world.server.resume()?;
+                continue;
+            }
+            self.proxy.close();
+            if way == Way::Gone {
                 return Ok(());
             }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let pause = Duration::from_millis(match way {
-            Way::Parted(longest) if longest > 15_000 => longest,
-            Way::Parted(longest) => rng.random_range(0..longest),
-            _ => rng.random_range(0..1500),
-        });
-        verdict.note(format!("interruption {number}, of {pause:?}"));
-        if way == Way::Server {
-            world.server.stop();
             std::thread::sleep(pause);
-            world.server.resume()?;
-            continue;
+            self.proxy.heal();
+            if pause > Duration::from_secs(15) {
+                return Ok(());
+            }
         }
-        proxy.close();
-        if way == Way::Gone {
-            return Ok(());
-        }
-        std::thread::sleep(pause);
-        proxy.heal();
-        if pause > Duration::from_secs(15) {
-            return Ok(());
-        }
+        Ok(())
     }
-    Ok(())
 }

@@ -7,12 +7,12 @@ use std::time::Duration;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use crate::case::{Case, End, Kind, Verdict};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::message::problems;
 use crate::process::Process;
-use crate::soak::experiment::{Data, Experiment};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 const AREA: &str = "predict";
 /// Arguments of the primary's command, without the parties.
@@ -32,16 +32,16 @@ enum Victim {
 pub(super) fn cases() -> Vec<Case<Kit>> {
     let top1sim = "{ kind = \"top1sim\", local = { hidden = [8], width = 4 }, hidden = [8] }";
     let kinds = [
-        ("places", Experiment::new(Data::Places)),
-        ("people", Experiment::new(Data::People)),
-        ("sales", Experiment::new(Data::Sales)),
+        ("places", SoakExperiment::new(Data::Places)),
+        ("people", SoakExperiment::new(Data::People)),
+        ("sales", SoakExperiment::new(Data::Sales)),
         (
             "top1sim",
-            Experiment::new(Data::Places).with("method", top1sim).with("linker", "{ kind = \"top1\" }"),
+            SoakExperiment::new(Data::Places).with("method", top1sim).with("linker", "{ kind = \"top1\" }"),
         ),
-        ("concat", Experiment::new(Data::People).with("aggregator", "{ kind = \"concat\" }")),
+        ("concat", SoakExperiment::new(Data::People).with("aggregator", "{ kind = \"concat\" }")),
     ];
-    let sound = |(number, (name, experiment)): (usize, (&str, Experiment))| {
+    let sound = |(number, (name, experiment)): (usize, (&str, SoakExperiment))| {
         let run = move |kit: &Kit, folder: &Path, rng: &mut ChaCha8Rng| {
             predicted(kit, folder, experiment.clone(), Victim::Nobody, rng)
         };
@@ -52,7 +52,7 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
     {
         for number in 1..=EACH {
             let run = move |kit: &Kit, folder: &Path, rng: &mut ChaCha8Rng| {
-                predicted(kit, folder, Experiment::new(Data::People), victim, rng)
+                predicted(kit, folder, SoakExperiment::new(Data::People), victim, rng)
             };
             cases.push(Case::new(AREA, format!("{name} killed, {number}"), run).short(number == 1).seeded());
         }
@@ -64,30 +64,30 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
 }
 
 /// Starts the primary's command.
-fn predict(world: &World<'_>) -> anyhow::Result<Process> {
+fn predict(world: &SoakWorld<'_>) -> anyhow::Result<Process> {
     predict_with(world, &[])
 }
 
-fn predict_with(world: &World<'_>, more: &[&str]) -> anyhow::Result<Process> {
+fn predict_with(world: &SoakWorld<'_>, more: &[&str]) -> anyhow::Result<Process> {
     let arguments = [&PREDICT[..], &["--parties", "roster.toml", "--key", "own.key"], more].concat();
-    Process::start(&world.kit.fet, &arguments, &world.of("primary"), "predict")
+    Process::start(&world.kit.fet, &arguments, &world.member_folder("primary"), "predict")
 }
 
 /// Allows predictions in the policy of every party.
-fn allow(world: &World<'_>) -> anyhow::Result<()> {
+fn allow(world: &SoakWorld<'_>) -> anyhow::Result<()> {
     for member in &world.members()[1..] {
         let file = world.party_file(member, "", "\n[policy]\npredictions = true\n");
-        std::fs::write(world.of(member).join("party.toml"), file)?;
+        std::fs::write(world.member_folder(member).join("party.toml"), file)?;
     }
     Ok(())
 }
 
 /// Finishes a run and writes a table of new records: the rows of the primary's table, some of them twice.
 /// Returns the parties.
-fn finished(world: &World<'_>, verdict: &mut Verdict) -> anyhow::Result<Vec<Process>> {
+fn finished(world: &SoakWorld<'_>, verdict: &mut CaseResult) -> anyhow::Result<Vec<Process>> {
     let table = world.experiment.files().remove(0);
     let new = format!("{}{}", table.text, table.text.lines().skip(1).take(50).collect::<Vec<_>>().join("\n"));
-    std::fs::write(world.of("primary").join("new.csv"), &new)?;
+    std::fs::write(world.member_folder("primary").join("new.csv"), &new)?;
     let parties = world.parties()?;
     let ended = world.run(world.kit.patience(60))?;
     anyhow::ensure!(ended.code == Some(0), "the run: {}: {}", ended.said(), ended.stderr);
@@ -98,20 +98,20 @@ fn finished(world: &World<'_>, verdict: &mut Verdict) -> anyhow::Result<Vec<Proc
 fn predicted(
     kit: &Kit,
     folder: &Path,
-    experiment: Experiment,
+    experiment: SoakExperiment,
     victim: Victim,
     rng: &mut ChaCha8Rng,
-) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
+) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     let simulation = kit.simulation(&experiment)?;
-    let mut world = World::new(kit, folder, experiment, true, 10)?;
+    let mut world = SoakWorld::new(kit, folder, experiment, true, 10)?;
     allow(&world)?;
     let mut parties = finished(&world, &mut verdict)?;
     let patience = kit.patience(60);
     // The simulation's models predict the same records.
     let own = world.folder.join("simulation");
     std::fs::create_dir_all(&own)?;
-    std::fs::copy(world.of("primary").join("new.csv"), own.join("new.csv"))?;
+    std::fs::copy(world.member_folder("primary").join("new.csv"), own.join("new.csv"))?;
     let run = simulation.to_string_lossy().into_owned();
     kit.asked(&own, &["predict", &run, "--rows", "new.csv", "--out", "new-predictions.csv"])?;
 
@@ -140,16 +140,16 @@ fn predicted(
     let ended = process.wait(patience)?;
     verdict.note(ended.said());
     if ended.hung {
-        verdict.fault(Kind::Hang, format!("the primary: {}", ended.stderr));
+        verdict.fault(FaultKind::Hang, format!("the primary: {}", ended.stderr));
     }
     let struck = ended.signal == Some(9) && victim == Victim::Primary;
     if ended.code != Some(0) && !ended.hung && !struck {
         // The loss of a party may be an error if the message is clear.
         if victim == Victim::Nobody || !matches!(ended.code, Some(2 | 75)) {
-            verdict.fault(Kind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+            verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
         }
         for problem in problems(&ended.stderr, &[]) {
-            verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
+            verdict.fault(FaultKind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
         }
         verdict.note(ended.stderr.lines().last().unwrap_or_default());
     }
@@ -157,13 +157,13 @@ fn predicted(
         let again = predict(&world)?.wait(patience)?;
         if again.code != Some(0) {
             let what = format!("the primary, with all there: {}: {}", again.said(), again.stderr);
-            verdict.fault(Kind::WrongCode, what);
+            verdict.fault(FaultKind::WrongCode, what);
         }
     }
     let read = |folder: &Path| std::fs::read_to_string(folder.join("new-predictions.csv")).ok();
     let expected = read(&own).map(|text| without_similarities(&text));
-    if expected.is_none() || expected != read(&world.of("primary")) {
-        verdict.fault(Kind::WrongBytes, "new-predictions.csv differs from that of the simulation");
+    if expected.is_none() || expected != read(&world.member_folder("primary")) {
+        verdict.fault(FaultKind::WrongBytes, "new-predictions.csv differs from that of the simulation");
     }
     world.check(&mut parties, &mut verdict)?;
     Ok(verdict)
@@ -181,14 +181,14 @@ fn without_similarities(text: &str) -> String {
 }
 
 /// Runs one command three times: with all parties, without one party, and without any party.
-fn missing(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
+fn missing(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     let method = "{ kind = \"fet\", hidden = 8, heads = 2, party_dropout = 0.3 }";
-    let experiment = Experiment::new(Data::People).with("method", method);
-    let world = World::new(kit, folder, experiment, true, 10)?;
+    let experiment = SoakExperiment::new(Data::People).with("method", method);
+    let world = SoakWorld::new(kit, folder, experiment, true, 10)?;
     allow(&world)?;
     let mut parties = finished(&world, &mut verdict)?;
-    let file = world.of("primary").join("new-predictions.csv");
+    let file = world.member_folder("primary").join("new-predictions.csv");
     let drop = ["--missing", "drop", "--wait", "2"];
     // Returns the titles, and the cells of the column `missing`.
     let marked = || -> anyhow::Result<(Vec<String>, Vec<String>)> {
@@ -204,10 +204,13 @@ fn missing(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
         let ended = predict_with(&world, more)?.wait(kit.patience(30))?;
         if ended.code != Some(right) {
             let what = format!("{more:?}: {}; expected {right}: {}", ended.said(), ended.stderr);
-            verdict.fault(Kind::WrongCode, what);
+            verdict.fault(FaultKind::WrongCode, what);
         }
         if file.exists() != (right == 0) {
-            verdict.fault(Kind::Files, format!("{more:?}: new-predictions.csv is there: {}", file.exists()));
+            verdict.fault(
+                FaultKind::Files,
+                format!("{more:?}: new-predictions.csv is there: {}", file.exists()),
+            );
         }
         Ok(())
     };
@@ -229,42 +232,46 @@ fn missing(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
 }
 
 /// Predicts without a party although the model was trained with all parties in each step.
-fn never(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
-    let world = World::new(kit, folder, Experiment::new(Data::Places), true, 10)?;
+fn never(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Places), true, 10)?;
     allow(&world)?;
     let mut parties = finished(&world, &mut verdict)?;
     let ended = predict_with(&world, &["--missing", "drop"])?.wait(kit.patience(30))?;
     if ended.code != Some(2) {
-        verdict
-            .fault(Kind::WrongCode, format!("the primary: {}; expected 2: {}", ended.said(), ended.stderr));
+        verdict.fault(
+            FaultKind::WrongCode,
+            format!("the primary: {}; expected 2: {}", ended.said(), ended.stderr),
+        );
     }
     for problem in problems(&ended.stderr, &["method.party_dropout"]) {
-        verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
+        verdict.fault(FaultKind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
     }
     world.check(&mut parties, &mut verdict)?;
     Ok(verdict)
 }
 
 /// Predicts although a party's policy forbids predictions.
-fn forbidden(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
-    let world = World::new(kit, folder, Experiment::new(Data::Places), true, 10)?;
+fn forbidden(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Places), true, 10)?;
     allow(&world)?;
     // The first party has the default policy, which forbids predictions.
-    std::fs::write(world.of("p1").join("party.toml"), world.party_file("p1", "", ""))?;
+    std::fs::write(world.member_folder("p1").join("party.toml"), world.party_file("p1", "", ""))?;
     let mut parties = finished(&world, &mut verdict)?;
     let ended = predict(&world)?.wait(kit.patience(30))?;
     if ended.code != Some(2) {
-        verdict
-            .fault(Kind::WrongCode, format!("the primary: {}; expected 2: {}", ended.said(), ended.stderr));
+        verdict.fault(
+            FaultKind::WrongCode,
+            format!("the primary: {}; expected 2: {}", ended.said(), ended.stderr),
+        );
     } else {
         for problem in problems(&ended.stderr, &["policy.predictions", "streets|p1|party 1"]) {
-            verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
+            verdict.fault(FaultKind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
         }
     }
-    if world.of("primary").join("new-predictions.csv").exists() {
-        verdict.fault(Kind::Files, "the refused command left new-predictions.csv");
+    if world.member_folder("primary").join("new-predictions.csv").exists() {
+        verdict.fault(FaultKind::Files, "the refused command left new-predictions.csv");
     }
     world.check(&mut parties, &mut verdict)?;
     Ok(verdict)

@@ -13,84 +13,78 @@ mod waits;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::case::{Case, End, Kind, Verdict};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::message::problems;
 use crate::process::Ended;
-use crate::soak::experiment::{Data, Experiment};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 const AREA: &str = "refusal";
 
 /// Process that must refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Who {
+enum RefusingProcess {
     /// The primary's command.
     Primary,
     /// The command of party 1.
     Party,
     /// The command of the primary, after a refusal by party 1, which continues to serve.
-    Asked,
+    AskingPrimary,
 }
 
 /// Change in the folders of a run that would otherwise succeed.
-type Change = fn(&World<'_>) -> anyhow::Result<()>;
+type RunChange = fn(&SoakWorld<'_>) -> anyhow::Result<()>;
 
 /// Name, refusing process, change, and texts that the message must contain: one alternative of each entry,
 /// separated by `|`.
-type Line = (&'static str, Who, Change, &'static [&'static str]);
+type RefusalCase = (&'static str, RefusingProcess, RunChange, &'static [&'static str]);
 
-const PRIMARY: Who = Who::Primary;
-const PARTY: Who = Who::Party;
-const ASKED: Who = Who::Asked;
+const PRIMARY: RefusingProcess = RefusingProcess::Primary;
+const PARTY: RefusingProcess = RefusingProcess::Party;
+const ASKING_PRIMARY: RefusingProcess = RefusingProcess::AskingPrimary;
 
 /// Cases, topic by topic.
-const LINES: [&[Line]; 5] =
-    [connection::LINES, rosters::LINES, agreement::LINES, policy::LINES, needs::LINES];
+const CASES: [&[RefusalCase]; 5] =
+    [connection::CASES, rosters::CASES, agreement::CASES, policy::CASES, needs::CASES];
 
 /// Interval of the cases in the short form: every third case.
 const SHORT: usize = 3;
 
 pub(super) fn cases() -> Vec<Case<Kit>> {
-    let case = |(number, &(name, who, change, names)): (usize, &Line)| {
-        Case::new(AREA, name, move |kit, folder, _| refused(kit, folder, name, who, change, names))
-            .short(number % SHORT == 0)
+    let case = |(number, &case): (usize, &RefusalCase)| {
+        Case::new(AREA, case.0, move |kit, folder, _| refused(kit, folder, case)).short(number % SHORT == 0)
     };
-    LINES.concat().iter().enumerate().map(case).chain(members::cases()).chain(waits::cases()).collect()
+    CASES.concat().iter().enumerate().map(case).chain(members::cases()).chain(waits::cases()).collect()
 }
 
-fn refused(
-    kit: &Kit,
-    folder: &Path,
-    name: &str,
-    who: Who,
-    change: Change,
-    names: &[&str],
-) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
-    let world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
+fn refused(kit: &Kit, folder: &Path, (name, who, change, names): RefusalCase) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 3)?;
     change(&world)?;
     let before = files(folder)?;
     let patience = kit.patience(20);
     match who {
-        Who::Party => {
+        RefusingProcess::Party => {
             let ended = world.party("p1")?.wait(patience)?;
             judge("p1", &ended, codes(name), names, &mut verdict);
         }
-        Who::Primary => {
+        RefusingProcess::Primary => {
             // The case does not check the parties that serve.
             let _parties = world.parties()?;
             let ended = world.run(patience)?;
             judge("the primary", &ended, codes(name), names, &mut verdict);
         }
-        Who::Asked => {
+        RefusingProcess::AskingPrimary => {
             let mut parties = world.parties()?;
             let ended = world.run(patience)?;
             judge("the primary", &ended, &[2], names, &mut verdict);
             world.check(&mut parties, &mut verdict)?;
             let written = ["report.json", "model.safetensors", "predictions.csv"];
-            for name in written.iter().filter(|name| world.of("primary").join("out").join(name).exists()) {
-                verdict.fault(Kind::Files, format!("a refused run left out/{name}"));
+            for name in
+                written.iter().filter(|name| world.member_folder("primary").join("out").join(name).exists())
+            {
+                verdict.fault(FaultKind::Files, format!("a refused run left out/{name}"));
             }
         }
     }
@@ -108,18 +102,20 @@ fn codes(name: &str) -> &'static [i32] {
 }
 
 /// Checks the exit code of a process, and the texts in its message.
-fn judge(who: &str, ended: &Ended, codes: &[i32], names: &[&str], verdict: &mut Verdict) {
+fn judge(who: &str, ended: &Ended, codes: &[i32], names: &[&str], verdict: &mut CaseResult) {
     if ended.hung {
-        verdict.fault(Kind::Hang, format!("{who}: {}", ended.stderr));
+        verdict.fault(FaultKind::Hang, format!("{who}: {}", ended.stderr));
         return;
     }
     if !ended.code.is_some_and(|code| codes.contains(&code)) {
-        verdict
-            .fault(Kind::WrongCode, format!("{who}: {}; expected {codes:?}: {}", ended.said(), ended.stderr));
+        verdict.fault(
+            FaultKind::WrongCode,
+            format!("{who}: {}; expected {codes:?}: {}", ended.said(), ended.stderr),
+        );
     }
     if ended.code != Some(0) {
         for problem in problems(&ended.stderr, names) {
-            verdict.fault(Kind::Unclear, format!("{who}: {problem}: {}", ended.stderr));
+            verdict.fault(FaultKind::Unclear, format!("{who}: {problem}: {}", ended.stderr));
         }
     }
 }
@@ -138,12 +134,12 @@ fn files(folder: &Path) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>>> {
     Ok(found)
 }
 
-fn unchanged(before: &BTreeMap<PathBuf, Vec<u8>>, verdict: &mut Verdict) -> anyhow::Result<()> {
+fn unchanged(before: &BTreeMap<PathBuf, Vec<u8>>, verdict: &mut CaseResult) -> anyhow::Result<()> {
     for (path, bytes) in before {
         match std::fs::read(path) {
             Ok(now) if now == *bytes => {}
-            Ok(_) => verdict.fault(Kind::Files, format!("changed: {}", path.display())),
-            Err(error) => verdict.fault(Kind::Files, format!("{}: {error}", path.display())),
+            Ok(_) => verdict.fault(FaultKind::Files, format!("changed: {}", path.display())),
+            Err(error) => verdict.fault(FaultKind::Files, format!("{}: {error}", path.display())),
         }
     }
     Ok(())

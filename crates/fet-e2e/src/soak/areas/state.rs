@@ -7,22 +7,26 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use crate::case::{Case, End, Kind, Verdict};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::message::problems;
 use crate::process::{Ended, Process};
-use crate::soak::experiment::{Data, Experiment};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 const AREA: &str = "state";
 
 /// Change in the folders of a run that was killed midway.
-type Change = fn(&World<'_>, &mut ChaCha8Rng) -> anyhow::Result<()>;
+type StateChange = fn(&SoakWorld<'_>, &mut ChaCha8Rng) -> anyhow::Result<()>;
 
 /// Name, change, and true if the run must still succeed.
-const CHANGES: &[(&str, Change, bool)] = &[
+const CHANGES: &[(&str, StateChange, bool)] = &[
     ("nothing", |_, _| Ok(()), true),
-    ("a party's state is lost", |w, _| Ok(std::fs::remove_dir_all(w.of("p1").join("state"))?), false),
+    (
+        "a party's state is lost",
+        |w, _| Ok(std::fs::remove_dir_all(w.member_folder("p1").join("state"))?),
+        false,
+    ),
     ("a party's last state is lost", |w, _| Ok(std::fs::remove_file(last(&states(w, "p1")?)?)?), false),
     (
         "a party's states are lost",
@@ -35,11 +39,15 @@ const CHANGES: &[(&str, Change, bool)] = &[
     ("the checkpoint is damaged", |w, rng| flip(&checkpoint(w), rng), false),
     ("the checkpoint is cut", |w, _| cut(&checkpoint(w)), false),
     ("the checkpoint is lost", |w, _| Ok(std::fs::remove_file(checkpoint(w))?), true),
-    ("the results are lost", |w, _| Ok(std::fs::remove_dir_all(w.of("primary").join("out"))?), true),
+    (
+        "the results are lost",
+        |w, _| Ok(std::fs::remove_dir_all(w.member_folder("primary").join("out"))?),
+        true,
+    ),
 ];
 
 pub(super) fn cases() -> Vec<Case<Kit>> {
-    let changed = |&(name, change, well): &(&'static str, Change, bool)| {
+    let changed = |&(name, change, well): &(&'static str, StateChange, bool)| {
         let run =
             move |kit: &Kit, folder: &Path, rng: &mut ChaCha8Rng| resumed(kit, folder, change, well, rng);
         Case::new(AREA, name, run).seeded().short(name == "a party's state is lost")
@@ -60,16 +68,16 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
     CHANGES.iter().map(changed).chain(more).collect()
 }
 
-fn experiment() -> Experiment {
-    Experiment::new(Data::Digits).rows(600).with("train", "{ epochs = 8, batch_size = 32 }")
+fn experiment() -> SoakExperiment {
+    SoakExperiment::new(Data::Digits).rows(600).with("train", "{ epochs = 8, batch_size = 32 }")
 }
 
-fn checkpoint(world: &World<'_>) -> PathBuf {
-    world.of("primary").join("out/checkpoint.safetensors")
+fn checkpoint(world: &SoakWorld<'_>) -> PathBuf {
+    world.member_folder("primary").join("out/checkpoint.safetensors")
 }
 
 /// Returns a party's states, in the order of their epochs.
-fn states(world: &World<'_>, member: &str) -> anyhow::Result<Vec<PathBuf>> {
+fn states(world: &SoakWorld<'_>, member: &str) -> anyhow::Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(world.kept(member))?;
     let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     found.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("state-")));
@@ -93,7 +101,7 @@ fn cut(path: &Path) -> anyhow::Result<()> {
     Ok(std::fs::write(path, &bytes[..bytes.len() / 2])?)
 }
 
-fn another(world: &World<'_>) -> anyhow::Result<()> {
+fn another(world: &SoakWorld<'_>) -> anyhow::Result<()> {
     for (from, to) in states(world, "p2")?.iter().zip(states(world, "p1")?) {
         std::fs::copy(from, to)?;
     }
@@ -101,7 +109,7 @@ fn another(world: &World<'_>) -> anyhow::Result<()> {
 }
 
 /// Runs `epochs` epochs and kills all processes.
-fn half(world: &World<'_>, epochs: usize) -> anyhow::Result<()> {
+fn half(world: &SoakWorld<'_>, epochs: usize) -> anyhow::Result<()> {
     let _parties = world.parties()?;
     let mut primary = world.primary()?;
     after_epochs(world, &mut primary, epochs)?;
@@ -110,7 +118,7 @@ fn half(world: &World<'_>, epochs: usize) -> anyhow::Result<()> {
 }
 
 /// Waits until `epochs` epochs are done.
-fn after_epochs(world: &World<'_>, primary: &mut Process, epochs: usize) -> anyhow::Result<()> {
+fn after_epochs(world: &SoakWorld<'_>, primary: &mut Process, epochs: usize) -> anyhow::Result<()> {
     let began = Instant::now();
     while primary.stdout().matches("\"event\":\"epoch\"").count() < epochs {
         let late = began.elapsed() > world.kit.patience(30);
@@ -121,21 +129,21 @@ fn after_epochs(world: &World<'_>, primary: &mut Process, epochs: usize) -> anyh
 }
 
 /// Compares a successful run with the simulation, and checks the message of a failed one.
-fn judge(world: &World<'_>, ended: &Ended, well: bool, verdict: &mut Verdict) -> anyhow::Result<()> {
+fn judge(world: &SoakWorld<'_>, ended: &Ended, well: bool, verdict: &mut CaseResult) -> anyhow::Result<()> {
     if ended.hung {
-        verdict.fault(Kind::Hang, format!("the primary: {}", ended.stderr));
+        verdict.fault(FaultKind::Hang, format!("the primary: {}", ended.stderr));
         return Ok(());
     }
     if ended.code == Some(0) {
         return world.compare(verdict);
     }
-    verdict.end = End::Refused;
+    verdict.end = CaseEnd::Refused;
     verdict.note(ended.stderr.lines().last().unwrap_or_default());
     if well || !matches!(ended.code, Some(2 | 75)) {
-        verdict.fault(Kind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+        verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
     }
     for problem in problems(&ended.stderr, &[]) {
-        verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
+        verdict.fault(FaultKind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
     }
     Ok(())
 }
@@ -143,33 +151,33 @@ fn judge(world: &World<'_>, ended: &Ended, well: bool, verdict: &mut Verdict) ->
 fn resumed(
     kit: &Kit,
     folder: &Path,
-    change: Change,
+    change: StateChange,
     well: bool,
     rng: &mut ChaCha8Rng,
-) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
+) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     kit.simulation(&experiment())?;
-    let world = World::new(kit, folder, experiment(), true, 5)?;
+    let world = SoakWorld::new(kit, folder, experiment(), true, 5)?;
     half(&world, rng.random_range(2..7))?;
     change(&world, rng)?;
-    let forgets = !world.of("p1").join("state").exists();
+    let forgets = !world.member_folder("p1").join("state").exists();
     let mut parties = world.parties()?;
     let ended = world.run(kit.patience(60))?;
     judge(&world, &ended, well, &mut verdict)?;
     if forgets && !ended.stderr.contains("fet ledger add --age ") {
         let what = format!("the primary accepts an account that has forgotten releases: {}", ended.stderr);
-        verdict.fault(Kind::WrongCode, what);
+        verdict.fault(FaultKind::WrongCode, what);
     }
     world.check(&mut parties, &mut verdict)?;
     if ended.code != Some(0) && !ended.hung {
         // Follows the message: starts the run again, and if an account was lost, adds the forgotten releases.
-        std::fs::remove_dir_all(world.of("primary").join("out"))?;
+        std::fs::remove_dir_all(world.member_folder("primary").join("out"))?;
         let mut again = world.run(kit.patience(60))?;
         if let Some((_, rest)) = again.stderr.split_once("fet ledger add --age ") {
             let age = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
             parties[0].kill();
             let added = ["ledger", "add", "party.toml", "--noise", "0", "--releases", "1", "--age", age];
-            kit.asked(&world.of("p1"), &added)?;
+            kit.asked(&world.member_folder("p1"), &added)?;
             parties[0] = world.party("p1")?;
             again = world.run(kit.patience(60))?;
         }
@@ -177,7 +185,7 @@ fn resumed(
             world.compare(&mut verdict)?;
         } else {
             let what = format!("the primary, from the beginning: {}: {}", again.said(), again.stderr);
-            verdict.fault(Kind::WrongCode, what);
+            verdict.fault(FaultKind::WrongCode, what);
         }
     }
     world.panics(&mut verdict)?;
@@ -186,10 +194,10 @@ fn resumed(
 
 /// Runs another seed while the parties keep the states of the first run, which is finished or killed midway
 /// (`amid`). Then runs the first seed again.
-fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
-    let (first, second) = (experiment(), Experiment { seed: 5, ..experiment() });
-    let mut world = World::new(kit, folder, first.clone(), true, 5)?;
+fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
+    let (first, second) = (experiment(), SoakExperiment { seed: 5, ..experiment() });
+    let mut world = SoakWorld::new(kit, folder, first.clone(), true, 5)?;
     if amid {
         half(&world, 3)?;
     } else {
@@ -197,7 +205,7 @@ fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<Verdict> {
         judge(&world, &world.run(kit.patience(60))?, true, &mut verdict)?;
         world.check(&mut parties, &mut verdict)?;
     }
-    let [out, kept] = ["out", "out-of-the-first"].map(|name| world.of("primary").join(name));
+    let [out, kept] = ["out", "out-of-the-first"].map(|name| world.member_folder("primary").join(name));
     for (experiment, again) in [(second, false), (first, true)] {
         if !again {
             std::fs::rename(&out, &kept)?;
@@ -206,7 +214,7 @@ fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<Verdict> {
             std::fs::rename(&kept, &out)?;
         }
         for member in world.members() {
-            std::fs::write(world.of(member).join("exp.toml"), experiment.text())?;
+            std::fs::write(world.member_folder(member).join("exp.toml"), experiment.text())?;
         }
         world.experiment = experiment;
         let mut parties = world.parties()?;
@@ -220,12 +228,12 @@ fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<Verdict> {
 /// Kills a party during a run and restarts it with another table. The primary's process `stays`, or is killed
 /// too. The primary must refuse the run, and the party must name the file. With the former table, the run
 /// ends with the bytes of the simulation.
-fn replaced(kit: &Kit, folder: &Path, stays: bool) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
-    let experiment = Experiment::new(Data::Places).with("train", "{ epochs = 60, batch_size = 8 }");
+fn replaced(kit: &Kit, folder: &Path, stays: bool) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let experiment = SoakExperiment::new(Data::Places).with("train", "{ epochs = 60, batch_size = 8 }");
     kit.simulation(&experiment)?;
-    let world = World::new(kit, folder, experiment, true, 20)?;
-    let mine = world.of("p1").join("mine.csv");
+    let world = SoakWorld::new(kit, folder, experiment, true, 20)?;
+    let mine = world.member_folder("p1").join("mine.csv");
     let former = std::fs::read_to_string(&mine)?;
     let other = former.replacen("gravel", "tar", 1);
     anyhow::ensure!(other != former, "{} has no gravel", mine.display());
@@ -246,17 +254,17 @@ fn replaced(kit: &Kit, folder: &Path, stays: bool) -> anyhow::Result<Verdict> {
     };
     if ended.code != Some(2) {
         let what = format!("the primary: {}; expected 2: {}", ended.said(), ended.stderr);
-        verdict.fault(if ended.hung { Kind::Hang } else { Kind::WrongCode }, what);
+        verdict.fault(if ended.hung { FaultKind::Hang } else { FaultKind::WrongCode }, what);
     }
     for problem in problems(&ended.stderr, &["streets", "table", "checksum", "put the former table back"]) {
-        verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
+        verdict.fault(FaultKind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
     }
     let said = parties[0].stderr();
     if !["mine.csv", "put the former table back"].iter().all(|part| said.contains(part)) {
-        verdict.fault(Kind::Unclear, format!("p1 names no file: {said}"));
+        verdict.fault(FaultKind::Unclear, format!("p1 names no file: {said}"));
     }
-    if world.of("primary").join("out/report.json").exists() {
-        verdict.fault(Kind::Files, "a refused run left out/report.json");
+    if world.member_folder("primary").join("out/report.json").exists() {
+        verdict.fault(FaultKind::Files, "a refused run left out/report.json");
     }
     world.check(&mut parties, &mut verdict)?;
     parties[0].kill();
@@ -265,18 +273,20 @@ fn replaced(kit: &Kit, folder: &Path, stays: bool) -> anyhow::Result<Verdict> {
     let again = world.run(kit.patience(60))?;
     match again.code {
         Some(0) => world.compare(&mut verdict)?,
-        _ => verdict
-            .fault(Kind::WrongCode, format!("with the former table: {}: {}", again.said(), again.stderr)),
+        _ => verdict.fault(
+            FaultKind::WrongCode,
+            format!("with the former table: {}: {}", again.said(), again.stderr),
+        ),
     }
     world.check(&mut parties, &mut verdict)?;
     Ok(verdict)
 }
 
 /// Resumes from an old copy of the checkpoint, older than all states of the parties.
-fn old_checkpoint(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
+fn old_checkpoint(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
     kit.simulation(&experiment())?;
-    let world = World::new(kit, folder, experiment(), true, 5)?;
+    let world = SoakWorld::new(kit, folder, experiment(), true, 5)?;
     half(&world, 2)?;
     let old = std::fs::read(checkpoint(&world))?;
     half(&world, 3)?;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use anyhow::Context;
 use fet_linkage::threshold::FEWEST;
 
-use super::compare::{Arguments, search};
+use super::compare::{LinkMatchArguments, search};
 use super::encodings::Encodings;
 use crate::link::choice::{self, Choice, Threshold};
 use crate::link::pairs;
@@ -15,8 +15,8 @@ use fet_io::input::input;
 type Member = (usize, u32);
 
 /// Finds and writes the clusters of `tables`, and returns the summary as text.
-pub(super) fn write(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<String> {
-    let Arguments { encodings: names, out, all_pairs, .. } = arguments;
+pub(super) fn write(arguments: &LinkMatchArguments, tables: &[Encodings]) -> anyhow::Result<String> {
+    let LinkMatchArguments { encodings: names, out, all_pairs, .. } = arguments;
     let threshold = arguments.threshold;
     let mut text = String::new();
     let mut candidates: Vec<(Member, Member, f32)> = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn write(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Resu
             if own.is_none() && threshold == Threshold::Auto && queries.filters.rows() > 1 {
                 own = Some(search(queries, &queries.filters, 2, *all_pairs)?);
             }
-            let chosen = choice.of(&links, || Ok(own.clone()))?;
+            let chosen = choice.select(&links, || Ok(own.clone()))?;
             if chosen.is_open() {
                 return Err(input(format!(
                     "{}: no threshold can be estimated from {} rows (the estimate needs {FEWEST}). Set --threshold \

@@ -8,20 +8,20 @@ use anyhow::Context;
 use fet_core::linker::Links;
 use fet_io::memory;
 use fet_linkage::bits::BitTable;
-use fet_linkage::blocking::Blocking;
+use fet_linkage::blocking::{Blocking, FilterTables};
 use fet_linkage::search::{Index, Measure};
 
 use super::clusters;
 use super::encodings::Encodings;
 use crate::link::choice::{self, Assign, Choice, Threshold};
-use crate::link::progress::Progress;
+use crate::link::progress::RowProgress;
 use crate::link::{SECONDS, check_output, pairs, summary, truth};
 use fet_io::input::input;
 use fet_io::memory::peak_memory;
 
 /// Arguments of `fet link match`.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct LinkMatchArguments {
     /// Encodings of two or more tables, the primary's first.
     #[arg(required = true, num_args = 1..)]
     pub(super) encodings: Vec<PathBuf>,
@@ -57,7 +57,7 @@ const RECALL: f64 = 0.99;
 const SEED: u64 = 0;
 
 /// Compares the encodings, writes the result, and returns the summary as text.
-pub(super) fn compare(arguments: &Arguments) -> anyhow::Result<String> {
+pub(super) fn compare(arguments: &LinkMatchArguments) -> anyhow::Result<String> {
     check_output(&arguments.out, arguments.encodings.iter().chain(&arguments.truth))?;
     let tables =
         arguments.encodings.iter().map(|path| Encodings::read(path)).collect::<Result<Vec<_>, _>>()?;
@@ -77,7 +77,7 @@ pub(super) fn compare(arguments: &Arguments) -> anyhow::Result<String> {
 }
 
 /// Refuses encodings that cannot be compared.
-fn agree(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<()> {
+fn agree(arguments: &LinkMatchArguments, tables: &[Encodings]) -> anyhow::Result<()> {
     if tables.len() < 2 {
         return Err(input("fet link match: name the encodings of two or more tables"));
     }
@@ -120,7 +120,7 @@ fn agree(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn two(arguments: &Arguments, primary: &Encodings, secondary: &Encodings) -> anyhow::Result<String> {
+fn two(arguments: &LinkMatchArguments, primary: &Encodings, secondary: &Encodings) -> anyhow::Result<String> {
     let truth = arguments
         .truth
         .as_deref()
@@ -152,7 +152,7 @@ fn two(arguments: &Arguments, primary: &Encodings, secondary: &Encodings) -> any
         records,
     };
     let own = || (primary.filters.rows() > 1).then(|| search(primary, &primary.filters, 2, all)).transpose();
-    let chosen = choice.of(&links, own)?;
+    let chosen = choice.select(&links, own)?;
     let count = pairs::write(&arguments.out, &chosen.written(&links), None)
         .with_context(|| format!("cannot write {}", arguments.out.display()))?;
     let mut text = format!(
@@ -181,11 +181,11 @@ pub(super) fn search(
             queries.rows()
         ))
     })?;
-    let progress = Progress::new(queries.rows());
+    let progress = RowProgress::new(queries.rows());
     let measure: Measure = table.score.measure(queries.bits());
     let done = |count| progress.add(count);
-    let blocking =
-        if all_pairs { None } else { Blocking::choose(queries, records, take, SIMILARITY, RECALL) };
+    let tables = FilterTables { queries, records };
+    let blocking = if all_pairs { None } else { Blocking::choose(tables, take, SIMILARITY, RECALL) };
     let found = match blocking {
         Some(blocking) => {
             fet_io::note!(
@@ -194,7 +194,7 @@ pub(super) fn search(
                 queries.rows(),
                 records.rows()
             );
-            blocking.search(queries, records, take, measure, SEED, &done).0
+            blocking.search(tables, take, measure, SEED, &done).0
         }
         None => Index::new(records).search(queries, take, measure, &done),
     };

@@ -16,7 +16,7 @@ use fet_io::output;
 
 /// Arguments of `fet link schema`.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Learn {
+pub(crate) struct LinkSchemaArguments {
     /// The table from which to learn frequencies: CSV, may end in .gz.
     table: PathBuf,
     /// Key columns, separated by commas.
@@ -35,7 +35,7 @@ pub(crate) struct Learn {
 
 /// Arguments of `fet link encode`.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct LinkEncodeArguments {
     /// The table to encode: CSV, may end in .gz.
     table: PathBuf,
     /// The schema from `fet link schema`, or a linkage schema of clkhash (version 3).
@@ -54,14 +54,15 @@ pub(crate) struct Arguments {
 }
 
 /// Learns and writes a schema, and returns the summary.
-pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
-    let Learn { table, keys, out, .. } = arguments;
+pub(super) fn learn(arguments: &LinkSchemaArguments) -> anyhow::Result<String> {
+    let LinkSchemaArguments { table, keys, out, .. } = arguments;
     output::check_own("--out", out, [table])?;
     let settings = settings(&arguments.sets)?;
     let secret = secret(&arguments.secret_env, false)?;
     let records = texts(table, keys)?;
     let mut salt = [0; 16];
-    getrandom::fill(&mut salt).map_err(|error| input(format!("the system gives no randomness: {error}")))?;
+    getrandom::fill(&mut salt)
+        .map_err(|error| input(format!("the system provides no random numbers: {error}")))?;
     let schema = LinkageSchema::learn(&settings, keys, salt, &secret, &records)
         .map_err(|error| input(error.to_string().replace("`linker.", "`--set ")))?;
     fet_io::write_private(out, &serde_json::to_vec_pretty(&schema)?)
@@ -70,14 +71,14 @@ pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
         "learned from {} rows: {} q-grams and words that occur in three or more rows\nschema written to {}: give it to \
          the data holders who have the secret, but not to the linkage unit\n",
         records.rows(),
-        schema.told(),
+        schema.listed(),
         out.display()
     ))
 }
 
 /// Encodes a table, writes the encodings, and returns the summary.
-pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
-    let Arguments { table, schema: path, keys, out, .. } = arguments;
+pub(super) fn encode(arguments: &LinkEncodeArguments) -> anyhow::Result<String> {
+    let LinkEncodeArguments { table, schema: path, keys, out, .. } = arguments;
     output::check_own("--out", out, [table, path])?;
     let text = fet_io::read_to_string(path)
         .map_err(|error| input(format!("--schema {}: {error}", path.display())))?;

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::difference::{Part, parts};
-use super::{Asked, Review, sheet};
+use super::{PairToReview, Review, sheet};
 use crate::link::decisions::DECISION;
 
 const TEMPLATE: &str = include_str!("page.html.jinja");
@@ -58,7 +58,7 @@ pub(super) fn text(review: &Review<'_>) -> anyhow::Result<String> {
     template.render(Serde(page)).context("the page of the review")
 }
 
-fn shown(review: &Review<'_>, pair: &Asked) -> Shown {
+fn shown(review: &Review<'_>, pair: &PairToReview) -> Shown {
     let [primary, secondary] = review.rows(pair);
     let rows = [pair.row, pair.record as usize];
     let name = |side: usize| match review.ids {

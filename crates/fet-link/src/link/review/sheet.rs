@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Asked, Review};
+use super::{PairToReview, Review};
 use crate::link::decisions::{COMPARED, DECISION, IDS, ROWS};
 use crate::link::pairs::quoted;
 
@@ -36,7 +36,7 @@ pub(super) fn header(review: &Review<'_>) -> String {
 }
 
 /// Returns the cells that identify a pair.
-pub(super) fn line(review: &Review<'_>, pair: &Asked) -> String {
+pub(super) fn line(review: &Review<'_>, pair: &PairToReview) -> String {
     let mut line = format!("{},{}", pair.row, pair.record);
     if let Some([primary, secondary]) = review.ids {
         let _ = write!(line, ",{},{}", cell(&primary[pair.row]), cell(&secondary[pair.record as usize]));

@@ -24,10 +24,19 @@ fn numbered(rows: usize) -> Vec<Vec<u8>> {
     (0..rows).map(|row| vec![row as u8; row % 7]).collect()
 }
 
+fn sealed(
+    request: &[u8],
+    keys: &[Option<Key>],
+    payloads: &[Vec<u8>],
+    rng: &mut ChaCha20Rng,
+) -> Result<Answer, PsiError> {
+    Answer::sealed(request, &KeyedPayloads { keys, payloads }, CONTEXT, rng, QUIET)
+}
+
 fn exchanged(asked: &[&str], owned: &[&str], rng: &mut ChaCha20Rng) -> (Querier, Vec<u8>, Answer) {
     let (querier, request) = Querier::ask(keys(asked), rng, QUIET);
     let payloads = numbered(owned.len());
-    let answer = Answer::sealed(&request, &keys(owned), &payloads, CONTEXT, rng, QUIET).expect("a request");
+    let answer = sealed(&request, &keys(owned), &payloads, rng).expect("a request");
     (querier, request, answer)
 }
 
@@ -43,7 +52,7 @@ fn both_forms_are_a_plain_intersection() {
         let (querier, request) = Querier::ask(asked.clone(), &mut rng, QUIET);
         let querier = Querier::from_bytes(&querier.to_bytes()).expect("what it wrote");
 
-        let sealed = Answer::sealed(&request, &owned, &payloads, CONTEXT, &mut rng, QUIET).expect("answered");
+        let sealed = sealed(&request, &owned, &payloads, &mut rng).expect("answered");
         let opened = querier.clone().open(&sealed, padded(longest), CONTEXT, QUIET).expect("opened");
         assert_eq!(opened.rows(), asked.len());
         for (row, key) in asked.iter().enumerate() {
@@ -68,7 +77,7 @@ fn all_differ(message: &[u8], length: usize, count: usize) {
 /// Whatever keys repeat or are missing on either side, there are as many elements and records as rows. They
 /// all differ and have equal length.
 #[test]
-fn messages_show_numbers_of_rows_alone() {
+fn messages_reveal_only_numbers_of_rows() {
     let mut rng = ChaCha20Rng::seed_from_u64(2);
     let tables = [
         ["a"; 6],
@@ -113,8 +122,7 @@ fn counts_are_shuffled_and_so_are_records() {
         *of_elements.entry(order.collect()).or_default() += 1;
 
         let payloads = (0..3).map(|row| vec![row]).collect::<Vec<_>>();
-        let sealed =
-            Answer::sealed(&request, &keys(&names), &payloads, CONTEXT, &mut rng, QUIET).expect("a request");
+        let sealed = sealed(&request, &keys(&names), &payloads, &mut rng).expect("a request");
         let salt = exchange(Gives::Payloads, &identity(&request), CONTEXT, &sealed.evaluated);
         let own = querier.unblinded(&sealed, QUIET).expect("elements");
         let order = elements(&own).expect("elements").iter().zip(keys(&names)).map(|(own, key)| {
@@ -135,17 +143,16 @@ fn counts_are_shuffled_and_so_are_records() {
 }
 
 #[test]
-fn payloads_stand_at_the_rows_that_asked_for_them() {
+fn payloads_belong_to_the_rows_of_their_keys() {
     let mut rng = ChaCha20Rng::seed_from_u64(4);
     let (querier, _, answer) = exchanged(&["a", "", "b"], &["b"], &mut rng);
     let opened = querier.open(&answer, padded(0), CONTEXT, QUIET).expect("opened");
     assert_eq!([0, 1, 2].map(|row| opened.row(row).len()), [0, 0, 1]);
 }
 
-/// Repeated exchanges of the same tables, and repeated answers to a request, have no element, tag or record
-/// in common.
+/// Repeated exchanges of the same tables, and repeated answers to a request, share no element, tag or record.
 #[test]
-fn two_exchanges_share_nothing() {
+fn two_exchanges_share_no_element_or_tag() {
     let mut rng = ChaCha20Rng::seed_from_u64(5);
     let names = ["a", "b", "c"];
     let mut seen = HashSet::new();
@@ -185,7 +192,7 @@ fn invalid_elements_are_refused_with_their_place() {
         damage(&mut damaged);
         let counted = Answer::count(&damaged, &owned, CONTEXT, &mut rng, QUIET);
         assert_eq!(counted, Err(error.clone()));
-        let sealed = Answer::sealed(&damaged, &owned, &[Vec::new()], CONTEXT, &mut rng, QUIET);
+        let sealed = sealed(&damaged, &owned, &[Vec::new()], &mut rng);
         assert_eq!(sealed, Err(error.clone()));
         let mut damaged = answer.clone();
         damage(&mut damaged.evaluated);
@@ -215,13 +222,12 @@ fn an_altered_payload_is_refused() {
 
 /// With another request, another form, another context, or elements of another answer, no row can be opened.
 #[test]
-fn what_is_of_another_exchange_tells_nothing() {
+fn another_exchange_opens_no_row() {
     let mut rng = ChaCha20Rng::seed_from_u64(8);
     let names = ["a", "b"];
     let (querier, request, answer) = exchanged(&names, &names, &mut rng);
     let (other, _, _) = exchanged(&names, &names, &mut rng);
-    let again =
-        Answer::sealed(&request, &keys(&names), &numbered(2), CONTEXT, &mut rng, QUIET).expect("a request");
+    let again = sealed(&request, &keys(&names), &numbered(2), &mut rng).expect("a request");
     let mixed = Answer { evaluated: again.evaluated, records: answer.records.clone() };
     let cases =
         [(&other, &answer, CONTEXT), (&querier, &answer, b"something else"), (&querier, &mixed, CONTEXT)];
@@ -239,7 +245,7 @@ fn what_is_of_another_exchange_tells_nothing() {
 /// Any difference in an exchange gives a different salt, even if only the boundary between two adjacent parts
 /// moves.
 #[test]
-fn an_exchange_is_all_that_is_said_in_it() {
+fn every_part_of_an_exchange_changes_its_salt() {
     let salts = [
         exchange(Gives::Count, &[1; 32], b"ab", b"cd"),
         exchange(Gives::Payloads, &[1; 32], b"ab", b"cd"),
@@ -284,7 +290,7 @@ fn the_tags_of_a_count_do_not_follow_from_the_keys() {
 }
 
 #[test]
-fn what_is_no_asker_is_not_read() {
+fn refuses_invalid_bytes_of_a_querier() {
     let mut rng = ChaCha20Rng::seed_from_u64(10);
     let (querier, _) = Querier::ask(keys(&["a", ""]), &mut rng, QUIET);
     let bytes = querier.to_bytes();

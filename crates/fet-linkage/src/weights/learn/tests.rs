@@ -95,7 +95,7 @@ fn learned(drawn: &Drawn) -> Weights {
 /// a match.
 fn judged(weights: &Weights, drawn: &Drawn) -> Vec<(f64, bool)> {
     let of_row = |row: usize| {
-        let weight = |(levels, rarities)| weights.of(levels, rarities).unwrap_or(f64::NEG_INFINITY);
+        let weight = |(levels, rarities)| weights.match_weight(levels, rarities).unwrap_or(f64::NEG_INFINITY);
         let mut of_row: Vec<f64> = drawn.candidates.of_row(row).map(weight).collect();
         weights.probabilities(&mut of_row);
         let right = drawn.right[row];
@@ -109,7 +109,7 @@ fn judged(weights: &Weights, drawn: &Drawn) -> Vec<(f64, bool)> {
 /// matches in 2,400 move a share by at most 0.003. For ln(m/u), levels with a share of 0.15 of the matches
 /// have a standard deviation of 0.05.
 #[test]
-fn it_finds_m_u_and_the_matches_of_a_mixture() {
+fn learns_m_u_and_the_matches_of_a_mixture() {
     for (missing, seed) in [(0.0, 1), (0.3, 2)] {
         let mixture = Mixture { missing, ..mixture() };
         let weights = learned(&drawn(&mixture, seed));
@@ -150,7 +150,7 @@ fn probabilities_are_shares_of_what_is_right() {
 /// Without safeguards, a field in which matches differ and non-matches agree would make non-matches the
 /// matches.
 #[test]
-fn classes_do_not_change_places() {
+fn matches_and_non_matches_are_not_swapped() {
     let mut mixture = mixture();
     (mixture.m[2], mixture.u[2]) = (shape(0.1, 0.1), shape(0.9, 0.05));
     let drawn = drawn(&mixture, 4);
@@ -168,7 +168,7 @@ fn classes_do_not_change_places() {
 }
 
 #[test]
-fn of_no_matches_no_are_made() {
+fn expects_no_matches_among_non_matches() {
     let drawn = drawn(&Mixture { matched: 0.0, ..mixture() }, 5);
     let weights = learned(&drawn);
     let expected: f64 = judged(&weights, &drawn).iter().map(|pair| pair.0).sum();
@@ -177,7 +177,7 @@ fn of_no_matches_no_are_made() {
 
 /// Fields that also agree together by chance are evidence only once, and decoys reveal such fields.
 #[test]
-fn what_goes_together_among_decoys_too_is_no_match() {
+fn agreement_that_decoys_share_is_not_a_match() {
     let mut mixture = Mixture { matched: 0.1, ..mixture() };
     (mixture.m[2], mixture.u[2]) = (shape(0.3, 0.3), shape(0.3, 0.3));
     let mut drawn = drawn(&mixture, 6);
@@ -197,16 +197,17 @@ fn what_goes_together_among_decoys_too_is_no_match() {
 }
 
 #[test]
-fn what_is_missing_says_nothing_and_pairs_of_nothing_are_none() {
+fn missing_fields_have_no_weight() {
     let weights = learned(&drawn(&mixture(), 8));
     let common = [0.001f32, 0.02, 0.005].map(|share| -share.ln());
-    let both = weights.of(&[10, 10, MISSING], &common).expect("two fields");
-    let one = weights.of(&[10, MISSING, MISSING], &common).expect("a field");
-    let other = weights.of(&[MISSING, 10, MISSING], &common).expect("a field");
+    let both = weights.match_weight(&[10, 10, MISSING], &common).expect("two fields");
+    let one = weights.match_weight(&[10, MISSING, MISSING], &common).expect("a field");
+    let other = weights.match_weight(&[MISSING, 10, MISSING], &common).expect("a field");
     assert!((both - one - other).abs() < 1e-9);
-    assert_eq!(weights.of(&[MISSING; 3], &common), None);
-    let rare =
-        weights.of(&[10, MISSING, MISSING], &[-0.0001f32.ln(), common[1], common[2]]).expect("a field");
+    assert_eq!(weights.match_weight(&[MISSING; 3], &common), None);
+    let rare = weights
+        .match_weight(&[10, MISSING, MISSING], &[-0.0001f32.ln(), common[1], common[2]])
+        .expect("a field");
     assert!((rare - one - 10f64.ln()).abs() < 1e-5, "a rarer value has a larger weight");
 }
 

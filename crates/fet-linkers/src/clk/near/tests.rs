@@ -83,7 +83,7 @@ fn a_column_has_one_form_of_dates_and_numbers() {
 }
 
 #[test]
-fn distances_of_columns_that_have_none_are_refused() {
+fn refuses_invalid_distances_and_dates() {
     let check = |change: &dyn Fn(&mut ClkSettings), expected: &str| {
         let mut settings = ClkSettings::default();
         change(&mut settings);
@@ -144,24 +144,24 @@ fn a_schema_keeps_how_numbers_are_compared() {
 /// Frequencies of the points around numbers would reveal how many records have which number, so the schema
 /// omits them.
 #[test]
-fn a_schema_tells_nothing_of_numbers_but_their_weight() {
+fn a_schema_reveals_only_the_weight_of_numbers() {
     let settings = ClkSettings { near: vec![0.0, 11.0], ..ClkSettings::default() };
     let names = ["name".to_string(), "salary".to_string()];
     let cells =
         (0..90).flat_map(|row| [["ann smith", "bert"][row % 2].to_string(), (3_000 + row).to_string()]);
     let table = TextTable::new(2, cells.collect());
-    let told = |settings: &ClkSettings, table: &TextTable| {
-        LinkageSchema::learn(settings, &names, [7; 16], b"a secret of two", table).expect("a schema").told()
+    let listed = |settings: &ClkSettings, table: &TextTable| {
+        LinkageSchema::learn(settings, &names, [7; 16], b"a secret of two", table).expect("a schema").listed()
     };
     let blank = (0..90).flat_map(|row| [["ann smith", "bert"][row % 2].to_string(), String::new()]);
-    let without = told(&settings, &TextTable::new(2, blank.collect()));
+    let without = listed(&settings, &TextTable::new(2, blank.collect()));
     assert!(without > 0);
-    assert_eq!(told(&settings, &table), without);
-    assert!(told(&ClkSettings::default(), &table) > without, "it lists the q-grams of texts");
+    assert_eq!(listed(&settings, &table), without);
+    assert!(listed(&ClkSettings::default(), &table) > without, "it lists the q-grams of texts");
 }
 
 #[test]
-fn distances_that_tell_little_are_warned_of() {
+fn warns_of_uninformative_distances() {
     let warned = |near: &[f64], cells: &[&str]| {
         let linker = clk(|settings| settings.near = near.to_vec());
         let mut data_holder = linker.data_holder(1);

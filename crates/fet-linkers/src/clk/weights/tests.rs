@@ -78,7 +78,7 @@ fn found(links: &Links, matched: usize) -> usize {
 }
 
 #[test]
-fn where_cells_are_blank_match_weights_find_more() {
+fn match_weights_find_more_in_tables_with_blank_cells() {
     let tables = people(600, 600, 0.3, 1);
     let by = |scoring| found(&linked(&clk(|settings| settings.scoring = scoring), 5, &tables), 600);
     let (correlation, weights) = (by(Scoring::Correlation), by(Scoring::MatchWeights));
@@ -90,7 +90,7 @@ fn where_cells_are_blank_match_weights_find_more() {
 /// A number of 400 has a standard deviation of at most 10. Since the matches are learned too, the tolerance
 /// is six standard deviations.
 #[test]
-fn probabilities_are_as_good_as_they_say() {
+fn probabilities_are_calibrated() {
     let (rows, matched) = (800, 400);
     let links = linked(&clk(|_| ()), 5, &people(rows, matched, 0.1, 3));
     let best = best(&links);
@@ -169,7 +169,7 @@ fn every_weighting_hardening_and_group_finds_matches() {
 }
 
 #[test]
-fn it_says_what_it_is_and_where_it_cannot_be() {
+fn match_weights_are_described_and_refused_where_unsupported() {
     let (with, without) =
         (clk(|_| ()).about(), clk(|settings| settings.scoring = Scoring::Correlation).about());
     assert!(with.probabilities && !without.probabilities);
@@ -185,7 +185,7 @@ fn it_says_what_it_is_and_where_it_cannot_be() {
 }
 
 #[test]
-fn where_no_match_is_expected_that_is_told() {
+fn warns_if_no_match_is_expected() {
     let linker = clk(|_| ());
     let (mut querier, mut data_holder) = (linker.querier(1), linker.data_holder(1));
     let same = keys(1, &vec!["smith".to_string(); 60]);
@@ -218,7 +218,7 @@ fn columns_are_compared_within_the_record_s_stratum() {
 
 /// All titles are mistyped, so that no two values are equal and each value is unique.
 #[test]
-fn matches_are_seen_where_no_value_is_equal() {
+fn finds_matches_without_equal_values() {
     let mut draw = ChaCha8Rng::seed_from_u64(11);
     let words: Vec<String> = (0..12).map(|_| word(&mut draw, 5)).collect();
     let title = |draw: &mut ChaCha8Rng| -> String {

@@ -145,23 +145,24 @@ fn a_key_of_an_earlier_session_starts_no_sum() {
             .collect();
         let agreed: Vec<Agreed> =
             (0..parties).map(|party| now[party].agree(&fresh, &identity(party)).expect("sound")).collect();
-        let of = |from: &[Agreed]| from.iter().map(|agreed| agreed.signature).enumerate().collect::<Vec<_>>();
+        let signatures =
+            |from: &[Agreed]| from.iter().map(|agreed| agreed.signature).enumerate().collect::<Vec<_>>();
         let sealed = |from: &[Agreed]| from.iter().map(|agreed| agreed.sealed.clone()).collect::<Vec<_>>();
         let (new, worn) = (sealed(&agreed), sealed(&stale));
-        let mut mixed = of(&agreed);
-        mixed[parties - 1] = of(&stale)[parties - 1];
+        let mut mixed = signatures(&agreed);
+        mixed[parties - 1] = signatures(&stale)[parties - 1];
         let unconfirmed = Err(SumError::Unconfirmed { party: parties });
         assert_eq!(now[0].confirm(&for_party(&new, 0), &mixed), unconfirmed);
         let unreadable = SumError::KeyShare(KeyShareError::Unreadable { from: 2 });
-        assert_eq!(now[0].confirm(&for_party(&worn, 0), &of(&agreed)), Err(unreadable.clone()));
+        assert_eq!(now[0].confirm(&for_party(&worn, 0), &signatures(&agreed)), Err(unreadable.clone()));
         // A party cannot read shares for another party.
         let mut swapped = for_party(&new, 1);
         swapped[0].0 = 1;
         swapped.splice(1.., for_party(&new, 0).into_iter().skip(1));
-        assert_eq!(now[0].confirm(&swapped, &of(&agreed)), Err(unreadable));
+        assert_eq!(now[0].confirm(&swapped, &signatures(&agreed)), Err(unreadable));
         assert!(!sends(&mut now[0], &everyone));
-        assert_eq!(now[0].confirm(&for_party(&new, 0), &of(&agreed)), Ok(()));
-        assert_eq!(now[0].confirm(&for_party(&new, 0), &of(&agreed)), Err(SumError::AgreedAlready));
+        assert_eq!(now[0].confirm(&for_party(&new, 0), &signatures(&agreed)), Ok(()));
+        assert_eq!(now[0].confirm(&for_party(&new, 0), &signatures(&agreed)), Err(SumError::AgreedAlready));
         assert!(sends(&mut now[0], &everyone));
     }
 }

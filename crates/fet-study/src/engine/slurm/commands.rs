@@ -31,7 +31,7 @@ const DEFAULT_ARRAY: usize = 1001;
 
 /// Task of a job array. Its text form is `17_3`, or `17_3;CLUSTER`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Task {
+pub(super) struct SlurmTask {
     pub(super) job: Job,
     pub(super) index: usize,
 }
@@ -46,7 +46,7 @@ pub(super) struct Job {
 
 /// Failure of a Slurm command.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum CallError {
+pub(super) enum SlurmCallError {
     /// This program does not exist here.
     Missing(String),
     /// The program failed. The text names the program and quotes its message.
@@ -55,7 +55,7 @@ pub(super) enum CallError {
 
 /// Waiting and running tasks of one cluster.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct SlurmQueue {
     tasks: HashSet<(u64, usize)>,
     jobs: HashSet<u64>,
 }
@@ -67,7 +67,7 @@ pub(super) struct Trouble {
     told: Option<Instant>,
 }
 
-impl fmt::Display for Task {
+impl fmt::Display for SlurmTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}_{}", self.job.id, self.index)?;
         self.job.cluster.iter().try_for_each(|cluster| write!(f, ";{cluster}"))
@@ -81,7 +81,7 @@ impl fmt::Display for Job {
     }
 }
 
-impl FromStr for Task {
+impl FromStr for SlurmTask {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -177,9 +177,9 @@ pub(super) fn clusters(options: &[String]) -> Vec<String> {
     found.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_string).collect()
 }
 
-impl Queue {
+impl SlurmQueue {
     /// Asks `squeue` for the tasks of `user` on `cluster`; `None` is the cluster of this machine.
-    pub(super) fn ask(cluster: Option<&str>, user: &str) -> Result<Self, CallError> {
+    pub(super) fn ask(cluster: Option<&str>, user: &str) -> Result<Self, SlurmCallError> {
         let mut command = Command::new("squeue");
         if !user.is_empty() {
             command.args(["--user", user]);
@@ -215,7 +215,7 @@ impl Queue {
     }
 
     /// Returns true if `task` waits or runs.
-    pub(super) fn has(&self, task: &Task) -> bool {
+    pub(super) fn has(&self, task: &SlurmTask) -> bool {
         self.tasks.contains(&(task.job.id, task.index)) || self.jobs.contains(&task.job.id)
     }
 }
@@ -286,7 +286,7 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for CallError {
+impl fmt::Display for SlurmCallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing(program) => write!(
@@ -299,17 +299,17 @@ impl fmt::Display for CallError {
 }
 
 /// Runs a Slurm command and returns its standard output.
-pub(super) fn answer(command: &mut Command) -> Result<String, CallError> {
+pub(super) fn answer(command: &mut Command) -> Result<String, SlurmCallError> {
     answer_within(command, LIMIT)
 }
 
-fn answer_within(command: &mut Command, limit: Duration) -> Result<String, CallError> {
+fn answer_within(command: &mut Command, limit: Duration) -> Result<String, SlurmCallError> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let failed = |problem: String| CallError::Failed(format!("`{program}` {problem}"));
+    let failed = |problem: String| SlurmCallError::Failed(format!("`{program}` {problem}"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = match command.spawn() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(CallError::Missing(program));
+            return Err(SlurmCallError::Missing(program));
         }
         child => child.map_err(|error| failed(format!("could not be started: {error}")))?,
     };
@@ -328,7 +328,7 @@ fn answer_within(command: &mut Command, limit: Duration) -> Result<String, CallE
         let message = text(message).unwrap_or_default();
         return Err(failed(format!("ended with {status}: {}", message.trim())));
     }
-    text(output).ok_or_else(|| failed("ended, but another process still holds its output open".to_string()))
+    text(output).ok_or_else(|| failed("ended, but another process keeps its output open".to_string()))
 }
 
 /// Reads a stream on a separate thread, so that the command never waits for its reader.
@@ -362,20 +362,20 @@ fn wait(child: &mut Child, until: Instant) -> std::io::Result<Option<ExitStatus>
 
 /// Reason for which `sbatch` refuses jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum SbatchRefusal {
     /// The array has more tasks than the cluster allows in one array.
     ArrayTooLong,
     /// The user has reached the limit of jobs.
     TooManyJobs,
-    /// The request is invalid, so that another attempt would fail too.
+    /// The request is invalid, so another attempt would fail too.
     Lasting,
     /// Any other reason, such as a controller that is busy or down.
     Passing,
 }
 
-impl Refusal {
+impl SbatchRefusal {
     /// Classifies a message of `sbatch`.
-    pub(super) fn of(problem: &str) -> Self {
+    pub(super) fn classify(problem: &str) -> Self {
         let problem = problem.to_lowercase();
         let has = |phrases: &[&str]| phrases.iter().any(|phrase| problem.contains(phrase));
         if has(&["invalid job array", "max_array_tasks", "maxarraysize"]) {
@@ -420,7 +420,7 @@ mod tests {
     #[test]
     fn reads_the_tasks_that_have_not_ended() {
         let queue = |text: &str| {
-            let queue = Queue::read(text);
+            let queue = SlurmQueue::read(text);
             let found = (0..12).filter(|&index| queue.has(&format!("17_{index}").parse().expect("a task")));
             found.collect::<Vec<_>>()
         };
@@ -467,11 +467,11 @@ mod tests {
     #[test]
     fn tasks_are_read_as_they_are_written() {
         for text in ["17_3", "17_3;other"] {
-            let task: Task = text.parse().expect("a task");
+            let task: SlurmTask = text.parse().expect("a task");
             assert_eq!(task.to_string(), text);
         }
         for bad in ["", "17", "_3", "17_", "17_[1-2]", "a_1"] {
-            assert!(bad.parse::<Task>().is_err(), "{bad}");
+            assert!(bad.parse::<SlurmTask>().is_err(), "{bad}");
         }
     }
 
@@ -505,20 +505,24 @@ mod tests {
 
     #[test]
     fn tells_refusals_that_last_from_those_that_pass() {
-        let check =
-            |problem: &str, expected: Refusal| assert_eq!(Refusal::of(problem), expected, "{problem}");
+        let check = |problem: &str, expected: SbatchRefusal| {
+            assert_eq!(SbatchRefusal::classify(problem), expected, "{problem}")
+        };
         check(
             "sbatch: error: Batch job submission failed: Invalid job array specification",
-            Refusal::ArrayTooLong,
+            SbatchRefusal::ArrayTooLong,
         );
-        check("sbatch: error: AssocMaxSubmitJobLimit\nJob violates accounting policy", Refusal::TooManyJobs);
-        check("sbatch: error: QOSMaxSubmitJobPerUserLimit", Refusal::TooManyJobs);
-        check("sbatch: error: invalid partition specified: gpu", Refusal::Lasting);
-        check("sbatch: unrecognized option '--foo'", Refusal::Lasting);
+        check(
+            "sbatch: error: AssocMaxSubmitJobLimit\nJob violates accounting policy",
+            SbatchRefusal::TooManyJobs,
+        );
+        check("sbatch: error: QOSMaxSubmitJobPerUserLimit", SbatchRefusal::TooManyJobs);
+        check("sbatch: error: invalid partition specified: gpu", SbatchRefusal::Lasting);
+        check("sbatch: unrecognized option '--foo'", SbatchRefusal::Lasting);
         check(
             "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
-            Refusal::Passing,
+            SbatchRefusal::Passing,
         );
-        check("sbatch: error: Unable to contact slurm controller (connect failure)", Refusal::Passing);
+        check("sbatch: error: Unable to contact slurm controller (connect failure)", SbatchRefusal::Passing);
     }
 }

@@ -115,7 +115,7 @@ fn the_page_and_the_numbers_say_the_same() {
         let defences = summary.defences.as_ref().expect("attacked");
         let notes = notes(defences);
         assert_eq!(notes.len(), 3, "{notes:?}");
-        let main = Table::new(summary);
+        let main = ReportTable::new(summary);
         let page = html::text(summary, &main, [None, None, Some(&table(summary, defences))]).expect("a page");
         let (before, after) = page.split_once("0.600 (n = 1)").expect("the table");
         for note in &notes {

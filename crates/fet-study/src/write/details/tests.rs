@@ -11,7 +11,7 @@ fn made(metric: Metric, change: impl Fn(&mut Report)) -> Vec<Detail> {
     let (grid, cells, mut reports) = study(&[(0, 0, metric, 0.5), (0, 1, metric, 0.75), (2, 0, metric, 0.5)]);
     reports.iter_mut().for_each(change);
     let results = pair(&cells, &reports);
-    details(&Summary::new(&grid, &cells, &results))
+    details(&StudySummary::new(&grid, &cells, &results))
 }
 
 fn titles(detail: &Detail) -> Vec<&str> {

@@ -10,12 +10,12 @@ use super::*;
 fn look<T>(
     cells: &[(usize, u64, Metric, f64)],
     change: impl Fn(&mut [Report]),
-    look: impl FnOnce(&Summary<'_>) -> T,
+    look: impl FnOnce(&StudySummary<'_>) -> T,
 ) -> T {
     let (grid, cells, mut reports) = study(cells);
     change(&mut reports);
     let results = pair(&cells, &reports);
-    look(&Summary::new(&grid, &cells, &results))
+    look(&StudySummary::new(&grid, &cells, &results))
 }
 
 #[test]

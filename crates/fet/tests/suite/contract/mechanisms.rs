@@ -85,7 +85,7 @@ fn mechanisms_bound_what_leaves_on_every_device() {
     }
 }
 
-/// A block with NaN, infinity or an overflowing norm has no bound: the mechanism releases zeros with the same
+/// The mechanism cannot bound a block with NaN, infinity or an overflowing norm: the mechanism releases zeros with the same
 /// noise, does not change other blocks, and gives the block no gradient.
 #[test]
 fn blocks_without_a_norm_become_zeros_on_every_device() {

@@ -1,4 +1,4 @@
-//! Tests refusals: one message for each invalid input, and nothing is lost.
+//! Tests refusals: one message for each invalid input, and no change of files.
 
 use std::fs;
 
@@ -77,9 +77,9 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     let elements = &request[body(&request)..request.len() - 32];
     let id = fet_io::hex(&labelled::identity(elements));
     let header = format!(r#"{{"request":"{id}","gives":"links","rows":1,"columns":[],"padded":8}}"#);
-    let (keys, sealed) = ([Some(labelled::key(b"person 0\ntown 0"))], [vec![99, 0, 0, 0]]);
-    let hundredth =
-        labelled::Answer::sealed(elements, &keys, &sealed, header.as_bytes(), &mut rand::rng(), &|_| ());
+    let (keys, payloads) = (&[Some(labelled::key(b"person 0\ntown 0"))], &[vec![99, 0, 0, 0]]);
+    let row = labelled::KeyedPayloads { keys, payloads };
+    let hundredth = labelled::Answer::sealed(elements, &row, header.as_bytes(), &mut rand::rng(), &|_| ());
     let hundredth = hundredth.expect("a request");
     let first = format!("fet psi answer 3\n{header}\n");
     let parts = [first.as_bytes(), &hundredth.evaluated, &hundredth.records, &[0; 32]];
@@ -117,7 +117,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         ),
         (
             vec!["answer", "letters.psi", "codes.csv", "--keys=id", give, "--out=x"],
-            "codes.csv, column `id`: the request ignores case, accents and punctuation, but the cells look like identifiers",
+            "codes.csv, column `id`: the request ignores case, accents and punctuation; the cells look like identifiers",
         ),
         (
             answer("links.psi", &[give, "--at-most=59"]),
@@ -176,7 +176,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         (open("links.answer", "--secret=cut.links.secret"), "--secret cut.links.secret: is damaged"),
         (
             open("links.answer", "--secret=short.links.secret"),
-            "short.links.secret: has other content than its header declares",
+            "short.links.secret: does not have the content that its header declares",
         ),
         (
             open("links.answer", "--secret=links.answer"),

@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use anyhow::Context;
 
 use super::change::{edit, remove, write};
-use super::{Line, PARTY, PRIMARY};
+use super::{PARTY, PRIMARY, RefusalCase};
 use crate::soak::server::certificates;
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
-pub(super) const LINES: &[Line] = &[
+pub(super) const CASES: &[RefusalCase] = &[
     // Certificates.
     (
         "other authority, primary",
@@ -94,36 +94,36 @@ pub(super) const LINES: &[Line] = &[
     ),
 ];
 
-fn mode(world: &World<'_>, path: &str, mode: u32) -> anyhow::Result<()> {
+fn mode(world: &SoakWorld<'_>, path: &str, mode: u32) -> anyhow::Result<()> {
     Ok(std::fs::set_permissions(world.folder.join(path), std::fs::Permissions::from_mode(mode))?)
 }
 
-fn secret(world: &World<'_>, path: &str, text: &str) -> anyhow::Result<()> {
+fn secret(world: &SoakWorld<'_>, path: &str, text: &str) -> anyhow::Result<()> {
     write(world, path, text)?;
     mode(world, path, 0o600)
 }
 
-fn key(world: &World<'_>, of: &str, to: &str) -> anyhow::Result<()> {
-    world.kit.copy_key(of, &world.of(to).join("own.key"))
+fn key(world: &SoakWorld<'_>, of: &str, to: &str) -> anyhow::Result<()> {
+    world.kit.copy_key(of, &world.member_folder(to).join("own.key"))
 }
 
 /// Gives a member another key, which its own roster contains but the server does not know.
-fn stranger(world: &World<'_>, member: &str) -> anyhow::Result<()> {
+fn stranger(world: &SoakWorld<'_>, member: &str) -> anyhow::Result<()> {
     key(world, "stranger", member)?;
     let line = |text: String| text.lines().next().unwrap_or_default().to_string();
     let (old, new) = (line(world.kit.public(member)?), line(world.kit.public("stranger")?));
     edit(world, &format!("{member}/roster.toml"), &old, &new)
 }
 
-fn server(world: &World<'_>, member: &str, url: &str) -> anyhow::Result<()> {
+fn server(world: &SoakWorld<'_>, member: &str, url: &str) -> anyhow::Result<()> {
     let old = format!("tls://127.0.0.1:{}", world.server.port);
     edit(world, &format!("{member}/roster.toml"), &old, url)
 }
 
-fn other_authority(world: &World<'_>, member: &str) -> anyhow::Result<()> {
+fn other_authority(world: &SoakWorld<'_>, member: &str) -> anyhow::Result<()> {
     let other = world.folder.join("other");
     std::fs::create_dir_all(&other)?;
     certificates(&other)?;
-    std::fs::copy(other.join("ca.pem"), world.of(member).join("ca.pem")).context("ca.pem")?;
+    std::fs::copy(other.join("ca.pem"), world.member_folder(member).join("ca.pem")).context("ca.pem")?;
     Ok(())
 }

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use super::change::edit;
 use super::{AREA, files, judge, unchanged};
-use crate::case::{Case, End, Kind, Verdict};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::process::Process;
-use crate::soak::experiment::{Data, Experiment};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 pub(super) fn cases() -> Vec<Case<Kit>> {
     vec![
@@ -21,9 +21,9 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
     ]
 }
 
-fn absent(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
-    let world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
+fn absent(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 3)?;
     let mut parties = world.parties()?;
     parties[1].kill();
     let ended = world.run(kit.patience(20))?;
@@ -32,16 +32,16 @@ fn absent(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     parties[1] = world.party("p2")?;
     let again = world.run(kit.patience(20))?;
     if again.code != Some(0) {
-        verdict.fault(Kind::WrongCode, format!("with all there: {}: {}", again.said(), again.stderr));
+        verdict.fault(FaultKind::WrongCode, format!("with all there: {}: {}", again.said(), again.stderr));
     }
     world.compare(&mut verdict)?;
     world.check(&mut parties, &mut verdict)?;
     Ok(verdict)
 }
 
-fn one_state(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
-    let world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
+fn one_state(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 3)?;
     edit(&world, "p2/party.toml", "state = \"state\"", "state = \"../p1/state\"")?;
     let first = world.party("p1")?;
     let began = std::time::Instant::now();
@@ -55,10 +55,11 @@ fn one_state(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
-fn two_primaries(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
-    let experiment = Experiment::new(Data::Digits).rows(0).with("train", "{ epochs = 4, batch_size = 64 }");
-    let world = World::new(kit, folder, experiment, true, 10)?;
+fn two_primaries(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
+    let experiment =
+        SoakExperiment::new(Data::Digits).rows(0).with("train", "{ epochs = 4, batch_size = 64 }");
+    let world = SoakWorld::new(kit, folder, experiment, true, 10)?;
     let mut parties = world.parties()?;
     let mut first = world.primary()?;
     std::thread::sleep(std::time::Duration::from_millis(400));
@@ -77,13 +78,13 @@ fn two_primaries(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
-fn two_parties(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
-    let world = World::new(kit, folder, Experiment::new(Data::Digits), true, 5)?;
-    let other = world.of("p1").join("other.toml");
+fn two_parties(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 5)?;
+    let other = world.member_folder("p1").join("other.toml");
     std::fs::write(&other, world.party_file("p1", "", "").replace("\"state\"", "\"other\""))?;
     let mut parties = world.parties()?;
-    let twice = Process::start(&kit.fet, &["party", "other.toml"], &world.of("p1"), "party")?;
+    let twice = Process::start(&kit.fet, &["party", "other.toml"], &world.member_folder("p1"), "party")?;
     let ready = |process: &Process| process.stderr().contains("ready for");
     let began = std::time::Instant::now();
     while !(ready(&twice) && parties.iter().all(ready)) && began.elapsed() < kit.patience(10) {
@@ -99,8 +100,10 @@ fn two_parties(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     }
     for (process, name) in [(&parties[0], "the first"), (&twice, "the second")] {
         if !named(process) {
-            verdict
-                .fault(Kind::Unclear, format!("{name} of p1 does not name the other: {}", process.stderr()));
+            verdict.fault(
+                FaultKind::Unclear,
+                format!("{name} of p1 does not name the other: {}", process.stderr()),
+            );
         }
     }
     drop(twice);
@@ -112,16 +115,16 @@ fn two_parties(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
-fn verified(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
-    let mut world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
-    let hub = world.of("hub");
+fn verified(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Equal);
+    let mut world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 3)?;
+    let hub = world.member_folder("hub");
     edit(&world, "hub/roster.toml", "key = \"key.pem\"", "key = \"key.pem\"\nverify = \"ca.pem\"")?;
     for member in ["hub"].into_iter().chain(world.members()) {
         let own = "ca = \"ca.pem\"\ncertificate = \"own.pem\"\ncertificate_key = \"own-key.pem\"";
         edit(&world, &format!("{member}/roster.toml"), "ca = \"ca.pem\"", own)?;
-        std::fs::copy(hub.join("certificate.pem"), world.of(member).join("own.pem"))?;
-        std::fs::copy(hub.join("key.pem"), world.of(member).join("own-key.pem"))?;
+        std::fs::copy(hub.join("certificate.pem"), world.member_folder(member).join("own.pem"))?;
+        std::fs::copy(hub.join("key.pem"), world.member_folder(member).join("own-key.pem"))?;
     }
     std::fs::write(hub.join("hub.conf"), kit.asked(&hub, &["hub", "config", "roster.toml"])?)?;
     world.server.stop();
@@ -133,12 +136,12 @@ fn verified(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
-fn key_is_there(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
-    let world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
+fn key_is_there(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 3)?;
     let before = files(folder)?;
     let arguments = ["keys", "new", "own.key"];
-    let mut process = Process::start(&kit.fet, &arguments, &world.of("p1"), "keys")?;
+    let mut process = Process::start(&kit.fet, &arguments, &world.member_folder("p1"), "keys")?;
     judge("fet keys new", &process.wait(kit.patience(20))?, &[2], &["own.key"], &mut verdict);
     unchanged(&before, &mut verdict)?;
     Ok(verdict)

@@ -2,10 +2,10 @@
 //! keys, tables.
 
 use super::change::{edit, everywhere, secure, signing, write};
-use super::{ASKED, Line, PARTY, PRIMARY};
-use crate::soak::world::World;
+use super::{ASKING_PRIMARY, PARTY, PRIMARY, RefusalCase};
+use crate::soak::world::SoakWorld;
 
-pub(super) const LINES: &[Line] = &[
+pub(super) const CASES: &[RefusalCase] = &[
     (
         "method of the primary alone",
         PRIMARY,
@@ -15,7 +15,7 @@ pub(super) const LINES: &[Line] = &[
     // The parties' secret for a linker.
     (
         "no secret at a party",
-        ASKED,
+        ASKING_PRIMARY,
         |w| {
             sealed(w)?;
             write(w, "p1/secret", "")
@@ -33,7 +33,7 @@ pub(super) const LINES: &[Line] = &[
     ),
     (
         "another secret at a party",
-        ASKED,
+        ASKING_PRIMARY,
         |w| {
             sealed(w)?;
             write(w, "p1/secret", "another secret of sixteen bytes")
@@ -78,7 +78,7 @@ pub(super) const LINES: &[Line] = &[
     ),
     (
         "signing key of another at another",
-        ASKED,
+        ASKING_PRIMARY,
         |w| {
             secure(w)?;
             other_signing_at(w, "p2")
@@ -101,21 +101,21 @@ pub(super) const LINES: &[Line] = &[
 ];
 
 /// Selects a linker that needs the parties' secret.
-fn sealed(world: &World<'_>) -> anyhow::Result<()> {
+fn sealed(world: &SoakWorld<'_>) -> anyhow::Result<()> {
     let linker = "\"rotation\", secret_env = \"FET_SOAK_SECRET\", neighbours = 3";
     everywhere(world, "\"nearest\", neighbours = 3", linker)
 }
 
-fn unsigned(world: &World<'_>) -> anyhow::Result<()> {
+fn unsigned(world: &SoakWorld<'_>) -> anyhow::Result<()> {
     edit(world, "p1/roster.toml", &signing(world, "p2")?, "")
 }
 
-fn other_signing(world: &World<'_>) -> anyhow::Result<()> {
+fn other_signing(world: &SoakWorld<'_>) -> anyhow::Result<()> {
     edit(world, "p1/roster.toml", &signing(world, "p1")?, &signing(world, "stranger")?)
 }
 
 /// Replaces the signing key of party 1 in the roster of `member` by a stranger's key.
-fn other_signing_at(world: &World<'_>, member: &str) -> anyhow::Result<()> {
+fn other_signing_at(world: &SoakWorld<'_>, member: &str) -> anyhow::Result<()> {
     let path = format!("{member}/roster.toml");
     edit(world, &path, &signing(world, "p1")?, &signing(world, "stranger")?)
 }

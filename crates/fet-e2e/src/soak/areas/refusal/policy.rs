@@ -1,34 +1,49 @@
 //! Violations of a party's policy: the message names the rule and the value.
 
 use super::change::{everywhere, policy, secure};
-use super::{ASKED, Line, PARTY};
-use crate::soak::world::World;
+use super::{ASKING_PRIMARY, PARTY, RefusalCase};
+use crate::soak::world::SoakWorld;
 
-pub(super) const LINES: &[Line] = &[
-    ("policy: linkers", ASKED, |w| policy(w, "linkers = [\"psi\"]"), &["policy.linkers", "psi", "nearest"]),
+pub(super) const CASES: &[RefusalCase] = &[
+    (
+        "policy: linkers",
+        ASKING_PRIMARY,
+        |w| policy(w, "linkers = [\"psi\"]"),
+        &["policy.linkers", "psi", "nearest"],
+    ),
     (
         "policy: mechanisms",
-        ASKED,
+        ASKING_PRIMARY,
         |w| policy(w, "mechanisms = [\"discrete-gaussian\"]"),
         &["policy.mechanisms", "none"],
     ),
     (
         "policy: aggregators",
-        ASKED,
+        ASKING_PRIMARY,
         |w| policy(w, "aggregators = [\"secure-average\"]"),
         &["policy.aggregators", "average"],
     ),
-    ("policy: least_rows", ASKED, |w| policy(w, "least_rows = 1000"), &["policy.least_rows", "1000", "240"]),
-    ("policy: least_noise without noise", ASKED, |w| policy(w, "least_noise = 1.0"), &["policy.least_noise"]),
+    (
+        "policy: least_rows",
+        ASKING_PRIMARY,
+        |w| policy(w, "least_rows = 1000"),
+        &["policy.least_rows", "1000", "240"],
+    ),
+    (
+        "policy: least_noise without noise",
+        ASKING_PRIMARY,
+        |w| policy(w, "least_noise = 1.0"),
+        &["policy.least_noise"],
+    ),
     (
         "policy: most_epsilon without noise",
-        ASKED,
+        ASKING_PRIMARY,
         |w| policy(w, "most_epsilon = 1.0"),
         &["policy.most_epsilon"],
     ),
     (
         "policy: least_noise",
-        ASKED,
+        ASKING_PRIMARY,
         |w| {
             private(w)?;
             policy(w, "least_noise = 5.0")
@@ -37,7 +52,7 @@ pub(super) const LINES: &[Line] = &[
     ),
     (
         "policy: most_epsilon",
-        ASKED,
+        ASKING_PRIMARY,
         |w| {
             private(w)?;
             policy(w, "most_epsilon = 0.5")
@@ -46,7 +61,7 @@ pub(super) const LINES: &[Line] = &[
     ),
     (
         "policy: neighbouring",
-        ASKED,
+        ASKING_PRIMARY,
         |w| {
             private(w)?;
             policy(w, "neighbouring = [\"record\"]")
@@ -64,7 +79,7 @@ pub(super) const LINES: &[Line] = &[
     ),
     (
         "policy: least_summed",
-        ASKED,
+        ASKING_PRIMARY,
         |w| {
             secure(w)?;
             policy(w, "least_summed = 4")
@@ -91,7 +106,7 @@ pub(super) const LINES: &[Line] = &[
     ),
 ];
 
-fn private(world: &World<'_>) -> anyhow::Result<()> {
+fn private(world: &SoakWorld<'_>) -> anyhow::Result<()> {
     everywhere(world, "method =", "privacy = { kind = \"discrete-gaussian\" }\nmethod =")?;
     everywhere(world, "[data]\n", "[data]\nbounds = [0.0, 16.0]\n")
 }

@@ -1,10 +1,10 @@
 //! Invalid rosters, and invalid files of a party.
 
 use super::change::{edit, policy, remove, signing, write};
-use super::{Line, PARTY, PRIMARY};
-use crate::soak::world::World;
+use super::{PARTY, PRIMARY, RefusalCase};
+use crate::soak::world::SoakWorld;
 
-pub(super) const LINES: &[Line] = &[
+pub(super) const CASES: &[RefusalCase] = &[
     // Rosters.
     (
         "name in the roster",
@@ -67,7 +67,7 @@ pub(super) const LINES: &[Line] = &[
         PARTY,
         |w| {
             remove(w, "p1/roster.toml")?;
-            Ok(std::fs::create_dir(w.of("p1").join("roster.toml"))?)
+            Ok(std::fs::create_dir(w.member_folder("p1").join("roster.toml"))?)
         },
         &["roster.toml"],
     ),
@@ -114,8 +114,8 @@ pub(super) const LINES: &[Line] = &[
 ];
 
 /// Removes the last party from a roster.
-fn fewer(world: &World<'_>, member: &str) -> anyhow::Result<()> {
-    let path = world.of(member).join("roster.toml");
+fn fewer(world: &SoakWorld<'_>, member: &str) -> anyhow::Result<()> {
+    let path = world.member_folder(member).join("roster.toml");
     let text = std::fs::read_to_string(&path)?;
     let (last, hub) = (text.rfind("[[parties]]"), text.find("[hub]"));
     let (Some(last), Some(hub)) = (last, hub) else { anyhow::bail!("no such roster") };

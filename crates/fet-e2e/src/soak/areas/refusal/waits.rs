@@ -8,11 +8,11 @@ use rustix::process::Signal;
 
 use super::change::edit;
 use super::{AREA, judge};
-use crate::case::{Case, End, Kind, Verdict};
+use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::process::Process;
-use crate::soak::experiment::{Data, Experiment};
+use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
-use crate::soak::world::World;
+use crate::soak::world::SoakWorld;
 
 pub(super) fn cases() -> Vec<Case<Kit>> {
     vec![
@@ -25,15 +25,15 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
 }
 
 /// Changes the server's limit, and starts it again.
-fn limit(world: &mut World<'_>, bytes: u32) -> anyhow::Result<()> {
+fn limit(world: &mut SoakWorld<'_>, bytes: u32) -> anyhow::Result<()> {
     edit(world, "hub/hub.conf", "max_payload: 262144", &format!("max_payload: {bytes}"))?;
     world.server.stop();
     world.server.resume()
 }
 
-fn small(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
-    let mut world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
+fn small(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let mut world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 3)?;
     limit(&mut world, 32_768)?;
     let names = ["max_payload", "32768"];
     judge("p1", &world.party("p1")?.wait(kit.patience(20))?, &[2], &names, &mut verdict);
@@ -43,12 +43,12 @@ fn small(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
 }
 
 /// Returns an experiment with a longer run, for disturbances in the middle.
-fn long() -> Experiment {
-    Experiment::new(Data::Digits).rows(0).with("train", "{ epochs = 400, batch_size = 64 }")
+fn long() -> SoakExperiment {
+    SoakExperiment::new(Data::Digits).rows(0).with("train", "{ epochs = 400, batch_size = 64 }")
 }
 
 /// Starts a run, and waits until its first epoch is done.
-fn under_way(kit: &Kit, world: &World<'_>) -> anyhow::Result<Process> {
+fn under_way(kit: &Kit, world: &SoakWorld<'_>) -> anyhow::Result<Process> {
     let primary = world.primary()?;
     let began = Instant::now();
     while !primary.stdout().contains("\"event\":\"epoch\"") {
@@ -58,24 +58,24 @@ fn under_way(kit: &Kit, world: &World<'_>) -> anyhow::Result<Process> {
     Ok(primary)
 }
 
-fn shrunk(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
-    let mut world = World::new(kit, folder, long(), true, 3)?;
+fn shrunk(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let mut world = SoakWorld::new(kit, folder, long(), true, 3)?;
     let mut parties = world.parties()?;
     let mut primary = under_way(kit, &world)?;
     limit(&mut world, 2_048)?;
     let ended = primary.wait(kit.patience(60))?;
     judge("the primary", &ended, &[75], &["max_payload", "2048"], &mut verdict);
     if !parties.iter().any(|party| party.stderr().contains("max_payload")) {
-        verdict.fault(Kind::Unclear, "no party names the server's limit");
+        verdict.fault(FaultKind::Unclear, "no party names the server's limit");
     }
     world.check(&mut parties, &mut verdict)?;
     Ok(verdict)
 }
 
-fn hangs(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
-    let world = World::new(kit, folder, long(), true, 3)?;
+fn hangs(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let world = SoakWorld::new(kit, folder, long(), true, 3)?;
     let mut parties = world.parties()?;
     let mut primary = under_way(kit, &world)?;
     parties[0].signal(Signal::STOP);
@@ -89,9 +89,9 @@ fn hangs(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
 }
 
 /// Gives a member a new key, which the server and its own roster contain but the other rosters do not.
-fn rotated(kit: &Kit, folder: &Path, member: &str) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Refused);
-    let mut world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
+fn rotated(kit: &Kit, folder: &Path, member: &str) -> anyhow::Result<CaseResult> {
+    let mut verdict = CaseResult::new(CaseEnd::Refused);
+    let mut world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 3)?;
     let identity = |member: &str| -> anyhow::Result<String> {
         Ok(kit
             .public(member)?
@@ -102,7 +102,7 @@ fn rotated(kit: &Kit, folder: &Path, member: &str) -> anyhow::Result<Verdict> {
             .into())
     };
     let (old, new) = (identity(member)?, identity("stranger")?);
-    kit.copy_key("stranger", &world.of(member).join("own.key"))?;
+    kit.copy_key("stranger", &world.member_folder(member).join("own.key"))?;
     for place in ["hub", member] {
         edit(&world, &format!("{place}/roster.toml"), &old, &new)?;
     }
@@ -115,7 +115,7 @@ fn rotated(kit: &Kit, folder: &Path, member: &str) -> anyhow::Result<Verdict> {
     std::thread::sleep(Duration::from_millis(1500));
     let said = parties[0].stderr();
     if ![&old, &new].into_iter().all(|key| said.contains(key.as_str())) {
-        verdict.fault(Kind::Unclear, format!("p1 does not name both keys: {said}"));
+        verdict.fault(FaultKind::Unclear, format!("p1 does not name both keys: {said}"));
     }
     world.check(&mut parties, &mut verdict)?;
     Ok(verdict)

@@ -17,7 +17,7 @@ const MOST_MEMORY: u64 = 8 << 20;
 
 /// Environment of commands.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct Sandbox<'a> {
     /// Path of the program `fet`.
     pub(crate) fet: &'a Path,
     /// Folder of the case.
@@ -28,7 +28,7 @@ pub(crate) struct Place<'a> {
     pub(crate) patience: u32,
 }
 
-impl Place<'_> {
+impl Sandbox<'_> {
     /// Runs shell lines. Returns true if they succeeded.
     pub(crate) fn shell(&self, lines: &str) -> anyhow::Result<bool> {
         if lines.is_empty() {
@@ -59,7 +59,7 @@ impl Place<'_> {
         let reader = process.pipe().map(|pipe| {
             std::thread::spawn(move || {
                 let mut line = String::new();
-                // The pipe closes when the reader goes out of scope, so that the rest is never read.
+                // Dropping the reader closes the pipe, so the rest is never read.
                 let _ = BufReader::with_capacity(1, pipe).read_line(&mut line);
                 line
             })
@@ -92,9 +92,9 @@ impl Place<'_> {
     }
 }
 
-/// Returns the output of a valid command, from which cases are generated.
+/// Returns the output of a valid command, for generating cases.
 pub(crate) fn asked(fet: &Path, folder: &Path, logs: &Path, command: &str) -> anyhow::Result<String> {
-    let place = Place { fet, folder, logs, patience: 1 };
+    let place = Sandbox { fet, folder, logs, patience: 1 };
     let ended = place.run(&Step::new(command, Expect::Accepted))?;
     ensure!(ended.code == Some(0), "`fet {command}` fails: {}", ended.stderr);
     Ok(ended.stdout)

@@ -8,9 +8,9 @@ pub(crate) const SIDE: usize = 16;
 ///
 /// # Panics
 /// If a row exceeds its values, or if `out` is too small.
-pub(crate) fn turn(values: &[f32], (rows, columns): (usize, usize), stride: usize, out: &mut [f32]) {
+pub(crate) fn transpose(values: &[f32], (rows, columns): (usize, usize), stride: usize, out: &mut [f32]) {
     assert!(rows > 0 && columns > 0 && (rows - 1) * stride + columns <= values.len(), "rows to transpose");
-    assert!(rows * columns <= out.len(), "room for the transposed rows");
+    assert!(rows * columns <= out.len(), "memory for the transposed rows");
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512f") {
         #[expect(
@@ -18,7 +18,7 @@ pub(crate) fn turn(values: &[f32], (rows, columns): (usize, usize), stride: usiz
             reason = "the processor supports these instructions, and the bounds are checked above"
         )]
         // SAFETY: the processor supports these instructions, as checked above.
-        return unsafe { vectors::turn(values, (rows, columns), stride, out) };
+        return unsafe { vectors::transpose(values, (rows, columns), stride, out) };
     }
     one_by_one(values, (rows, columns), stride, out);
 }
@@ -43,10 +43,10 @@ pub(crate) mod vectors {
 
     use super::SIDE;
 
-    /// Transposes like [`super::turn`], whose checks the caller must have made.
+    /// Transposes like [`super::transpose`], whose checks the caller must have made.
     #[expect(unsafe_code, reason = "loads and stores of these instructions take pointers")]
     #[target_feature(enable = "avx512f")]
-    pub(super) unsafe fn turn(
+    pub(super) unsafe fn transpose(
         values: &[f32],
         (rows, columns): (usize, usize),
         stride: usize,
@@ -64,8 +64,8 @@ pub(crate) mod vectors {
                         _mm512_maskz_loadu_ps(mask, values.as_ptr().add((first_row + row) * stride + first))
                     };
                 }
-                let turned = block_of_sixteen(block);
-                for (column, value) in turned.into_iter().enumerate().take(wide) {
+                let columns_of_block = block_of_sixteen(block);
+                for (column, value) in columns_of_block.into_iter().enumerate().take(wide) {
                     let mask = ((1u32 << high) - 1) as u16;
                     // SAFETY: the column is below `columns`, and the mask ends with its rows.
                     unsafe {
@@ -125,9 +125,9 @@ mod tests {
         {
             let stride = columns + more;
             let values: Vec<f32> = (0..rows * stride).map(|value| value as f32).collect();
-            for how in [turn, one_by_one] {
+            for function in [transpose, one_by_one] {
                 let mut out = vec![-1.0f32; rows * columns + 1];
-                how(&values, (rows, columns), stride, &mut out);
+                function(&values, (rows, columns), stride, &mut out);
                 for row in 0..rows {
                     for column in 0..columns {
                         assert_eq!(

@@ -1,13 +1,15 @@
 //! Forward and backward pass of one part of the samples through a decoder's blocks.
 
+use crate::attention::SignedWeights;
 use crate::buffer::Buffer;
 use crate::dropout::{Dropout, Numbers, drop_values, words};
 use crate::feed_forward;
 use crate::matrix::{Into, View, ViewMut, multiply};
-use crate::rows::{add, normalise, sized};
+use crate::parameters::Qkv;
+use crate::rows::{NormScratch, add, normalise, sized};
 use crate::shape::Shape;
 
-use super::layers::{affine, affine_back, drop_heads, leave, leave_back, stacked, stacked_mut};
+use super::layers::{Projection, drop_heads, leave, leave_back, stacked, stacked_mut};
 use super::{DecoderBlockGradient, DecoderBlockWeights, DecoderInput, memory};
 
 /// Activations of a part of n samples in one block.
@@ -84,7 +86,7 @@ pub(super) struct Gradients<'a> {
 }
 
 /// State that the passes of all parts share.
-pub(super) struct Way<'a> {
+pub(super) struct DecoderPass<'a> {
     pub(super) shape: &'a Shape,
     pub(super) blocks: &'a [DecoderBlockWeights<'a>],
     pub(super) input: DecoderInput<'a>,
@@ -92,7 +94,7 @@ pub(super) struct Way<'a> {
     pub(super) dropout: Option<&'a Dropout>,
 }
 
-impl<'a> Way<'a> {
+impl<'a> DecoderPass<'a> {
     /// Random numbers of mask `index` of `block` for `n` samples from `first`, if there is dropout.
     fn draw(
         &self,
@@ -112,6 +114,7 @@ impl<'a> Way<'a> {
     fn memory(&self, first: usize, n: usize) -> memory::Memory<'a> {
         let Shape { width, positions, .. } = *self.shape;
         memory::Memory {
+            shape: self.shape,
             values: &self.input.memory[first * positions * width..(first + n) * positions * width],
             mask: self.input.mask.map(|mask| &mask[first * positions..(first + n) * positions]),
         }
@@ -133,35 +136,37 @@ impl<'a> Way<'a> {
         let (normed, narrow) = (sized(normed, x.len()), sized(narrow, x.len()));
 
         trace.input.copy_from_slice(x);
-        let part = &weights.itself;
-        normalise(x, part.gain, part.bias, normed);
-        affine(normed, part, 2, &mut trace.values);
+        let layer = &weights.itself;
+        normalise(x, layer.gain, layer.bias, normed);
+        Projection { weights: layer, part: Qkv::Values }.forward(normed, &mut trace.values);
         if let Some(dropout) = self.draw((block, 0), (first, n), numbers) {
             drop_heads(dropout, numbers, head, &mut trace.values);
         }
-        leave(&trace.values, part, narrow);
+        leave(&trace.values, layer, narrow);
         if let Some(dropout) = self.draw((block, 1), (first, n), numbers) {
             drop_values(dropout, numbers, narrow);
         }
         add(x, narrow);
         trace.between.copy_from_slice(x);
 
-        let part = &weights.memory;
-        normalise(x, part.gain, part.bias, normed);
-        affine(normed, part, 0, &mut trace.queries);
+        let layer = &weights.memory;
+        normalise(x, layer.gain, layer.bias, normed);
+        Projection { weights: layer, part: Qkv::Queries }.forward(normed, &mut trace.queries);
         let factor = 1.0 / (head as f32).sqrt();
         trace.queries.iter_mut().for_each(|query| *query *= factor);
         for h in 0..heads {
             let queries = View::new(&trace.queries, width).columns(h * head, head);
             let target = ViewMut::strided(&mut trace.absorbed[h * width..], n, width, heads * width);
-            multiply(1.0, queries, stacked(part, 1, h * head, head).transposed(), Into::Set, target);
+            let right = stacked(layer, Qkv::Keys, h * head, head).transposed();
+            multiply(1.0, queries, right, Into::Set, target);
         }
         let drawn = self.draw((block, 2), (first, n), numbers).map(|dropout| (dropout, &**numbers));
         let saved =
             memory::Saved { kept: &mut trace.weights, context: &mut trace.context, total: &mut trace.total };
-        memory::attend(self.shape, self.memory(first, n), &trace.absorbed, drawn, saved, memory);
+        self.memory(first, n).attend(&trace.absorbed, drawn, saved, memory);
         for h in 0..heads {
-            let bias = &part.projection_bias[2 * width + h * head..2 * width + (h + 1) * head];
+            let start = Qkv::Values.columns(width).start + h * head;
+            let bias = &layer.projection_bias[start..start + head];
             let rows = trace.attended.chunks_exact_mut(width).zip(trace.total.chunks_exact(heads));
             for (row, total) in rows {
                 for (place, bias) in row[h * head..(h + 1) * head].iter_mut().zip(bias) {
@@ -170,9 +175,9 @@ impl<'a> Way<'a> {
             }
             let context = View::strided(&trace.context[h * width..], n, width, heads * width);
             let target = ViewMut::strided(&mut trace.attended[h * head..], n, head, width);
-            multiply(1.0, context, stacked(part, 2, h * head, head), Into::Add, target);
+            multiply(1.0, context, stacked(layer, Qkv::Values, h * head, head), Into::Add, target);
         }
-        leave(&trace.attended, part, narrow);
+        leave(&trace.attended, layer, narrow);
         if let Some(dropout) = self.draw((block, 3), (first, n), numbers) {
             drop_values(dropout, numbers, narrow);
         }
@@ -180,11 +185,11 @@ impl<'a> Way<'a> {
         trace.middle.copy_from_slice(x);
 
         let drawn = self.draw((block, 4), (first, n), numbers).map(|dropout| (dropout, &**numbers));
-        feed_forward::forward(width, &weights.feed_forward, x, &mut trace.hidden, drawn, feed_forward);
+        feed_forward::forward(&weights.feed_forward, x, &mut trace.hidden, drawn, feed_forward);
         trace
     }
 
-    /// Backward pass of [`Way::forward`].
+    /// Backward pass of [`DecoderPass::forward`].
     pub(super) fn backward(
         &self,
         block: usize,
@@ -197,38 +202,38 @@ impl<'a> Way<'a> {
         let Shape { width, heads, .. } = *self.shape;
         let (weights, last) = (&self.blocks[block], block + 1 == self.blocks.len());
         let (n, head) = (x_gradient.len() / width, width / heads);
-        let Scratch { feed_forward: room, memory, normed, narrow, other, numbers } = scratch;
+        let Scratch { feed_forward: feed_forward_scratch, memory, normed, narrow, other, numbers } = scratch;
         let (normed, narrow, other) =
             (sized(normed, n * width), sized(narrow, n * width), sized(other, n * width));
 
         let drawn = self.draw((block, 4), (first, n), numbers).map(|dropout| (dropout, &**numbers));
         feed_forward::backward(
-            width,
             &weights.feed_forward,
-            feed_forward::Turned::lazily(width, &weights.feed_forward),
+            feed_forward::TransposedWeights::lazily(&weights.feed_forward),
             feed_forward::Saved { x: &trace.middle, hidden: &trace.hidden, drawn },
             feed_forward::Gradients { x: &mut *x_gradient, parameters: &mut gradient.feed_forward },
-            room,
+            feed_forward_scratch,
         );
 
-        let (part, found) = (&weights.memory, &mut gradient.memory);
+        let (layer, found) = (&weights.memory, &mut gradient.memory);
         narrow.copy_from_slice(x_gradient);
         let dropout = self.draw((block, 3), (first, n), numbers);
         if let Some(dropout) = dropout {
             drop_values(dropout, numbers, narrow);
         }
-        leave_back(&trace.attended, part, narrow, found, other);
+        leave_back(&trace.attended, layer, narrow, found, other);
         let scale = dropout.map_or(1.0, Dropout::scale);
         let (context_gradient, total_gradient) = memory.gradients(n * heads, width);
         for h in 0..heads {
             let above = View::new(other, width).columns(h * head, head);
             let target = ViewMut::strided(&mut context_gradient[h * width..], n, width, heads * width);
-            multiply(1.0, above, stacked(part, 2, h * head, head).transposed(), Into::Set, target);
+            let right = stacked(layer, Qkv::Values, h * head, head).transposed();
+            multiply(1.0, above, right, Into::Set, target);
             let context = View::strided(&trace.context[h * width..], n, width, heads * width);
-            let target = stacked_mut(found, width, 2, h * head, head);
+            let target = stacked_mut(found, width, Qkv::Values, h * head, head);
             multiply(1.0, context.transposed(), above, Into::Add, target);
-            let place = 2 * width + h * head;
-            let bias = &part.projection_bias[place..place + head];
+            let place = Qkv::Values.columns(width).start + h * head;
+            let bias = &layer.projection_bias[place..place + head];
             let bias_gradient = &mut found.projection_bias[place..place + head];
             for (sample, row) in other.chunks_exact(width).enumerate() {
                 let row = &row[h * head..(h + 1) * head];
@@ -237,36 +242,35 @@ impl<'a> Way<'a> {
                 bias_gradient.iter_mut().zip(row).for_each(|(sum, value)| *sum += total * value);
             }
         }
-        let values = self.memory(first, n);
-        let absorbed_gradient = memory::attend_back(
-            self.shape,
-            values,
-            &trace.absorbed,
-            (scale, &trace.weights),
-            (memory_gradient, if last { Into::Set } else { Into::Add }),
-            memory,
-        );
+        let kept = SignedWeights { values: &trace.weights, scale };
+        let into = if last { Into::Set } else { Into::Add };
+        let absorbed_gradient =
+            self.memory(first, n).attend_back(&trace.absorbed, kept, memory_gradient, into, memory);
         for h in 0..heads {
             let above = View::strided(&absorbed_gradient[h * width..], n, width, heads * width);
             let target = ViewMut::strided(&mut narrow[h * head..], n, head, width);
-            multiply(1.0, above, stacked(part, 1, h * head, head), Into::Set, target);
+            multiply(1.0, above, stacked(layer, Qkv::Keys, h * head, head), Into::Set, target);
             let queries = View::new(&trace.queries, width).columns(h * head, head);
-            let target = stacked_mut(found, width, 1, h * head, head);
+            let target = stacked_mut(found, width, Qkv::Keys, h * head, head);
             multiply(1.0, above.transposed(), queries, Into::Add, target);
         }
         let factor = 1.0 / (head as f32).sqrt();
         narrow.iter_mut().for_each(|value| *value *= factor);
-        affine_back(&trace.between, part, 0, narrow, found, (normed, other), x_gradient);
+        let norm_scratch = NormScratch { normed: &mut *normed, gradient: &mut *other };
+        let queries = Projection { weights: layer, part: Qkv::Queries };
+        queries.backward(&trace.between, narrow, x_gradient, found, norm_scratch);
 
-        let (part, found) = (&weights.itself, &mut gradient.itself);
+        let (layer, found) = (&weights.itself, &mut gradient.itself);
         narrow.copy_from_slice(x_gradient);
         if let Some(dropout) = self.draw((block, 1), (first, n), numbers) {
             drop_values(dropout, numbers, narrow);
         }
-        leave_back(&trace.values, part, narrow, found, other);
+        leave_back(&trace.values, layer, narrow, found, other);
         if let Some(dropout) = self.draw((block, 0), (first, n), numbers) {
             drop_heads(dropout, numbers, head, other);
         }
-        affine_back(&trace.input, part, 2, other, found, (normed, narrow), x_gradient);
+        let norm_scratch = NormScratch { normed, gradient: narrow };
+        let values = Projection { weights: layer, part: Qkv::Values };
+        values.backward(&trace.input, other, x_gradient, found, norm_scratch);
     }
 }

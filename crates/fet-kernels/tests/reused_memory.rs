@@ -71,7 +71,7 @@ fn bits(shape: Shape, mut number: impl FnMut() -> f32) -> Vec<u32> {
 }
 
 #[test]
-fn what_was_left_is_not_read() {
+fn never_reads_values_of_an_earlier_call() {
     let shape = Shape { width: 12, heads: 3, positions: 7 };
     let small = || {
         let mut rng = ChaCha8Rng::seed_from_u64(5);
