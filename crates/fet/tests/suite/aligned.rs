@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use std::process::Output;
 
-use crate::command::fet;
+use crate::command::{fet, refused};
 use crate::own_data::{numbers, table};
 
 const EXPERIMENT: &str = r#"
@@ -41,12 +40,6 @@ fn prepared(records: usize) -> tempfile::TempDir {
     std::fs::write(folder.path().join("new.csv"), "id,x\n900,1\n901,2\n902,3\n").expect("writable");
     std::fs::write(folder.path().join("exp.toml"), EXPERIMENT).expect("writable");
     folder
-}
-
-fn refused(output: &Output, parts: &[&str]) {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    parts.iter().for_each(|part| assert!(said.contains(part), "{part} in {said}"));
 }
 
 #[test]

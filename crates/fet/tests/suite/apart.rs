@@ -4,11 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const SECRET: &str = "the secret of all owners";
+use crate::command::text;
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+const SECRET: &str = "the secret of all owners";
 
 /// Runs `fet link` with a secret.
 fn link(folder: &Path, secret: &str, arguments: &[&str]) -> Output {

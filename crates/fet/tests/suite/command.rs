@@ -33,6 +33,25 @@ pub(crate) fn fet(folder: &Path, arguments: &[&str]) -> Output {
         .expect("the program starts")
 }
 
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+pub(crate) fn read(folder: &Path, file: &str) -> String {
+    std::fs::read_to_string(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+pub(crate) fn write(folder: &Path, file: &str, text: &str) {
+    std::fs::write(folder.join(file), text).expect("writable");
+}
+
+/// Checks that the command refused its input, with a message that contains these parts.
+pub(crate) fn refused(output: &Output, parts: &[&str]) {
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{parts:?}: {message}");
+    assert!(parts.iter().all(|part| message.contains(part)), "{parts:?} in {message}");
+}
+
 fn out(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use fet_core::rng::{Purpose, stream};
 use rand::RngExt;
 
-use crate::command::fet;
+use crate::command::{fet, read};
 use crate::own_data::{numbers, table};
 use crate::support::report;
 
@@ -73,10 +73,6 @@ fn changed(text: &str, column: &str, rows: &[usize], cell: &str) -> String {
     let at = lines[0].iter().position(|name| *name == column).expect("a column");
     rows.iter().for_each(|row| lines[row + 1][at] = cell);
     lines.iter().map(|line| line.join(",") + "\n").collect()
-}
-
-fn read(folder: &Path, file: &str) -> String {
-    std::fs::read_to_string(folder.join(file)).expect("readable")
 }
 
 /// Returns the messages of `fet predict` and the bits of its predictions.

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Output;
 
-use crate::command::fet;
+use crate::command::{fet, refused};
 use crate::own_data::{finished, tables};
 use crate::support::report;
 
@@ -16,12 +16,6 @@ fn run(folder: &Path, out: &str, sets: &[&str], more: &[&str]) -> Output {
 fn done(folder: &Path, out: &str, sets: &[&str], more: &[&str]) {
     let output = run(folder, out, sets, more);
     assert!(output.status.success(), "{sets:?} {more:?}: {output:?}");
-}
-
-fn refused(output: &Output, parts: &[&str]) {
-    let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{message}");
-    assert!(parts.iter().all(|part| message.contains(part)), "{parts:?} in {message}");
 }
 
 fn bytes(folder: &Path, file: &str) -> Vec<u8> {

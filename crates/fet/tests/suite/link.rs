@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::command::fet;
+use crate::command::{fet, text};
 
 const PEOPLE: &str = "id,given,surname,town\n\
     a1,Anna,Müller,Springfield\na2,Robert,Jones,Shelbyville\na3,Chloe,O'Brien,Ogdenville\na4,,,\na5,Zoe,Quimby,Brockway\n";
@@ -26,10 +26,6 @@ const NUMBERED: [&str; 4] = ["x.csv", "x.csv", "--keys=x,y", "--out=links.csv"];
 
 fn link(folder: &Path, arguments: &[&str]) -> Output {
     fet(folder, &[["link"].as_slice(), arguments].concat())
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[test]

@@ -5,11 +5,7 @@ mod refusals;
 use std::fs;
 use std::path::Path;
 
-use crate::command::fet;
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use crate::command::{fet, read, text};
 
 fn done(folder: &Path, arguments: &[&str]) -> String {
     let output = fet(folder, &[&["psi"], arguments].concat());
@@ -91,10 +87,6 @@ fn exchange(folder: &Path, form: &str, more: &[&str], name: &str) {
             && told.contains("the querier learns"),
         "{told}"
     );
-}
-
-fn read(folder: &Path, name: &str) -> String {
-    fs::read_to_string(folder.join(name)).expect("readable")
 }
 
 /// Returns the links that `fet link` finds with this linker, with all equal records.

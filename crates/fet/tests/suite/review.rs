@@ -7,7 +7,7 @@ use std::process::Output;
 
 use regex::Regex;
 
-use crate::command::fet;
+use crate::command::{fet, read, text, write};
 use crate::link::catalogues;
 
 const TITLES: [&str; 8] = [
@@ -20,18 +20,6 @@ const TITLES: [&str; 8] = [
     "--id=id",
     "--out=links.csv",
 ];
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn read(folder: &Path, name: &str) -> String {
-    fs::read_to_string(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-}
-
-fn write(folder: &Path, name: &str, text: &str) {
-    fs::write(folder.join(name), text).expect("writable");
-}
 
 /// Links the tables, and returns the summary.
 fn done(folder: &Path, arguments: &[&str]) -> String {
@@ -346,10 +334,8 @@ fn hostile_cells_are_only_shown() {
 }
 
 fn refused(output: &Output, parts: &[&str]) {
-    let message = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
-    assert!(parts.iter().all(|part| message.contains(part)), "{parts:?} in {message}");
-    assert_eq!(message.lines().count(), 1, "{message}");
+    crate::command::refused(output, parts);
+    assert_eq!(text(&output.stderr).lines().count(), 1, "{output:?}");
 }
 
 #[test]

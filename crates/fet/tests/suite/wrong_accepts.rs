@@ -4,23 +4,9 @@
 use std::path::Path;
 use std::process::Output;
 
-use crate::command::fet;
+use crate::command::{fet, read, refused, write};
 use crate::own_data::{finished, numbers, table, tables};
 use crate::support::report;
-
-fn refused(output: &Output, parts: &[&str]) {
-    let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{parts:?}: {message}");
-    assert!(parts.iter().all(|part| message.contains(part)), "{parts:?} in {message}");
-}
-
-fn write(folder: &Path, file: &str, text: &str) {
-    std::fs::write(folder.join(file), text).expect("writable");
-}
-
-fn read(folder: &Path, file: &str) -> String {
-    std::fs::read_to_string(folder.join(file)).expect("readable")
-}
 
 /// Returns the table with one cell of a data row (from 0) replaced.
 fn with_cell(text: &str, delimiter: char, row: usize, column: &str, cell: &str) -> String {
