@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_swept_and_nothing_else() {
+    fn removes_only_leftovers_of_killed_processes() {
         let folder = tempfile::tempdir().expect("a folder");
         let kept = ["model", "a.part", "a.7.part", "a.x-1.part", "a.7-x.part", "under-way.1-3.part"];
         under_way().insert(folder.path().join("under-way.1-3.part"));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_written_whole_and_nothing_is_left_beside() {
+    fn writes_whole_files_and_leaves_no_others() {
         let folder = tempfile::tempdir().expect("a folder");
         let new = folder.path().join("new");
         let path = new.join("file.txt");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_taken_is_skipped() {
+    fn skips_a_taken_name() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file");
         let (first, _) = create_beside(&path, false).expect("created");
@@ -261,7 +261,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_are_followed_and_devices_stay() {
+    fn follows_links_and_keeps_devices() {
         use std::os::unix::fs::{FileTypeExt, symlink};
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
@@ -285,7 +285,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_private_file_is_read_by_its_owner_alone() {
+    fn only_the_owner_can_read_a_private_file() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().expect("a folder");
         let mode = |name: &str| {

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variants_own_cells_count_first() {
+    fn estimates_from_the_variants_own_cells_first() {
         // The cells took 10, 11 and 13 seconds.
         let cells = [finished(0, 0, RMSE, 1.0), finished(0, 1, RMSE, 1.0), finished(1, 3, RMSE, 1.0)];
         let results: Vec<_> =

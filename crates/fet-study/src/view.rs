@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_of_time_are_said_in_two_units() {
+    fn formats_durations_in_two_units() {
         let check =
             |seconds: f64, expected: &str| assert_eq!(duration(Duration::from_secs_f64(seconds)), expected);
         check(0.2, "0 s");

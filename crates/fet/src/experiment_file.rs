@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shows_no_line_for_a_setting_that_an_argument_replaces() {
+    fn omits_the_excerpt_if_an_argument_replaces_the_setting() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("a.toml");
         let message = |epochs: &str, sets: &[&str]| {

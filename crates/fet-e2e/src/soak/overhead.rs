@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_of_the_ratios_stands_between_the_least_and_the_greatest() {
+    fn median_of_ratios_is_between_their_extremes() {
         for (measured, expected) in [
             (&[][..], "warning: no pair was measured"),
             (&[(2.0, 3.0)], "pairs: 1; median ratio 1.50 (1.50 to 1.50)"),

@@ -5,7 +5,7 @@ use fet_e2e::fuzz::campaign::one;
 use fet_e2e::fuzz::{ReaderOutcome, readers, unclear};
 
 #[test]
-fn what_is_sound_is_accepted() {
+fn accepts_valid_inputs() {
     for reader in readers::ALL {
         let sound = (reader.sound)();
         assert!(!sound.is_empty(), "{} has inputs", reader.name);
@@ -23,7 +23,7 @@ fn what_is_sound_is_accepted() {
 }
 
 #[test]
-fn what_was_read_wrongly_once_is_not_any_more() {
+fn reads_the_corpus_correctly() {
     for reader in readers::ALL {
         for (path, input) in reader.found() {
             assert_eq!(one(reader, &input).1, None, "{}", path.display());
@@ -32,7 +32,7 @@ fn what_was_read_wrongly_once_is_not_any_more() {
 }
 
 #[test]
-fn damaged_inputs_do_no_harm() {
+fn damaged_inputs_cause_no_faults() {
     for reader in readers::ALL {
         let beginnings = reader.beginnings();
         let mut refused = 0;
@@ -47,7 +47,7 @@ fn damaged_inputs_do_no_harm() {
 }
 
 #[test]
-fn words_of_the_inside_are_noticed() {
+fn detects_internal_words_in_messages() {
     assert_eq!(unclear("wanted: expected usize"), Some("usize"));
     assert_eq!(unclear("invalid type: string"), Some("invalid type"));
     assert_eq!(unclear(" "), Some("it is empty"));

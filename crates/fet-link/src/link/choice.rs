@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_similar_pair_takes_both() {
+    fn assigns_the_most_similar_pair_first() {
         let pairs = vec![(0, 0, 1, 0.9), (1, 0, 1, 0.95), (0, 1, 0, 0.5), (2, 0, 0, 0.6), (3, 0, 1, 0.1)];
         assert_eq!(greedy(4, 2, pairs), [None, Some(0), Some(0), None]);
         let equal = vec![(1, 0, 0, 0.5), (0, 0, 0, 0.5)];

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn each_trouble_is_said_once_and_its_end() {
+    fn reports_the_start_and_end_of_each_problem_once() {
         let now = Instant::now();
         let later = |seconds| now + Duration::from_secs(seconds);
         let mut observer = Observer::new("bank", "city", Duration::from_secs(600));

@@ -242,7 +242,7 @@ mod tests {
 
     /// The fingerprint depends on every name, every key and their order, and on nothing more.
     #[test]
-    fn fingerprint_follows_from_all_members() {
+    fn fingerprint_depends_on_all_members() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let member = |name: &str, file: &str| {
             let path = folder.path().join(file);

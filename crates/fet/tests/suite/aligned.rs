@@ -43,7 +43,7 @@ fn prepared(records: usize) -> tempfile::TempDir {
 }
 
 #[test]
-fn refuses_tables_of_other_lengths_and_names_both() {
+fn refuses_tables_of_different_lengths_and_names_both() {
     for (records, sets) in [
         (ROWS + 1, &[][..]),
         (ROWS - 1, &[]),
@@ -75,7 +75,7 @@ fn refuses_drawn_records() {
 }
 
 #[test]
-fn new_rows_need_records_of_their_own() {
+fn new_rows_need_new_records() {
     let folder = prepared(ROWS);
     let path = folder.path();
     assert!(fet(path, &["run", "exp.toml", "--out", "out"]).status.success());

@@ -57,7 +57,7 @@ fn out(output: &Output) -> String {
 }
 
 #[test]
-fn a_run_leaves_a_report_and_a_model() {
+fn run_writes_a_report_and_a_model() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     let output = fet(folder.path(), &["run", "tiny.toml", "--seed", "3", "--log", "json", "--out", "result"]);
@@ -98,7 +98,7 @@ fn a_run_leaves_a_report_and_a_model() {
 }
 
 #[test]
-fn a_shown_experiment_is_an_experiment() {
+fn shown_experiment_can_be_run() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     let first = out(&fet(folder.path(), &["show", "tiny.toml"]));
@@ -107,7 +107,7 @@ fn a_shown_experiment_is_an_experiment() {
 }
 
 #[test]
-fn a_linker_from_another_crate_runs() {
+fn runs_a_linker_from_another_crate() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     let sets = ["--set", "linker.kind=grid", "--set", "linker.step=0.5", "--set", "train.epochs=1"];
@@ -120,7 +120,7 @@ fn a_linker_from_another_crate_runs() {
 }
 
 #[test]
-fn finished_runs_are_drawn() {
+fn plots_finished_runs() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     for (name, set) in [("apart", "method.pe_average_every=0"), ("averaged", "method.pe_average_every=1")] {
@@ -167,7 +167,7 @@ fn finished_runs_are_drawn() {
 
 /// The repository's experiments are valid, and `base.toml` shows every default.
 #[test]
-fn the_experiments_of_the_repository_are_sound() {
+fn accepts_the_experiments_of_the_repository() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let mut seen = 0;
     for entry in std::fs::read_dir(&root).expect("the folder of experiments") {

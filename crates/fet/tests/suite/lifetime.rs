@@ -52,7 +52,7 @@ fn shown(state: &Path) -> serde_json::Value {
 }
 
 #[test]
-fn runs_that_differ_in_a_seed_are_counted_together_and_stop_at_the_limit() {
+fn counts_runs_with_different_seeds_together_up_to_the_limit() {
     let states = tempfile::tempdir().expect("a folder");
     let policy = |limit: f64| Policy {
         lifetime_epsilon: limit,
@@ -91,7 +91,7 @@ fn runs_that_differ_in_a_seed_are_counted_together_and_stop_at_the_limit() {
 }
 
 #[test]
-fn a_run_without_a_mechanism_leaves_no_bound() {
+fn run_without_a_mechanism_makes_the_total_unbounded() {
     let states = tempfile::tempdir().expect("a folder");
     let limited = Policy { lifetime_epsilon: 50.0, ..Policy::default() };
     let refused = run(&["train.epochs=1"], states.path(), &limited).err().expect("refused").to_string();
@@ -107,7 +107,7 @@ fn a_run_without_a_mechanism_leaves_no_bound() {
 /// One party restores its state folder from before a run. The other party knows its signed age, and refuses
 /// to agree on keys.
 #[test]
-fn another_party_of_secure_sums_refuses_an_old_copy() {
+fn other_party_of_secure_sums_refuses_an_old_copy() {
     let states = tempfile::tempdir().expect("a folder");
     let sets = |seed: &'static str| [&NOISE[..], &[SECURE, seed]].concat();
     let account = states.path().join("1/party").join(fet_federation::lifetime::FILE);

@@ -140,7 +140,7 @@ fn help_and_lists_fit_in_a_terminal() {
 }
 
 #[test]
-fn topics_are_found_by_parts_of_their_names() {
+fn finds_topics_by_parts_of_their_names() {
     let paths = |topic: &str| -> Vec<String> {
         let text = help::text(topic).expect(topic);
         text.lines().filter(|line| !line.starts_with(' ') && !line.is_empty()).map(String::from).collect()
@@ -210,7 +210,7 @@ fn editors_accept_every_experiment() {
 }
 
 #[test]
-fn editors_underline_what_is_wrong() {
+fn editors_underline_errors() {
     let Some(editor) = Editor::open() else { return };
     let good = "name = \"mine\"\n[data]\nkind = \"split\"\n[data.source]\nkind = \"digits\"\n";
     assert!(editor.lint_text(good).0, "{}", editor.lint_text(good).1);

@@ -85,7 +85,7 @@ fn shown(review: &Review<'_>, pair: &PairToReview) -> Shown {
 mod tests {
     /// A browser ends a script at the first such mark in its text, in any context.
     #[test]
-    fn the_script_does_not_end_itself() {
+    fn data_cannot_close_the_script_element() {
         assert!(!super::SCRIPT.contains("</") && !super::SCRIPT.contains("<!--"));
     }
 }
