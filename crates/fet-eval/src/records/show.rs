@@ -35,7 +35,7 @@ pub struct ShowQuestion {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "AnswerLine", into = "AnswerLine")]
 pub enum ShowAnswer {
-    /// A line with the fields of an [`RunIdentity`].
+    /// A line with the fields of a [`RunIdentity`].
     Identity(RunIdentity),
     /// A line with the field `error`: the problem with the experiment.
     Refused(String),
