@@ -28,7 +28,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Writes `bytes` to `path`, readable only by the file's owner (mode 0600) on systems with such permissions; creates a missing folder.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    place(path, true, |file| file.write_all(bytes))?;
+    write_atomically(path, true, |file| file.write_all(bytes))?;
     sync_folder(path)
 }
 
@@ -47,10 +47,14 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
 ///
 /// On failure it removes the temporary file and leaves `path` unchanged.
 pub fn write_with<T>(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
-    place(path, false, fill)
+    write_atomically(path, false, fill)
 }
 
-fn place<T>(path: &Path, private: bool, fill: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
+fn write_atomically<T>(
+    path: &Path,
+    private: bool,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+) -> io::Result<T> {
     let path = &followed(path)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;

@@ -192,8 +192,8 @@ fn show(arguments: &Show) -> anyhow::Result<String> {
             || "added by the operator".to_string(),
             |about| {
                 let words = [
-                    about.neighbouring.map(|relation| word(&relation)),
-                    about.learning.map(|learning| word(&learning)),
+                    about.neighbouring.map(|relation| serialized_name(&relation)),
+                    about.learning.map(|learning| serialized_name(&learning)),
                     Some(format!("t = {}", about.colluding)),
                     Some(format!("seed {}", about.seed)),
                 ];
@@ -209,7 +209,7 @@ fn show(arguments: &Show) -> anyhow::Result<String> {
             "{:<16}  {}  ε = {:<10}  {} releases; {about}",
             run.name,
             day(run.last),
-            shown(alone(run, account.delta)),
+            format_epsilon(alone(run, account.delta)),
             releases(run),
         );
     }
@@ -217,7 +217,7 @@ fn show(arguments: &Show) -> anyhow::Result<String> {
         text,
         "{} runs together: ε = {} at δ = {:e}, for {}",
         runs.len(),
-        shown(account.epsilon()),
+        format_epsilon(account.epsilon()),
         account.delta,
         account.protected()
     );
@@ -295,7 +295,7 @@ pub(crate) fn line(place: &Path, state: &Path) -> Option<String> {
     let limit = account.limit.map_or_else(|| "no limit".to_string(), |limit| format!("limit {limit}"));
     Some(format!(
         "lifetime account: ε = {} at δ = {:e} in {} runs; {limit}",
-        shown(account.epsilon()),
+        format_epsilon(account.epsilon()),
         account.delta,
         account.lifetime.runs().iter().filter(|run| !run.is_none()).count()
     ))
@@ -315,11 +315,11 @@ fn releases(run: &RunLoss) -> u64 {
     run.lost.iter().chain([&run.loss]).map(count).sum()
 }
 
-fn shown(epsilon: f64) -> String {
+fn format_epsilon(epsilon: f64) -> String {
     if epsilon.is_finite() { format!("{epsilon:.4}") } else { "unbounded".to_string() }
 }
 
-fn word(value: &impl serde::Serialize) -> String {
+fn serialized_name(value: &impl serde::Serialize) -> String {
     json!(value).as_str().unwrap_or_default().to_string()
 }
 

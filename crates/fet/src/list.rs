@@ -63,7 +63,7 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
             slots.join(", ")
         ));
     }
-    let settings = help::all();
+    let settings = help::all_settings();
     let mut out = String::new();
     for name in slots.into_iter().filter(|name| slot.is_none_or(|slot| slot == *name)) {
         let _ = writeln!(out, "{name}");
@@ -82,7 +82,7 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
             for line in &entry.reveals {
                 paragraph(line, "      ", "        ", &mut out);
             }
-            of_table(&settings, &place(entry), 6, slot.is_some(), &mut out);
+            of_table(&settings, &settings_prefix(entry), 6, slot.is_some(), &mut out);
         }
         if name == "device" {
             for device in fet_backends::NAMES {
@@ -98,7 +98,7 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
 }
 
 /// Returns the prefix of a plug-in's settings.
-fn place(entry: &PluginEntry) -> String {
+fn settings_prefix(entry: &PluginEntry) -> String {
     // The source of a split table is a setting of its dataset.
     let slot = if entry.slot == "data.source" { "data.split.source" } else { entry.slot };
     format!("{slot}.{}.", entry.kind)

@@ -1,7 +1,7 @@
 //! Short campaign in one process: readers accept valid inputs, earlier faults do not return, and a few
 //! hundred damaged inputs cause no faults.
 
-use fet_e2e::fuzz::campaign::one;
+use fet_e2e::fuzz::campaign::run_case;
 use fet_e2e::fuzz::{ReaderOutcome, readers, unclear};
 
 #[test]
@@ -26,7 +26,7 @@ fn accepts_valid_inputs() {
 fn reads_the_corpus_correctly() {
     for reader in readers::ALL {
         for (path, input) in reader.found() {
-            assert_eq!(one(reader, &input).1, None, "{}", path.display());
+            assert_eq!(run_case(reader, &input).1, None, "{}", path.display());
         }
     }
 }
@@ -34,11 +34,11 @@ fn reads_the_corpus_correctly() {
 #[test]
 fn damaged_inputs_cause_no_faults() {
     for reader in readers::ALL {
-        let beginnings = reader.beginnings();
+        let beginnings = reader.initial_inputs();
         let mut refused = 0;
         for number in 0..400 {
             let input = reader.case(&beginnings, 7, number);
-            let (outcome, fault) = one(reader, &input);
+            let (outcome, fault) = run_case(reader, &input);
             assert_eq!(fault, None, "{} {number}: {}", reader.name, input.escape_ascii());
             refused += usize::from(matches!(outcome, Some(ReaderOutcome::Refused(_))));
         }

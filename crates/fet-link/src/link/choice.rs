@@ -189,7 +189,7 @@ impl Chosen {
     }
 
     /// Returns lines for people about the unpaired rows of the assignment, and about the estimate.
-    pub(super) fn told(&self, links: &Links) -> String {
+    pub(super) fn describe(&self, links: &Links) -> String {
         let mut text = String::new();
         if let Some(assigned) = &self.assigned {
             let lost = (0..links.rows())
@@ -201,7 +201,7 @@ impl Chosen {
                 self.every(links).candidates.searched()
             );
         }
-        text + &self.estimate.told(self.choice.probabilities)
+        text + &self.estimate.describe(self.choice.probabilities)
     }
 
     /// Returns lines for people about the quality of the links.
@@ -217,7 +217,7 @@ impl Chosen {
 impl Automatic {
     /// Returns lines for people about the estimate, from `probabilities` or from similarities within the
     /// primary.
-    fn told(&self, probabilities: bool) -> String {
+    fn describe(&self, probabilities: bool) -> String {
         match self {
             Self::Nothing if probabilities => "no match is expected: the columns of each row's best record agree no \
              more than by chance. Only decided pairs are written (use --threshold NUMBER, or none for every pair).\n"

@@ -47,7 +47,7 @@ impl Observer {
     }
 
     /// Returns the changes since the last look.
-    pub(super) fn look(&mut self, state: &State, now: Instant) -> Vec<LinkEvent> {
+    pub(super) fn observe(&mut self, state: &State, now: Instant) -> Vec<LinkEvent> {
         [
             self.connection(&state.connection),
             self.objection(state),
@@ -177,8 +177,8 @@ mod tests {
         let later = |seconds| now + Duration::from_secs(seconds);
         let mut observer = Observer::new("bank", "city", Duration::from_secs(600));
         let mut look = |state: State, at: u64| {
-            let said = observer.look(&state, later(at));
-            assert!(observer.look(&state, later(at)).is_empty(), "{said:?} is reported twice");
+            let said = observer.observe(&state, later(at));
+            assert!(observer.observe(&state, later(at)).is_empty(), "{said:?} is reported twice");
             said.into_iter()
                 .map(|(event, message)| format!("{event}: {message}"))
                 .collect::<Vec<_>>()

@@ -4,7 +4,6 @@
 mod abused;
 mod account;
 mod aligned;
-mod apart;
 mod attacks;
 mod audit;
 mod boundary;
@@ -40,6 +39,7 @@ mod repeat;
 mod replies;
 mod restart;
 mod review;
+mod separate;
 mod settings;
 mod splits;
 mod study;

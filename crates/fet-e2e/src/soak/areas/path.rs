@@ -141,7 +141,11 @@ fn disturbed(
     }
     let ended = run.primary.wait(kit.patience(PATIENCE))?;
     let [up, down] = run.proxy.passed();
-    verdict.note(format!("{}; {up} bytes up, {down} down; {} tricks done", ended.said(), run.proxy.tricks()));
+    verdict.note(format!(
+        "{}; {up} bytes up, {down} down; {} tricks done",
+        ended.describe(),
+        run.proxy.tricks()
+    ));
     run.proxy.heal();
     if ended.hung {
         verdict.fault(FaultKind::Hang, format!("the primary: {}", ended.stderr));
@@ -149,7 +153,7 @@ fn disturbed(
         run.world.compare(&mut verdict)?;
     } else {
         if way == Way::Delay || way == Way::Throttle || !matches!(ended.code, Some(2 | 75)) {
-            let what = format!("the primary: {}: {}", ended.said(), ended.stderr);
+            let what = format!("the primary: {}: {}", ended.describe(), ended.stderr);
             verdict.fault(FaultKind::WrongCode, what);
         }
         for problem in problems(&ended.stderr, &[]) {
@@ -165,7 +169,7 @@ fn disturbed(
         } else if again.code == Some(0) {
             run.world.compare(&mut verdict)?;
         } else {
-            let what = format!("the primary, over a good connection: {}: {}", again.said(), again.stderr);
+            let what = format!("the primary, over a good connection: {}: {}", again.describe(), again.stderr);
             verdict.fault(FaultKind::WrongCode, what);
         }
         verdict.end = CaseEnd::Refused;
@@ -179,9 +183,9 @@ fn revive(world: &SoakWorld<'_>, parties: &mut [Process], verdict: &mut CaseResu
     for (member, party) in world.members()[1..].iter().zip(parties) {
         let Some(ended) = party.ended()? else { continue };
         let last = ended.stderr.lines().last().unwrap_or_default();
-        verdict.note(format!("{member}: {}: {last}", ended.said()));
+        verdict.note(format!("{member}: {}: {last}", ended.describe()));
         if !matches!(ended.code, Some(2 | 75)) {
-            verdict.fault(FaultKind::WrongCode, format!("{member}: {}: {}", ended.said(), ended.stderr));
+            verdict.fault(FaultKind::WrongCode, format!("{member}: {}: {}", ended.describe(), ended.stderr));
         }
         for problem in problems(&ended.stderr, &[]) {
             verdict.fault(FaultKind::Unclear, format!("{member}: {problem}: {}", ended.stderr));

@@ -52,13 +52,13 @@ pub(super) fn text(review: &Review<'_>) -> anyhow::Result<String> {
         "header": format!("{},{DECISION}", sheet::header(review)),
         "script": SCRIPT,
         "script_hash": BASE64_STANDARD.encode(fet_io::sha256(SCRIPT.as_bytes())),
-        "pairs": review.pairs.iter().map(|pair| shown(review, pair)).collect::<Vec<_>>(),
+        "pairs": review.pairs.iter().map(|pair| render_pair(review, pair)).collect::<Vec<_>>(),
     });
     let template = environment.get_template("review.html").context("the template of the review")?;
     template.render(Serde(page)).context("the page of the review")
 }
 
-fn shown(review: &Review<'_>, pair: &PairToReview) -> Shown {
+fn render_pair(review: &Review<'_>, pair: &PairToReview) -> Shown {
     let [primary, secondary] = review.rows(pair);
     let rows = [pair.row, pair.record as usize];
     let name = |side: usize| match review.ids {

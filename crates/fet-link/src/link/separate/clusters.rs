@@ -67,7 +67,7 @@ pub(super) fn write(arguments: &LinkMatchArguments, tables: &[Encodings]) -> any
         }
         Ok(())
     };
-    pairs::place(out, rows).with_context(|| format!("cannot write {}", out.display()))?;
+    pairs::write_output(out, rows).with_context(|| format!("cannot write {}", out.display()))?;
     let whole = clusters.iter().filter(|members| members.len() == tables.len()).count();
     text += &format!("{} clusters, {whole} of them with a row of each table\n", clusters.len());
     Ok(text + &format!("clusters written to {}\n", out.display()))
