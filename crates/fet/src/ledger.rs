@@ -18,14 +18,14 @@ use fet_io::input::input;
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum LedgerCommand {
     /// Show the ε of each of a party's runs, the total ε, the limit and the remaining ε.
-    Show(Show),
+    Show(LedgerShowArguments),
     /// Add releases that the account lacks, from an earlier version or lost by an old copy of the state.
-    Add(Add),
+    Add(LedgerAddArguments),
 }
 
 /// Arguments of `fet ledger show`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Show {
+pub struct LedgerShowArguments {
     /// The party's own file, or its `state` folder.
     pub place: PathBuf,
     /// δ of the total [default: `policy.most_delta` of the party's file, else 1e-5].
@@ -38,7 +38,7 @@ pub struct Show {
 
 /// Arguments of `fet ledger add`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Add {
+pub struct LedgerAddArguments {
     /// The party's own file, or its `state` folder.
     pub place: PathBuf,
     /// Standard deviation of the noise, in units of the sensitivity: `noise_multiplier` in the report of a
@@ -180,7 +180,7 @@ impl Account {
     }
 }
 
-fn show(arguments: &Show) -> anyhow::Result<String> {
+fn show(arguments: &LedgerShowArguments) -> anyhow::Result<String> {
     let account = Account::open(&arguments.place, arguments.delta)?;
     if arguments.json {
         return Ok(format!("{}\n", object(&account)));
@@ -259,8 +259,8 @@ fn object(account: &Account) -> Value {
     })
 }
 
-fn add(arguments: &Add) -> anyhow::Result<String> {
-    let Add { noise, releases, rate, age, .. } = *arguments;
+fn add(arguments: &LedgerAddArguments) -> anyhow::Result<String> {
+    let LedgerAddArguments { noise, releases, rate, age, .. } = *arguments;
     let state = Account::open(&arguments.place, None)?.state;
     let Some(_lock) = lock::take(&state)? else {
         return Err(input(format!(
@@ -282,7 +282,7 @@ fn add(arguments: &Add) -> anyhow::Result<String> {
         return Err(input("--releases must be at least 1; it is 0"));
     }
     account.lifetime.add(NoisyReleases { noise, rate, count: releases }, age).map_err(input)?;
-    show(&Show { place: arguments.place.clone(), delta: None, json: false })
+    show(&LedgerShowArguments { place: arguments.place.clone(), delta: None, json: false })
 }
 
 /// Returns a one-line summary of the lifetime account of the party with this `state` folder; `None` if the
