@@ -70,7 +70,9 @@ impl<'a> Game<'a> {
     ) -> anyhow::Result<Self> {
         if !experiment.method.build(&()).map_err(input)?.plan().secondaries {
             let kind = experiment.method.kind();
-            return Err(input(format!("the method \"{kind}\" works without secondaries, so there is nothing to audit")));
+            return Err(input(format!(
+                "the method \"{kind}\" works without secondaries, so there is nothing to audit"
+            )));
         }
         if experiment.train.refine_keys {
             let rule = "`train.refine_keys` must be false in an audit: canaries are placed at the keys, and the \

@@ -274,9 +274,9 @@ impl Linked {
             LinkedKeys::Text => Keys::Text(table.take_texts(&settings.keys)?),
         };
         if table.names().next().is_none() {
-            return Err(
-                table.error("must have a feature column in addition to the keys, the label and the dropped columns")
-            );
+            return Err(table.error(
+                "must have a feature column in addition to the keys, the label and the dropped columns",
+            ));
         }
         let numbers = self.settings.key_kind == LinkedKeys::Numbers;
         let bounds = settings.bounds_of(&table, numbers)?;

@@ -53,7 +53,9 @@ impl Source for Csv {
         let classes = classes(*task, &labels, |row| table.place(row, label))?;
         let names: Vec<String> = table.names().map(String::from).collect();
         if names.is_empty() {
-            return Err(table.error("must have a feature column in addition to the label and the dropped columns"));
+            return Err(
+                table.error("must have a feature column in addition to the label and the dropped columns")
+            );
         }
         let features = table.take_numbers(&names)?;
         let features = Matrix::new(names.len(), features.values().iter().map(|&x| x as f32).collect());

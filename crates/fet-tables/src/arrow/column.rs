@@ -111,9 +111,7 @@ impl<'a> ArrowColumn<'a> {
                     "the file declares text; the cells look like numbers; set its kind to number if they are",
                 );
             } else if all(&values, |cell| date::date(cell).is_some()) {
-                note(
-                    "the file declares text; the cells look like dates; set its kind to date if they are",
-                );
+                note("the file declares text; the cells look like dates; set its kind to date if they are");
             }
         }
         (Column { name: self.name, values }, notes)
