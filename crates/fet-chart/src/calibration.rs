@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_whole_square_is_there_wherever_the_curve_lies() {
+    fn chart_shows_the_whole_square() {
         let series = Series {
             curve: vec![(0.4, 0.45), (0.6, 0.5)],
             seeds: vec![vec![(0.4, 0.4), (0.6, 0.5)], vec![(0.4, 0.5), (0.6, 0.5)]],

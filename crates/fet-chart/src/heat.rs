@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_as_strong_as_its_share_of_the_row() {
+    fn colour_of_a_cell_shows_its_share_of_the_row() {
         let names = ["a < b".to_string(), "other".to_string()];
         let svg = heat(
             WIDE,
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn many_classes_are_small_cells_with_few_names() {
+    fn many_classes_give_small_cells_and_few_names() {
         let names: Vec<String> = (0..50).map(|class| format!("class {class}")).collect();
         let cells: Vec<Vec<f64>> =
             (0..50).map(|row| (0..50).map(|column| f64::from(u8::from(row == column))).collect()).collect();

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pictures_hold_every_series_and_no_number_that_is_none() {
+    fn charts_contain_every_series_and_no_nan() {
         let mark = |place: usize, mean: f64| Mark {
             place,
             mean,
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_are_not_joined_and_show_zero() {
+    fn amounts_are_not_connected_and_include_zero() {
         let mark = |place: usize| Mark { place, mean: 5.0, ..Mark::default() };
         let series = Series { marks: vec![mark(0), mark(1)], ..Series::default() };
         let ticks = ["1".to_string(), "2".to_string()];
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_a_file_and_nothing_leaves_its_frame() {
+    fn picture_is_a_file_and_text_stays_in_its_frame() {
         let bubble = Bubble { at: (1.0, 2.0), radius: 5.0, title: "a < b".into() };
         let chart = bubbles(NARROW, Titles { chart: "t", x: "x", y: "y" }, &[bubble], ((0.0, 0.0), "own"));
         let panel = |title: &str| Panel { title: title.into(), size: NARROW, chart: chart.clone() };

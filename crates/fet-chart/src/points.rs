@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stand_beside_their_points_and_cover_nothing() {
+    fn names_are_next_to_their_points_without_overlap() {
         // Six at one position, two at the right end with room only on their left, and one alone.
         let all = [
             (0.5, 90.0),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_axis_is_the_whole_span_wherever_points_lie() {
+    fn axis_covers_the_whole_span() {
         let svg = points(
             WIDE,
             Titles { chart: "t", x: "leakage", y: "accuracy" },

@@ -49,7 +49,7 @@ impl FuzzReader {
     }
 
     /// Returns the initial inputs: valid inputs, and the corpus of earlier faults.
-    pub fn beginnings(&self) -> Vec<Vec<u8>> {
+    pub fn initial_inputs(&self) -> Vec<Vec<u8>> {
         (self.sound)().into_iter().chain(self.found().into_iter().map(|(_, bytes)| bytes)).collect()
     }
 

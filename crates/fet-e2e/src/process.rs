@@ -42,7 +42,7 @@ pub(crate) struct Ended {
 
 impl Ended {
     /// Describes the end in a few words.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match (self.hung, self.code, self.signal) {
             (true, ..) => "hung".into(),
             (_, Some(code), _) => format!("exit code {code}"),

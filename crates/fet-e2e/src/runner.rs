@@ -41,7 +41,7 @@ pub(crate) fn prepare(fet: &Path) -> anyhow::Result<(PathBuf, TempDir)> {
 }
 
 /// Returns the folder of the running case.
-pub(crate) fn place(root: &Path) -> PathBuf {
+pub(crate) fn case_folder(root: &Path) -> PathBuf {
     root.join("case")
 }
 
@@ -97,7 +97,7 @@ fn run_case<C>(
     options: &RunnerOptions<'_>,
     say: &mut dyn FnMut(String),
 ) -> anyhow::Result<CaseResult> {
-    let folder = place(options.root);
+    let folder = case_folder(options.root);
     std::fs::create_dir_all(&folder)?;
     let number = case.name.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(257).wrapping_add(byte.into()));
     let mut rng = generator(seed, case.area, number);

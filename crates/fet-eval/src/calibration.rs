@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_curve_needs_a_bin_and_a_class_and_a_quantile_is_numpys() {
+    fn refuses_curves_without_bins_or_class_and_matches_numpys_quantiles() {
         let rows = Predictions::new(Task::Binary, &[0.0, 1.0], &[0.2, 0.6]).expect("right");
         assert!(curve(&rows, 1, Bins::Uniform(0)).is_err());
         assert!(curve(&rows, 2, Bins::Uniform(3)).is_err());

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn balanced_classes_weigh_the_same_in_all() {
+    fn balanced_classes_have_equal_total_weight() {
         let labels = [0, 0, 0, 1, 2, 2];
         let weights = ClassWeights::balanced(&labels, 3).expect("every class occurs");
         assert_eq!(weights.0, [6.0 / 9.0, 2.0, 1.0]);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_weight_is_refused() {
+    fn refuses_invalid_weights() {
         for (result, expect) in [
             (ClassWeights::balanced(&[0, 2], 3), "class 1 has none of the 2 training rows"),
             (ClassWeights::balanced(&[0, 3], 3), "row 1 (from 0) is of class 3, but there are 3"),

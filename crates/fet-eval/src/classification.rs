@@ -11,7 +11,7 @@ pub(crate) fn balanced_accuracy(rows: &Predictions<'_>) -> f64 {
     let confusion = Confusion::new(rows);
     let shares = (0..rows.task().classes())
         .filter(|class| confusion.of_class(*class) > 0.0)
-        .map(|class| confusion.right(class) / confusion.of_class(class));
+        .map(|class| confusion.correct(class) / confusion.of_class(class));
     mean(shares)
 }
 
@@ -20,7 +20,7 @@ pub(crate) fn macro_f1(rows: &Predictions<'_>) -> f64 {
     let met = |class: usize| confusion.of_class(class) + confusion.taken_for(class);
     let scores = (0..rows.task().classes())
         .filter(|class| met(*class) > 0.0)
-        .map(|class| 2.0 * confusion.right(class) / met(class));
+        .map(|class| 2.0 * confusion.correct(class) / met(class));
     mean(scores)
 }
 

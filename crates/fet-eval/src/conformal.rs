@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rank_is_the_ceiling_whatever_alpha_is_in_binary() {
+    fn rank_is_the_exact_ceiling() {
         for (rows, alpha, expect) in [
             (19, 0.05, Some(19)),
             (18, 0.05, None),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_and_sets_are_those_of_the_bound() {
+    fn intervals_and_sets_follow_from_the_bound() {
         let truth = [1.0, 2.0, 3.0, 4.0];
         let rows = Predictions::new(Task::Regression, &truth, &[1.5, 2.0, 5.0, 3.0]).expect("right");
         let half = Conformal::new(&rows, 0.5).expect("right");

@@ -26,7 +26,7 @@ impl Confusion {
     }
 
     /// Returns the weight of the correctly classified rows of a class.
-    pub fn right(&self, class: usize) -> f64 {
+    pub fn correct(&self, class: usize) -> f64 {
         self.cells[class][class]
     }
 

@@ -79,7 +79,7 @@ mod tests {
     use rand::SeedableRng;
 
     #[test]
-    fn a_column_that_is_used_matters_and_one_that_is_not_does_not() {
+    fn only_used_columns_have_importance() {
         let column = [0.0f64, 1.0, 2.0, 3.0, 4.0, 5.0];
         // Mean squared error of a model that predicts the column, which is the truth, or of a model that
         // ignores it.
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_importance_is_refused() {
+    fn refuses_invalid_importance_settings() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let mut with = |rows, repeats, score: Result<f64, &'static str>| {
             permutation_importance(rows, repeats, Direction::Minimise, |_| score, &mut rng)

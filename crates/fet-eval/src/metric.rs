@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_back_and_are_those_of_serde() {
+    fn names_survive_a_round_trip_and_match_serde() {
         for metric in Metric::ALL {
             assert_eq!(Metric::parse(metric.name()), Ok(metric));
             let json = serde_json::to_string(&metric).expect("a name");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_the_nearest() {
+    fn suggests_the_nearest_name() {
         for (given, nearest) in
             [("acuracy", "accuracy"), ("auc_roc", "auc-roc"), ("RMSE", "rmse"), ("logloss", "log-loss")]
         {

@@ -226,7 +226,7 @@ mod tests {
     const THREE: Task = Task::Multiclass { classes: 3 };
 
     #[test]
-    fn what_cannot_be_scored_is_refused() {
+    fn refuses_invalid_predictions() {
         for (task, truth, output, expect) in [
             (Task::Regression, vec![], vec![], "at least one row"),
             (Task::Multiclass { classes: 1 }, vec![0.0], vec![1.0], "at least 2 classes"),

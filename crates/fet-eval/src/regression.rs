@@ -77,7 +77,7 @@ mod tests {
     use crate::metric::Task;
 
     #[test]
-    fn a_row_without_weight_is_not_the_next_of_the_median() {
+    fn median_skips_rows_without_weight() {
         let rows = Predictions::new(Task::Regression, &[0.0; 3], &[1.0, 2.0, 3.0]).expect("right");
         for (weights, expect) in [([1.0, 1.0, 1.0], 2.0), ([1.0, 0.0, 1.0], 2.0), ([1.0, 1.0, 0.0], 1.5)] {
             let found = median_absolute_error(&rows.weighted(&weights).expect("right"));

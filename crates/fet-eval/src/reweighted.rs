@@ -53,7 +53,7 @@ mod tests {
     use crate::metric::Task;
 
     #[test]
-    fn every_metric_is_the_same_bits_as_of_rows_with_these_weights() {
+    fn reweighted_metrics_equal_those_of_weighted_rows() {
         let truth = [0.0, 1.0, 2.0, 1.0, 0.0, 2.0, 1.0];
         let classes: Vec<f64> = truth.iter().map(|y| y % 2.0).collect();
         let one = [0.3, 0.7, 0.3, 0.5, 0.1, 0.9, 0.3];

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rows_do_not_define_has_a_reason() {
+    fn undefined_scores_have_a_reason() {
         let number = Task::Regression;
         for (task, truth, output, metric, expect) in [
             (

@@ -28,7 +28,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Writes `bytes` to `path`, readable only by the file's owner (mode 0600) on systems with such permissions; creates a missing folder.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    place(path, true, |file| file.write_all(bytes))?;
+    write_atomically(path, true, |file| file.write_all(bytes))?;
     sync_folder(path)
 }
 
@@ -47,10 +47,14 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
 ///
 /// On failure it removes the temporary file and leaves `path` unchanged.
 pub fn write_with<T>(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
-    place(path, false, fill)
+    write_atomically(path, false, fill)
 }
 
-fn place<T>(path: &Path, private: bool, fill: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
+fn write_atomically<T>(
+    path: &Path,
+    private: bool,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+) -> io::Result<T> {
     let path = &followed(path)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
@@ -196,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_swept_and_nothing_else() {
+    fn removes_only_leftovers_of_killed_processes() {
         let folder = tempfile::tempdir().expect("a folder");
         let kept = ["model", "a.part", "a.7.part", "a.x-1.part", "a.7-x.part", "under-way.1-3.part"];
         under_way().insert(folder.path().join("under-way.1-3.part"));
@@ -217,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_written_whole_and_nothing_is_left_beside() {
+    fn writes_whole_files_and_leaves_no_others() {
         let folder = tempfile::tempdir().expect("a folder");
         let new = folder.path().join("new");
         let path = new.join("file.txt");
@@ -251,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_taken_is_skipped() {
+    fn skips_a_taken_name() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file");
         let (first, _) = create_beside(&path, false).expect("created");
@@ -261,7 +265,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_are_followed_and_devices_stay() {
+    fn follows_links_and_keeps_devices() {
         use std::os::unix::fs::{FileTypeExt, symlink};
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
@@ -285,7 +289,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_private_file_is_read_by_its_owner_alone() {
+    fn only_the_owner_can_read_a_private_file() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().expect("a folder");
         let mode = |name: &str| {

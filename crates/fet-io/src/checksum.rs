@@ -34,7 +34,7 @@ mod tests {
 
     /// The test vectors "" and "abc" of FIPS 180-4, and a file of more than one block.
     #[test]
-    fn checksums_are_those_of_the_standard() {
+    fn checksums_match_the_standard() {
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!((hex(&sha256(b"")).as_str(), hex(&sha256(b"abc")).as_str()), (empty, abc));

@@ -41,7 +41,7 @@ mod tests {
     use crate::input::input;
 
     #[test]
-    fn tells_what_may_pass_from_what_is_wrong() {
+    fn distinguishes_temporary_from_lasting_errors() {
         let full = || io::Error::from(io::ErrorKind::StorageFull);
         let said = &words()[0];
         for (error, expected) in [

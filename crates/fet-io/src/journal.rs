@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_read_as_they_were_appended() {
+    fn reads_records_as_appended() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("new/journal");
         assert_eq!(read(&path), (vec![], false));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_end_is_told_and_written_over() {
+    fn reports_and_overwrites_a_torn_end() {
         let folder = tempfile::tempdir().expect("a folder");
         for cut in [1, RECORD - 1, RECORD, RECORD + 5] {
             let path = folder.path().join(format!("{cut}"));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_before_other_records_is_an_error() {
+    fn refuses_a_flipped_bit_before_other_records() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("journal");
         written(&path, 5);

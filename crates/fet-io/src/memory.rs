@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_fit_is_refused_and_what_can_is_not() {
+    fn refuses_only_work_that_exceeds_memory() {
         check(1 << 20, 4).expect("little");
         if available().is_some() {
             assert_eq!(check(u128::MAX, 4).expect_err("too much").needed, u64::MAX);
@@ -107,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn another_panic_goes_on() {
+    fn other_panics_continue() {
         let caught = panic::catch_unwind(|| caught(|| panic::resume_unwind(Box::new("another"))));
         assert_eq!(caught.expect_err("it goes on").downcast_ref::<&str>(), Some(&"another"));
     }
 
     #[test]
-    fn numbers_are_found_in_lines() {
+    fn finds_numbers_in_lines() {
         let text = "Limit  Soft\nMax address space         4096000000           unlimited            bytes\nVmSize:\t  12 kB\n";
         assert_eq!(number_after(text, "Max address space"), Some(4_096_000_000));
         assert_eq!(number_after(text, "VmSize:"), Some(12));

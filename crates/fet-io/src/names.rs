@@ -54,13 +54,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_is_meant() {
+    fn suggests_the_nearest_name() {
         assert_eq!(did_you_mean("neares", ["exact", "nearest"]), "; did you mean \"nearest\"?");
         assert_eq!(did_you_mean("qqq", ["exact", "nearest"]), "");
     }
 
     #[test]
-    fn what_is_there_is_itself_and_the_nearest_is_named() {
+    fn accepts_existing_names_and_suggests_the_nearest() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("house.toml");
         fs::write(&path, "").expect("written");

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_has_gone_is_no_error_and_a_full_disk_is_one() {
+    fn ignores_a_closed_reader_but_not_a_full_disk() {
         without_reader(Ok(())).expect("written");
         without_reader(Err(ErrorKind::BrokenPipe.into())).expect("no process reads");
         without_reader(Err(ErrorKind::StorageFull.into())).expect_err("the disk is full");

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_read_and_nothing_else_is() {
+    fn reads_only_regular_files() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file");
         fs::write(&path, b"text\xff").expect("written");

@@ -4,7 +4,6 @@
 //! linker between parties. The command checks all arguments before it writes anything, and writes the output
 //! atomically.
 
-mod apart;
 mod candidates;
 mod choice;
 mod decisions;
@@ -12,6 +11,7 @@ mod named;
 pub(crate) mod pairs;
 pub(crate) mod progress;
 mod review;
+mod separate;
 mod summary;
 mod tables;
 mod truth;
@@ -41,7 +41,7 @@ use fet_io::output;
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct LinkCommand {
     #[command(subcommand)]
-    apart: Option<apart::SeparateLinkCommand>,
+    separate: Option<separate::SeparateLinkCommand>,
     #[command(flatten)]
     tables: Option<LinkArguments>,
 }
@@ -50,8 +50,8 @@ impl LinkCommand {
     /// Runs the command. Returns its summary, and true if the links go to standard output, so that the
     /// summary must go to standard error.
     pub fn run(&self) -> anyhow::Result<(String, bool)> {
-        if let Some(command) = &self.apart {
-            return Ok((apart::run(command)?, command.writes_to(Path::new(output::STANDARD))));
+        if let Some(command) = &self.separate {
+            return Ok((separate::run(command)?, command.writes_to(Path::new(output::STANDARD))));
         }
         let arguments = self.tables.as_ref().ok_or_else(|| input("fet link: name two tables"))?;
         Ok((link(arguments)?, arguments.out == Path::new(output::STANDARD)))
@@ -160,7 +160,7 @@ pub fn link(arguments: &LinkArguments) -> anyhow::Result<String> {
     let About { floor, probabilities, .. } = linker.about();
     let (assign, records) = (arguments.assign, secondary.rows());
     let choice = Choice { floor, probabilities, threshold, assign, wanted, searched, records };
-    let found = choice.select(&links, || twins(&slot, &primary, arguments.seed))?;
+    let found = choice.select(&links, || link_with_itself(&slot, &primary, arguments.seed))?;
     let decided = (!decisions.is_empty()).then(|| found.decided(&links, &decisions));
     let chosen = decided.as_ref().unwrap_or(&found);
     let linked =
@@ -183,9 +183,9 @@ pub fn link(arguments: &LinkArguments) -> anyhow::Result<String> {
     let missing = missing(&slot.settings());
     text += &summary::keys(&primary, &secondary, tables::names(arguments)[0], compared.as_deref(), &missing);
     text += &summary::text(&chosen.written(&links), secondary.rows());
-    text += &chosen.told(&links);
+    text += &chosen.describe(&links);
     if !arguments.decisions.is_empty() {
-        text += &decisions.told(&found.written(&links), &chosen.written(&links));
+        text += &decisions.describe(&found.written(&links), &chosen.written(&links));
     }
     text += &truth.as_ref().map(|truth| chosen.quality(&links, truth)).unwrap_or_default();
     Ok(text + &format!("{count} pairs written to {}\n", arguments.out.display()) + &reviewed)
@@ -202,7 +202,7 @@ fn usual_threshold(arguments: &LinkArguments, about: &About) -> Threshold {
 
 /// Links the primary with itself, two neighbours per row. Returns `None` if the linker cannot return two
 /// neighbours.
-fn twins(slot: &Slot<dyn Linker>, primary: &Keys, seed: u64) -> anyhow::Result<Option<Links>> {
+fn link_with_itself(slot: &Slot<dyn Linker>, primary: &Keys, seed: u64) -> anyhow::Result<Option<Links>> {
     let linker = choice::with_neighbours(slot, 2)?.build(&()).map_err(input)?;
     if linker.about().neighbours < 2 {
         return Ok(None);

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_follow_what_a_cell_follows_from() {
+    fn address_depends_on_the_identity_of_a_cell() {
         let of = |experiment: Value, data: &str, results: u32| {
             address(&RunIdentity { experiment, data: data.into(), results }).expect("plain data")
         };
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_study_is_named_by_a_plain_file_name() {
+    fn requires_a_plain_file_name_as_the_name() {
         assert_eq!(study_name(&json!({"name": "quickstart"})).expect("plain"), "quickstart");
         for bad in [json!({}), json!({"name": ""}), json!({"name": "../x"}), json!({"name": "a/b"})] {
             assert!(study_name(&bad).is_err(), "{bad}");

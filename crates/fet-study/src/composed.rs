@@ -85,7 +85,7 @@ mod tests {
 
     /// Expected values come from the accountant (`fet account --noise 1/μ`).
     #[test]
-    fn epsilon_is_that_of_the_accountant() {
+    fn epsilon_equals_the_accountants() {
         for (mu, expected) in [(0.5, 1.993091), (1.0, 4.377178), (2.5, 13.206712)] {
             let found = epsilon(mu, 1e-5);
             assert!((found - expected).abs() < 1e-3, "{mu}: {found}");
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn warns_where_several_runs_compose() {
+    fn warns_if_several_runs_compose() {
         let mut five = Composed::default();
         assert_eq!(five.warning(), None);
         for _ in 0..5 {

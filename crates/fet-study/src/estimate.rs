@@ -43,7 +43,7 @@ impl TimeEstimate {
 
     /// Returns the estimated time of all `cells`, running `jobs` at a time. The estimate is a lower bound,
     /// because cells that share cores slow each other down.
-    pub(crate) fn all(&self, cells: &[&Cell], jobs: NonZeroUsize) -> Option<Duration> {
+    pub(crate) fn total_time(&self, cells: &[&Cell], jobs: NonZeroUsize) -> Option<Duration> {
         let each: Option<Vec<Duration>> = cells.iter().map(|cell| self.cell(cell)).collect();
         let total: Duration = each?.iter().sum();
         Some(total / u32::try_from(jobs.get()).unwrap_or(u32::MAX))
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variants_own_cells_count_first() {
+    fn estimates_from_the_variants_own_cells_first() {
         // The cells took 10, 11 and 13 seconds.
         let cells = [finished(0, 0, RMSE, 1.0), finished(0, 1, RMSE, 1.0), finished(1, 3, RMSE, 1.0)];
         let results: Vec<_> =
@@ -66,8 +66,8 @@ mod tests {
         let seconds = |cell| estimate.cell(cell).expect("measured").as_secs_f64();
         assert_eq!((seconds(&own), seconds(&other)), (10.5, (10.5 + 13.0) / 2.0));
         let two = NonZeroUsize::new(2).expect("not 0");
-        let all = estimate.all(&[&own, &other], two).expect("measured").as_secs_f64();
+        let all = estimate.total_time(&[&own, &other], two).expect("measured").as_secs_f64();
         assert!((all - (10.5 + 11.75) / 2.0).abs() < 1e-9, "{all}");
-        assert_eq!(TimeEstimate::measure(&[]).all(&[&own], two), None);
+        assert_eq!(TimeEstimate::measure(&[]).total_time(&[&own], two), None);
     }
 }

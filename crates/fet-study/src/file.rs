@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn good_files_are_read() {
+    fn reads_valid_files() {
         let check = |text: &str, seeds: &[u64], variants: usize, axes: usize| {
             let ablation = StudyFile::parse(text).expect(text).ablation.expect(text);
             assert_eq!(ablation.seeds, seeds, "{text}");
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_say_what_is_asked() {
+    fn reads_the_header_of_a_study() {
         let text = "# Question: what is K\n#           worth?\n# Command:  cargo: x\n#  y\n# Paper: much\n\n# Data: z\n";
         let head = Head::parse(text);
         assert_eq!(head.question.as_deref(), Some("what is K worth?"));
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_files_are_refused() {
+    fn refuses_invalid_files() {
         let check = |ablation: &str, parts: &[&str]| {
             let text = format!("name = 'x'\n[ablation]\n{ablation}");
             let message = format!("{:#}", StudyFile::parse(&text).expect_err(&text));

@@ -264,9 +264,9 @@ fn expand<'a>(variant: Variant, axes: impl Iterator<Item = (&'a String, &'a toml
         let values = values.as_array().map(Vec::as_slice).unwrap_or_default();
         let with = |variant: &Variant, value: &toml::Value| {
             let (label, mut next) = (label(key), variant.clone());
-            next.name = format!("{} · {label}={}", variant.name, shown(value));
+            next.name = format!("{} · {label}={}", variant.name, format_setting(value));
             next.sets.push(format!("{key}={value}"));
-            next.point.push((key.clone(), shown(value)));
+            next.point.push((key.clone(), format_setting(value)));
             next
         };
         all = all.iter().flat_map(|variant| values.iter().map(move |value| with(variant, value))).collect();
@@ -287,8 +287,8 @@ fn is_excluded(variant: &Variant, rule: &toml::Table) -> bool {
             }
         };
         match wanted.as_array() {
-            Some(values) => values.iter().any(|value| shown(value) == *own),
-            None => shown(wanted) == *own,
+            Some(values) => values.iter().any(|value| format_setting(value) == *own),
+            None => format_setting(wanted) == *own,
         }
     })
 }
@@ -299,7 +299,7 @@ pub(crate) fn label(key: &str) -> &str {
 }
 
 /// Formats a value for a name, without quotes around text.
-fn shown(value: &toml::Value) -> String {
+fn format_setting(value: &toml::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 

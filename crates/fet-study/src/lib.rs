@@ -264,7 +264,7 @@ fn dry_run(arguments: &AblateArguments, state: &StudyState<'_>, fet: &Fet, base:
         answer(format!("         {}", fet.run_line(base, cell.variation(), &cell.folder)));
     }
     let jobs = arguments.jobs.unwrap_or(NonZeroUsize::MIN);
-    let time = match estimate.all(missing, jobs) {
+    let time = match estimate.total_time(missing, jobs) {
         _ if missing.is_empty() => String::new(),
         Some(time) => format!(
             "; about {} with {jobs} at a time, estimated from {} finished cells",
@@ -285,7 +285,7 @@ fn conclude(
     folder: &Path,
 ) -> Result<ExitCode> {
     let summary = StudySummary::new(grid, cells, done);
-    let (tables, notes) = write::all(&summary, folder)?;
+    let (tables, notes) = write::write_study(&summary, folder)?;
     let failed = summary.failures.len();
     match arguments.log {
         LogForm::Json => answer(json!({

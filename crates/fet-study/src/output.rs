@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quoted_text_is_one_word() {
+    fn quotes_text_as_one_word() {
         assert_eq!(shell_quoted("/a b/it's"), r"'/a b/it'\''s'");
     }
 }

@@ -88,14 +88,16 @@ impl GroupOver {
 
 /// Returns the metrics that any evaluation has, in the order of [`Metric::ALL`].
 pub(crate) fn metrics(results: &[FinishedCell<'_>]) -> Vec<Metric> {
-    let has = |metric: &Metric| results.iter().any(|result| met(&result.report.evaluation.test, *metric));
+    let has = |metric: &Metric| {
+        results.iter().any(|result| scores_task_of(&result.report.evaluation.test, *metric))
+    };
     Metric::ALL.into_iter().filter(has).collect()
 }
 
 /// Returns a metric of each seed on the test rows, without the seeds whose task does not have the metric.
 pub(crate) fn metric(row: &Row<'_>, metric: Metric) -> Values {
     let mut values = Values::default();
-    for (seed, evaluation) in evaluations(row).filter(|(_, own)| met(&own.test, metric)) {
+    for (seed, evaluation) in evaluations(row).filter(|(_, own)| scores_task_of(&own.test, metric)) {
         let reason = || evaluation.test.reason(metric).unwrap_or_default().to_string();
         values.push(seed, evaluation.test.get(metric).ok_or_else(reason));
     }
@@ -226,7 +228,7 @@ fn evaluations<'a>(row: &'a Row<'a>) -> impl Iterator<Item = (u64, &'a Evaluatio
 }
 
 /// Returns true if `scores` belong to the task of `metric`.
-fn met(scores: &Scores, metric: Metric) -> bool {
+fn scores_task_of(scores: &Scores, metric: Metric) -> bool {
     scores.iter().any(|(own, _)| own == metric)
 }
 

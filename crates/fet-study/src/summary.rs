@@ -364,7 +364,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_does_not_belong_together_is_said() {
+    fn names_results_that_cannot_be_compared() {
         let (grid, cells, mut reports) = study(&[(0, 0, RMSE, 1.0), (1, 0, RMSE, 5.0), (2, 0, RMSE, 5.0)]);
         reports[1].program.commit = "aaaaaaaaaaaaaaaa".into();
         reports[2].data.split = "other rows".into();

@@ -114,7 +114,7 @@ impl CellProgress<'_> {
     /// Shows the progress that an event of the cell's run reports.
     pub(crate) fn tell(&mut self, event: &RunEvent) {
         let Some(share) = event.share() else { return };
-        let left = self.left(share);
+        let left = self.remaining_time(share);
         let (epoch, epochs, loss, speed) = match *event {
             RunEvent::Progress { epoch, epochs, loss, rows_per_second, .. } => {
                 (epoch, epochs, loss, Some(rows_per_second))
@@ -196,7 +196,7 @@ impl CellProgress<'_> {
     }
 
     /// Returns the cell's remaining time at its current speed.
-    fn left(&mut self, share: f64) -> Option<Duration> {
+    fn remaining_time(&mut self, share: f64) -> Option<Duration> {
         let (since, from) = *self.first.get_or_insert((Instant::now(), share));
         let gone = share - from;
         (gone > 0.0).then(|| since.elapsed().mul_f64((1.0 - share).max(0.0) / gone))
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_of_time_are_said_in_two_units() {
+    fn formats_durations_in_two_units() {
         let check =
             |seconds: f64, expected: &str| assert_eq!(duration(Duration::from_secs_f64(seconds)), expected);
         check(0.2, "0 s");

@@ -30,7 +30,10 @@ pub(crate) fn files(summary: &StudySummary<'_>) -> String {
 }
 
 /// Writes all files of a study. Returns the tables for display, and the notes on the last table.
-pub(crate) fn all(summary: &StudySummary<'_>, folder: &Path) -> Result<(Vec<ReportTable>, Vec<String>)> {
+pub(crate) fn write_study(
+    summary: &StudySummary<'_>,
+    folder: &Path,
+) -> Result<(Vec<ReportTable>, Vec<String>)> {
     let table = ReportTable::new(summary);
     let every = metrics::table(summary);
     let added = added::table(summary);

@@ -94,7 +94,7 @@ mod tests {
     use rand::{RngExt as _, SeedableRng as _};
 
     #[test]
-    fn what_bounds_nothing_is_said_in_words() {
+    fn states_a_missing_bound_in_words() {
         for (epsilon, expected) in [
             (1.25, "1.250000"),
             (f64::INFINITY, "infinite: no guarantee"),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_whole() {
+    fn accepts_only_whole_counts() {
         assert_eq!((count("12"), count("1e6")), (Ok(12), Ok(1_000_000)));
         for text in ["-1", "1.5", "many", "1e30", "nan"] {
             assert!(count(text).is_err(), "{text}");
@@ -144,7 +144,7 @@ mod tests {
     /// Several releases without sampling equal one release with less noise. With sampling the test asks about
     /// one release; `secondary/lifetime` in `fet-federation` tests several.
     #[test]
-    fn no_answer_is_below_the_exact_loss() {
+    fn never_answers_below_the_exact_loss() {
         let mut random = fet_eval::ChaCha8Rng::seed_from_u64(36);
         for number in 0..1000 {
             let sampled = number % 4 == 3;

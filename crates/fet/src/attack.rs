@@ -42,7 +42,7 @@ pub fn attack(
     for (slot, number) in slots.iter().zip(1..) {
         let began = Instant::now();
         fet_io::note!("attack {number}/{all}  {}", slot.kind());
-        match one(experiment, &backend, data.clone(), slot, stop) {
+        match run_attack(experiment, &backend, data.clone(), slot, stop) {
             Ok(record) => {
                 let seconds = began.elapsed().as_secs_f64();
                 let runs =
@@ -123,7 +123,7 @@ impl Planned {
         backend: &Backend,
         stop: &AtomicBool,
     ) -> anyhow::Result<Option<AttackRecord>> {
-        match one(experiment, backend, self.data, &self.slot, stop) {
+        match run_attack(experiment, backend, self.data, &self.slot, stop) {
             Ok(record) => Ok(Some(record)),
             Err(AttackError::Interrupted) => Ok(None),
             Err(error) => Err(failed(error)),
@@ -131,7 +131,7 @@ impl Planned {
     }
 }
 
-fn one(
+fn run_attack(
     experiment: &Experiment,
     backend: &Backend,
     data: VerticalData,

@@ -61,7 +61,9 @@ fn scores(card: &mut String, report: &Report, conformal: Option<&Conformal>) {
     );
     for (one, value) in evaluation.test.iter() {
         let value = match value {
-            ScoreValue::Value(value) => shown(one, *value, (one == *metric).then_some(&evaluation.interval)),
+            ScoreValue::Value(value) => {
+                format_value(one, *value, (one == *metric).then_some(&evaluation.interval))
+            }
             ScoreValue::Undefined(why) => format!("undefined: {why}"),
         };
         let _ = writeln!(card, "| {} | {value} |", one.title());
@@ -77,7 +79,7 @@ fn scores(card: &mut String, report: &Report, conformal: Option<&Conformal>) {
     }
 }
 
-fn shown(metric: Metric, value: f64, interval: Option<&Estimate>) -> String {
+fn format_value(metric: Metric, value: f64, interval: Option<&Estimate>) -> String {
     match interval {
         Some(Estimate::Interval(interval)) => format!(
             "{} ({} to {}: bootstrap over the test rows, {} %)",

@@ -111,7 +111,7 @@ pub(crate) fn load_changed(
         .map_err(|message| refused(SettingsError::Field { field: "data".into(), message }))?;
     changed.extend(own);
     let mut experiment = Experiment::from_table(table).map_err(|source| {
-        let excerpt = place(&source, &texts, &changed);
+        let excerpt = excerpt_of_setting(&source, &texts, &changed);
         refused_at(source, excerpt)
     })?;
     // A known device that this build or machine lacks is refused later, when the command opens it.
@@ -127,7 +127,7 @@ pub(crate) fn load_changed(
 }
 
 /// Returns the line of the setting that an error is about: nothing if the setting is one of `changed`, which no file sets.
-fn place(error: &SettingsError, texts: &[(PathBuf, String)], changed: &[String]) -> String {
+fn excerpt_of_setting(error: &SettingsError, texts: &[(PathBuf, String)], changed: &[String]) -> String {
     let message = error.to_string();
     let field = message.strip_prefix('`').and_then(|rest| rest.split('`').next()).unwrap_or_default();
     let is_inside = |inner: &str, outer: &str| {
@@ -147,7 +147,7 @@ fn read(path: &Path) -> Result<(toml::Table, Vec<(PathBuf, String)>), FileError>
     let Some(base) = table.remove("extends") else { return Ok((table, texts)) };
     let refused = |message: String| {
         let source = SettingsError::Field { field: "extends".into(), message };
-        let excerpt = place(&source, &texts, &[]);
+        let excerpt = excerpt_of_setting(&source, &texts, &[]);
         FileError::Settings { path: path.to_path_buf(), source: Box::new(source), excerpt }
     };
     let name = base.as_str().ok_or_else(|| refused(format!("must be a file name; it is {base}")))?;
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shows_no_line_for_a_setting_that_an_argument_replaces() {
+    fn omits_the_excerpt_if_an_argument_replaces_the_setting() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("a.toml");
         let message = |epochs: &str, sets: &[&str]| {

@@ -276,7 +276,7 @@ struct Shuffler<'a> {
 
 impl Shuffler<'_> {
     fn score(&mut self, new: &NewRecords) -> Result<f64, InputError> {
-        self.scorer.with(&mut self.served, new, &self.here).map_err(said)
+        self.scorer.with(&mut self.served, new, &self.here).map_err(input_error)
     }
 
     /// Returns the permutation loss of `rows` records; `purpose` selects the random stream of a party's
@@ -307,9 +307,9 @@ impl Shuffler<'_> {
                 let features = own.shuffled(at, order);
                 let new = if refines {
                     let table = PartyTable { features, ..table.clone() };
-                    this.served.predictor.link_new(table).map_err(said)?
+                    this.served.predictor.link_new(table).map_err(input_error)?
                 } else {
-                    this.new.with_features(features).map_err(said)?
+                    this.new.with_features(features).map_err(input_error)?
                 };
                 this.score(&new)
             })?;
@@ -340,7 +340,7 @@ impl Shuffler<'_> {
         for at in 0..table.features.columns() {
             let importance = self.loss(rows, (party + 1, 1 + at as u64), |this, order| {
                 let other = table.features.shuffled(at, order);
-                this.served.parties[party].lock().replace_features(other).map_err(said)?;
+                this.served.parties[party].lock().replace_features(other).map_err(input_error)?;
                 this.score(&new)
             })?;
             self.served.parties[party].lock().replace_features(table.features.clone())?;
@@ -352,7 +352,10 @@ impl Shuffler<'_> {
         }
         let keys: Matrix<f32> = self.served.parties[party].lock().model_keys()?;
         let importance = self.loss(rows, (party + 1, KEYS), |this, order| {
-            this.served.parties[party].lock().replace_model_keys(keys.select_rows(order)).map_err(said)?;
+            this.served.parties[party]
+                .lock()
+                .replace_model_keys(keys.select_rows(order))
+                .map_err(input_error)?;
             this.score(&new)
         })?;
         self.served.parties[party].lock().replace_model_keys(keys)?;
@@ -365,7 +368,7 @@ impl Shuffler<'_> {
         let mut score = |coalition: &[bool]| -> Result<f64, InputError> {
             let parties: Vec<usize> =
                 here.iter().zip(coalition).filter(|(_, is_in)| **is_in).map(|(party, _)| *party).collect();
-            self.scorer.with(&mut self.served, &new, &parties).map_err(said)
+            self.scorer.with(&mut self.served, &new, &parties).map_err(input_error)
         };
         // A gain is positive if the metric improves, for metrics of either direction.
         let mut gain =
@@ -440,6 +443,6 @@ fn compute(
 }
 
 /// Converts an error to the type that scoring functions return.
-fn said(error: impl Into<anyhow::Error>) -> InputError {
+fn input_error(error: impl Into<anyhow::Error>) -> InputError {
     InputError(format!("{:#}", error.into()))
 }

@@ -20,7 +20,7 @@ const WHOLE: usize = 4;
 /// # Errors
 /// Returns a message with similar topics if there is no such topic.
 pub fn text(topic: &str) -> Result<String, String> {
-    let all = all();
+    let all = all_settings();
     let found = find(&all, topic);
     if found.is_empty() {
         let names = all.iter().flat_map(|setting| [setting.path.as_str(), last(&setting.path)]);
@@ -35,7 +35,7 @@ pub fn text(topic: &str) -> Result<String, String> {
             if !out.is_empty() {
                 out.push('\n');
             }
-            whole(setting, &mut out);
+            write_setting(setting, &mut out);
         }
     } else {
         for setting in found {
@@ -47,7 +47,7 @@ pub fn text(topic: &str) -> Result<String, String> {
 }
 
 /// Returns every setting of an experiment, with every plug-in of this program.
-pub fn all() -> Vec<Setting> {
+pub fn all_settings() -> Vec<Setting> {
     let mut all = settings(Experiment::schema(), "");
     for setting in &mut all {
         if setting.source.is_empty() {
@@ -95,7 +95,7 @@ fn last(path: &str) -> &str {
 }
 
 /// Writes the full description of a setting.
-fn whole(setting: &Setting, out: &mut String) {
+fn write_setting(setting: &Setting, out: &mut String) {
     let _ = writeln!(out, "{}", setting.path);
     paragraph(&setting.meaning, "  ", "  ", out);
     paragraph(&setting.allowed, "  allowed  ", "           ", out);

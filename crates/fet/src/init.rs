@@ -52,7 +52,7 @@ pub fn init(arguments: &InitArguments) -> anyhow::Result<String> {
         return Err(input(format!("--out {}: the file exists already; name another file", out.display())));
     }
     let tables: Vec<Looked> =
-        arguments.tables.iter().map(|path| look(path, out)).collect::<Result<_, _>>()?;
+        arguments.tables.iter().map(|path| read_table(path, out)).collect::<Result<_, _>>()?;
     let text = experiment(arguments, &tables)?;
     let to_standard = out == Path::new(output::STANDARD);
     // The written text must be a valid experiment.
@@ -70,7 +70,7 @@ pub fn init(arguments: &InitArguments) -> anyhow::Result<String> {
     ))
 }
 
-fn look(path: &Path, out: &Path) -> anyhow::Result<Looked> {
+fn read_table(path: &Path, out: &Path) -> anyhow::Result<Looked> {
     let table = fet_tables::read(path, &Options { keep_empty: true, ..Options::default() }).map_err(input)?;
     let beside = out.parent().is_none_or(|folder| folder.as_os_str().is_empty());
     let file = if beside || path.is_absolute() { path.to_path_buf() } else { path.canonicalize()? };

@@ -18,14 +18,14 @@ use fet_io::input::input;
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum LedgerCommand {
     /// Show the ε of each of a party's runs, the total ε, the limit and the remaining ε.
-    Show(Show),
+    Show(LedgerShowArguments),
     /// Add releases that the account lacks, from an earlier version or lost by an old copy of the state.
-    Add(Add),
+    Add(LedgerAddArguments),
 }
 
 /// Arguments of `fet ledger show`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Show {
+pub struct LedgerShowArguments {
     /// The party's own file, or its `state` folder.
     pub place: PathBuf,
     /// δ of the total [default: `policy.most_delta` of the party's file, else 1e-5].
@@ -38,7 +38,7 @@ pub struct Show {
 
 /// Arguments of `fet ledger add`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Add {
+pub struct LedgerAddArguments {
     /// The party's own file, or its `state` folder.
     pub place: PathBuf,
     /// Standard deviation of the noise, in units of the sensitivity: `noise_multiplier` in the report of a
@@ -180,7 +180,7 @@ impl Account {
     }
 }
 
-fn show(arguments: &Show) -> anyhow::Result<String> {
+fn show(arguments: &LedgerShowArguments) -> anyhow::Result<String> {
     let account = Account::open(&arguments.place, arguments.delta)?;
     if arguments.json {
         return Ok(format!("{}\n", object(&account)));
@@ -192,8 +192,8 @@ fn show(arguments: &Show) -> anyhow::Result<String> {
             || "added by the operator".to_string(),
             |about| {
                 let words = [
-                    about.neighbouring.map(|relation| word(&relation)),
-                    about.learning.map(|learning| word(&learning)),
+                    about.neighbouring.map(|relation| serialized_name(&relation)),
+                    about.learning.map(|learning| serialized_name(&learning)),
                     Some(format!("t = {}", about.colluding)),
                     Some(format!("seed {}", about.seed)),
                 ];
@@ -209,7 +209,7 @@ fn show(arguments: &Show) -> anyhow::Result<String> {
             "{:<16}  {}  ε = {:<10}  {} releases; {about}",
             run.name,
             day(run.last),
-            shown(alone(run, account.delta)),
+            format_epsilon(alone(run, account.delta)),
             releases(run),
         );
     }
@@ -217,7 +217,7 @@ fn show(arguments: &Show) -> anyhow::Result<String> {
         text,
         "{} runs together: ε = {} at δ = {:e}, for {}",
         runs.len(),
-        shown(account.epsilon()),
+        format_epsilon(account.epsilon()),
         account.delta,
         account.protected()
     );
@@ -259,8 +259,8 @@ fn object(account: &Account) -> Value {
     })
 }
 
-fn add(arguments: &Add) -> anyhow::Result<String> {
-    let Add { noise, releases, rate, age, .. } = *arguments;
+fn add(arguments: &LedgerAddArguments) -> anyhow::Result<String> {
+    let LedgerAddArguments { noise, releases, rate, age, .. } = *arguments;
     let state = Account::open(&arguments.place, None)?.state;
     let Some(_lock) = lock::take(&state)? else {
         return Err(input(format!(
@@ -282,7 +282,7 @@ fn add(arguments: &Add) -> anyhow::Result<String> {
         return Err(input("--releases must be at least 1; it is 0"));
     }
     account.lifetime.add(NoisyReleases { noise, rate, count: releases }, age).map_err(input)?;
-    show(&Show { place: arguments.place.clone(), delta: None, json: false })
+    show(&LedgerShowArguments { place: arguments.place.clone(), delta: None, json: false })
 }
 
 /// Returns a one-line summary of the lifetime account of the party with this `state` folder; `None` if the
@@ -295,7 +295,7 @@ pub(crate) fn line(place: &Path, state: &Path) -> Option<String> {
     let limit = account.limit.map_or_else(|| "no limit".to_string(), |limit| format!("limit {limit}"));
     Some(format!(
         "lifetime account: ε = {} at δ = {:e} in {} runs; {limit}",
-        shown(account.epsilon()),
+        format_epsilon(account.epsilon()),
         account.delta,
         account.lifetime.runs().iter().filter(|run| !run.is_none()).count()
     ))
@@ -315,11 +315,11 @@ fn releases(run: &RunLoss) -> u64 {
     run.lost.iter().chain([&run.loss]).map(count).sum()
 }
 
-fn shown(epsilon: f64) -> String {
+fn format_epsilon(epsilon: f64) -> String {
     if epsilon.is_finite() { format!("{epsilon:.4}") } else { "unbounded".to_string() }
 }
 
-fn word(value: &impl serde::Serialize) -> String {
+fn serialized_name(value: &impl serde::Serialize) -> String {
     json!(value).as_str().unwrap_or_default().to_string()
 }
 

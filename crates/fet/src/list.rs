@@ -63,7 +63,7 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
             slots.join(", ")
         ));
     }
-    let settings = help::all();
+    let settings = help::all_settings();
     let mut out = String::new();
     for name in slots.into_iter().filter(|name| slot.is_none_or(|slot| slot == *name)) {
         let _ = writeln!(out, "{name}");
@@ -82,7 +82,7 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
             for line in &entry.reveals {
                 paragraph(line, "      ", "        ", &mut out);
             }
-            write_table(&settings, &place(entry), 6, slot.is_some(), &mut out);
+            write_table(&settings, &settings_prefix(entry), 6, slot.is_some(), &mut out);
         }
         if name == "device" {
             for device in fet_backends::NAMES {
@@ -108,12 +108,12 @@ pub(crate) fn kind_of(slot: &str) -> String {
 }
 
 /// Returns the prefix of a plug-in's settings.
-pub(crate) fn place(entry: &PluginEntry) -> String {
+pub(crate) fn settings_prefix(entry: &PluginEntry) -> String {
     format!("{}.{}.", path_of(entry.slot), entry.kind)
 }
 
 /// Returns the settings of a table, without the settings of slots inside the table.
-pub(crate) fn of_table<'a>(settings: &'a [Setting], prefix: &str) -> Vec<&'a Setting> {
+pub(crate) fn settings_of_table<'a>(settings: &'a [Setting], prefix: &str) -> Vec<&'a Setting> {
     let own = |setting: &&Setting| {
         let rest = setting.path.strip_prefix(prefix);
         rest.is_some_and(|rest| {
@@ -126,7 +126,7 @@ pub(crate) fn of_table<'a>(settings: &'a [Setting], prefix: &str) -> Vec<&'a Set
 
 /// Writes the settings of a table; with their meaning if `explained`.
 fn write_table(settings: &[Setting], prefix: &str, indent: usize, explained: bool, out: &mut String) {
-    for setting in of_table(settings, prefix) {
+    for setting in settings_of_table(settings, prefix) {
         let name = &setting.path[prefix.len()..];
         if explained {
             help::line(setting, indent, name, out);

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_known_by_their_content() {
+    fn identifies_files_by_their_content() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let of = |settings: &str| {
             let text = format!("name = 'x'\n[data]\nkind = 'split'\nsource = {settings}");

@@ -189,7 +189,7 @@ Paths are relative to the file that contains them.",
 
 /// Returns all pages with their file names.
 pub fn pages() -> Vec<(&'static str, String)> {
-    let (settings, entries) = (help::all(), list::entries());
+    let (settings, entries) = (help::all_settings(), list::entries());
     let mut pages = vec![(INDEX, index())];
     pages.extend(PAGES.iter().map(|page| (page.file, text(page, &settings, &entries))));
     pages
@@ -217,7 +217,7 @@ fn text(page: &Page, settings: &[Setting], entries: &[PluginEntry]) -> String {
     match page.body {
         Body::Table(table) => {
             let prefix = if table.is_empty() { String::new() } else { format!("{table}.") };
-            settings_table(&list::of_table(settings, &prefix), &prefix, &mut out);
+            settings_table(&list::settings_of_table(settings, &prefix), &prefix, &mut out);
         }
         Body::Slot(slot) => {
             let kind = settings.iter().find(|setting| setting.path == list::kind_of(slot));
@@ -236,8 +236,8 @@ fn text(page: &Page, settings: &[Setting], entries: &[PluginEntry]) -> String {
                 for line in &entry.reveals {
                     let _ = writeln!(out, "- {}.", capitalised(line));
                 }
-                let prefix = list::place(entry);
-                settings_table(&list::of_table(settings, &prefix), &prefix, &mut out);
+                let prefix = list::settings_prefix(entry);
+                settings_table(&list::settings_of_table(settings, &prefix), &prefix, &mut out);
             }
         }
         Body::PartyFiles => {
@@ -391,7 +391,7 @@ mod tests {
             .sum();
         // A page of a slot lists its `kind` with the plug-ins.
         let slots = PAGES.iter().filter(|page| matches!(page.body, Body::Slot(_))).count();
-        assert_eq!(found, help::all().len() - slots + files);
+        assert_eq!(found, help::all_settings().len() - slots + files);
         let plugins: usize = pages.iter().map(|(_, text)| text.matches("\n## ").count()).sum();
         assert_eq!(plugins, list::entries().len() + parties::settings().len());
         for setting in parties::settings().iter().flat_map(|(_, settings)| settings) {

@@ -281,7 +281,7 @@ fn existing(
 ) -> anyhow::Result<Option<RunOutcome>> {
     let path = folder.join(REPORT);
     let unreadable = |error| input(format!("{}: {error}; move it away", path.display()));
-    let Some(text) = there(&path).map_err(unreadable)? else { return Ok(None) };
+    let Some(text) = read_if_present(&path).map_err(unreadable)? else { return Ok(None) };
     let report: Report = serde_json::from_slice(&text).map_err(|e| {
         input(format!("{} is not a report of a run ({}); move it away", path.display(), of_json(&e)))
     })?;
@@ -309,7 +309,7 @@ fn existing(
 }
 
 /// Returns the content of a file, or `None` if the file does not exist. A broken symbolic link is an error.
-fn there(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+fn read_if_present(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     match path.symlink_metadata() {
         // If a parent of the path is not a folder, the first write reports the error.
         Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => Ok(None),
@@ -354,7 +354,7 @@ fn tidy(folder: &Path) {
 /// so far.
 fn resume(trainer: &mut Trainer, identity: &serde_json::Value, folder: &Path) -> anyhow::Result<f64> {
     let path = folder.join(CHECKPOINT);
-    let Some(bytes) = there(&path).map_err(|error| unusable(&path, error))? else { return Ok(0.0) };
+    let Some(bytes) = read_if_present(&path).map_err(|error| unusable(&path, error))? else { return Ok(0.0) };
     match checkpoint::load(trainer, identity, &bytes) {
         Ok(seconds) => {
             let (done, epochs) = (trainer.progress().epochs.len(), trainer.epochs());

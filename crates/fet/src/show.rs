@@ -12,7 +12,7 @@ use crate::experiment_file::{self, ExperimentArguments, data_folders};
 use crate::provenance::{Provenance, check_files};
 use fet_io::input::{input, of_json};
 
-/// Answers each line of `questions` (a [`ShowQuestion`]) with one line (an [`ShowAnswer`]).
+/// Answers each line of `questions` (a [`ShowQuestion`]) with one line (a [`ShowAnswer`]).
 pub fn batch(
     base: &ExperimentArguments,
     questions: impl BufRead,

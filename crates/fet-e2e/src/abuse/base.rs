@@ -161,7 +161,7 @@ impl Bases {
             ("sparse.svm", sparse()),
         ];
         // A run's folder stores the path of its data: this folder, not the folder of the copy.
-        let folder = runner::place(root);
+        let folder = runner::case_folder(root);
         for base in [Base::Tables, Base::Finished, Base::Reference] {
             std::fs::create_dir_all(folder.join("tmp"))?;
             for (name, text) in &texts {

@@ -43,7 +43,7 @@ fn play(shared: &Shared, folder: &Path, script: &Script) -> anyhow::Result<CaseR
     let mut verdict = CaseResult::new(CaseEnd::Expected);
     verdict.faults = found.iter().flat_map(|(_, _, faults)| faults.clone()).collect();
     match (verdict.faults.is_empty(), found.last()) {
-        (true, Some((_, ended, _))) => verdict.note(ended.said()),
+        (true, Some((_, ended, _))) => verdict.note(ended.describe()),
         _ => verdict.notes = described(script, &found),
     }
     Ok(verdict)

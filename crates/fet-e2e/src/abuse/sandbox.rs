@@ -93,7 +93,7 @@ impl Sandbox<'_> {
 }
 
 /// Returns the output of a valid command, for generating cases.
-pub(crate) fn asked(fet: &Path, folder: &Path, logs: &Path, command: &str) -> anyhow::Result<String> {
+pub(crate) fn output_of(fet: &Path, folder: &Path, logs: &Path, command: &str) -> anyhow::Result<String> {
     let place = Sandbox { fet, folder, logs, patience: 1 };
     let ended = place.run(&Step::new(command, Expect::Accepted))?;
     ensure!(ended.code == Some(0), "`fet {command}` fails: {}", ended.stderr);

@@ -111,7 +111,7 @@ impl Step {
         self
     }
 
-    pub(crate) fn place(mut self, place: impl Into<String>) -> Self {
+    pub(crate) fn writes_to(mut self, place: impl Into<String>) -> Self {
         self.place = place.into();
         self
     }

@@ -47,7 +47,7 @@ pub struct CaseRange {
 }
 
 /// Runs one case in this process. Returns its outcome and fault.
-pub fn one(reader: &FuzzReader, input: &[u8]) -> (Option<ReaderOutcome>, Option<CaseFault>) {
+pub fn run_case(reader: &FuzzReader, input: &[u8]) -> (Option<ReaderOutcome>, Option<CaseFault>) {
     let start = Instant::now();
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| (reader.read)(input)));
     let took = start.elapsed();
@@ -79,12 +79,12 @@ pub fn child(
     setrlimit(Resource::As, Rlimit { current: most, maximum: most }).context("cannot set a memory limit")?;
     panic::set_hook(Box::new(|_| ()));
     let progress = File::options().write(true).open(progress)?;
-    let beginnings = reader.beginnings();
+    let beginnings = reader.initial_inputs();
     let (mut accepted, mut refused) = (0u64, 0u64);
     for number in range.from..range.to {
         progress.write_all_at(&[number, accepted, refused].map(u64::to_le_bytes).concat(), 0)?;
         let input = reader.case(&beginnings, range.seed, number);
-        let (outcome, fault) = one(reader, &input);
+        let (outcome, fault) = run_case(reader, &input);
         match (outcome, fault) {
             (_, Some(CaseFault { kind, what })) => {
                 let what: String = what.escape_debug().take(300).collect();

@@ -80,7 +80,7 @@ fn keep(
     counts: &CampaignCounts,
     say: &mut dyn FnMut(String),
 ) -> anyhow::Result<()> {
-    let beginnings = reader.beginnings();
+    let beginnings = reader.initial_inputs();
     for (number, fault) in &counts.faults {
         say(format!("{} {} {number}: {}", reader.name, fault.kind.name(), fault.what));
         if let Some(folder) = &arguments.keep {

@@ -87,7 +87,7 @@ mod tests {
     use super::reference;
 
     #[test]
-    fn names_follow_the_reference() {
+    fn names_match_the_reference() {
         let check =
             |party, ours, theirs: &str| assert_eq!(reference("fet", party, ours).as_deref(), Some(theirs));
         check(2, "embedding.input.weight", "data_embeddings.2.weight");

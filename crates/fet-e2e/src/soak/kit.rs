@@ -75,7 +75,7 @@ impl Kit {
     }
 
     /// Runs `fet` in a folder and returns its output. Fails if `fet` fails.
-    pub(crate) fn asked(&self, folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    pub(crate) fn output_of(&self, folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
         let mut process = Process::start(&self.fet, arguments, folder, "asked")?;
         let ended = process.wait(self.patience(60))?;
         ensure!(ended.code == Some(0), "`fet {}` fails: {}", arguments.join(" "), ended.stderr);
@@ -94,7 +94,7 @@ impl Kit {
             std::fs::write(folder.join(format!("{}.csv", table.name)), &table.text)?;
         }
         std::fs::write(folder.join("exp.toml"), &text)?;
-        if let Err(error) = self.asked(&folder, &["run", "exp.toml", "--out", "out"]) {
+        if let Err(error) = self.output_of(&folder, &["run", "exp.toml", "--out", "out"]) {
             std::fs::remove_dir_all(&folder)?;
             return Err(error.context("the simulation"));
         }
@@ -106,7 +106,7 @@ impl Kit {
     fn make_key(&self, member: &str) -> anyhow::Result<()> {
         let public = self.key(member).with_extension("pub");
         if !public.exists() {
-            let said = self.asked(&self.root.join("keys"), &["keys", "new", &format!("{member}.key")])?;
+            let said = self.output_of(&self.root.join("keys"), &["keys", "new", &format!("{member}.key")])?;
             std::fs::write(public, said)?;
         }
         Ok(())

@@ -73,7 +73,7 @@ pub(crate) fn overhead(
 fn given(kit: &Kit, root: &Path, file: &Path, asked: Option<usize>) -> anyhow::Result<Given> {
     let shown = file.display();
     let file = file.canonicalize().with_context(|| format!("{shown}"))?;
-    let text = kit.asked(root, &["show", &file.to_string_lossy(), "--json"])?;
+    let text = kit.output_of(root, &["show", &file.to_string_lossy(), "--json"])?;
     let named = named(&serde_json::from_str(&text).with_context(|| format!("`fet show` of {shown}"))?);
     let parties = named
         .or(asked)
@@ -117,7 +117,7 @@ fn ready(parties: &mut [Process], patience: Duration) -> anyhow::Result<()> {
 /// Completes a run and returns its folder.
 fn run(world: &SoakWorld<'_>, out: &str, more: &[&str]) -> anyhow::Result<PathBuf> {
     let ended = world.start(out, more)?.wait(world.kit.patience(LONGEST))?;
-    ensure!(ended.code == Some(0), "the run `{out}`: {}: {}", ended.said(), ended.stderr);
+    ensure!(ended.code == Some(0), "the run `{out}`: {}: {}", ended.describe(), ended.stderr);
     Ok(world.member_folder("primary").join(out))
 }
 
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_of_the_ratios_stands_between_the_least_and_the_greatest() {
+    fn median_of_ratios_is_between_their_extremes() {
         for (measured, expected) in [
             (&[][..], "warning: no pair was measured"),
             (&[(2.0, 3.0)], "pairs: 1; median ratio 1.50 (1.50 to 1.50)"),

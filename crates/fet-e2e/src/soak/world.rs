@@ -41,7 +41,7 @@ impl<'a> SoakWorld<'a> {
         let port = free_port()?;
         let server = |world: &Self| {
             std::fs::write(hub.join("roster.toml"), world.roster(port)?)?;
-            std::fs::write(hub.join("hub.conf"), kit.asked(&hub, &["hub", "config", "roster.toml"])?)?;
+            std::fs::write(hub.join("hub.conf"), kit.output_of(&hub, &["hub", "config", "roster.toml"])?)?;
             NatsServer::start(&kit.nats, &hub, port)
         };
         let mut world =
@@ -109,11 +109,11 @@ impl<'a> SoakWorld<'a> {
 
     /// Returns the path of a party's model.
     pub(crate) fn model(&self, member: &str) -> PathBuf {
-        self.kept(member).join("model.safetensors")
+        self.state_folder(member).join("model.safetensors")
     }
 
     /// Returns a party's folder for the state of the primary's run.
-    pub(crate) fn kept(&self, member: &str) -> PathBuf {
+    pub(crate) fn state_folder(&self, member: &str) -> PathBuf {
         let run = std::fs::read_to_string(self.member_folder("primary").join("out/parties/run"))
             .unwrap_or_default();
         self.member_folder(member).join("state/runs").join(run.lines().next().unwrap_or("none"))
@@ -136,7 +136,7 @@ impl<'a> SoakWorld<'a> {
                 let last = ended.stderr.lines().last().unwrap_or_default().to_string();
                 verdict.fault(
                     FaultKind::WrongCode,
-                    format!("{member} ended by itself: {}: {last}", ended.said()),
+                    format!("{member} ended by itself: {}: {last}", ended.describe()),
                 );
             }
         }

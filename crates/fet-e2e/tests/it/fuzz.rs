@@ -1,11 +1,11 @@
 //! Short campaign in one process: readers accept valid inputs, earlier faults do not return, and a few
 //! hundred damaged inputs cause no faults.
 
-use fet_e2e::fuzz::campaign::one;
+use fet_e2e::fuzz::campaign::run_case;
 use fet_e2e::fuzz::{ReaderOutcome, readers, unclear};
 
 #[test]
-fn what_is_sound_is_accepted() {
+fn accepts_valid_inputs() {
     for reader in readers::ALL {
         let sound = (reader.sound)();
         assert!(!sound.is_empty(), "{} has inputs", reader.name);
@@ -23,22 +23,22 @@ fn what_is_sound_is_accepted() {
 }
 
 #[test]
-fn what_was_read_wrongly_once_is_not_any_more() {
+fn reads_the_corpus_correctly() {
     for reader in readers::ALL {
         for (path, input) in reader.found() {
-            assert_eq!(one(reader, &input).1, None, "{}", path.display());
+            assert_eq!(run_case(reader, &input).1, None, "{}", path.display());
         }
     }
 }
 
 #[test]
-fn damaged_inputs_do_no_harm() {
+fn damaged_inputs_cause_no_faults() {
     for reader in readers::ALL {
-        let beginnings = reader.beginnings();
+        let beginnings = reader.initial_inputs();
         let mut refused = 0;
         for number in 0..400 {
             let input = reader.case(&beginnings, 7, number);
-            let (outcome, fault) = one(reader, &input);
+            let (outcome, fault) = run_case(reader, &input);
             assert_eq!(fault, None, "{} {number}: {}", reader.name, input.escape_ascii());
             refused += usize::from(matches!(outcome, Some(ReaderOutcome::Refused(_))));
         }
@@ -47,7 +47,7 @@ fn damaged_inputs_do_no_harm() {
 }
 
 #[test]
-fn words_of_the_inside_are_noticed() {
+fn detects_internal_words_in_messages() {
     assert_eq!(unclear("wanted: expected usize"), Some("usize"));
     assert_eq!(unclear("invalid type: string"), Some("invalid type"));
     assert_eq!(unclear(" "), Some("it is empty"));

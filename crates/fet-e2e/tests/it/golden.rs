@@ -65,7 +65,7 @@ fn walk(folder: &Path) -> usize {
 }
 
 #[test]
-fn the_authors_figures_are_met_on_every_device() {
+fn meets_the_authors_figures_on_every_device() {
     let folder = own();
     assert_eq!(walk(&folder), 2 * 7 * devices().len());
 }
@@ -73,7 +73,7 @@ fn the_authors_figures_are_met_on_every_device() {
 /// Checks the same files through parties, messages and the trainer, as in a run, and not only through the
 /// slots.
 #[test]
-fn a_run_of_parties_and_trainer_meets_the_authors_figures_too() {
+fn run_with_parties_and_trainer_meets_the_authors_figures() {
     let folder = own();
     let mut met = 0;
     for file in files(&folder) {
@@ -96,7 +96,7 @@ fn meets_the_figures_of_the_folder_in_the_environment() {
 }
 
 #[test]
-fn a_changed_figure_is_noticed() {
+fn detects_a_changed_figure() {
     let folder = own();
     let bytes = std::fs::read(folder.join("no_position.safetensors")).expect("the file is there");
     let temporary = tempfile::tempdir().expect("a temporary folder");
@@ -118,7 +118,7 @@ fn a_changed_figure_is_noticed() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_explained() {
+fn explains_unusable_files() {
     let temporary = tempfile::tempdir().expect("a temporary folder");
     let path = temporary.path().join("x.safetensors");
     let explain = |bytes: &[u8]| {
@@ -136,7 +136,7 @@ fn command(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn the_command_answers_with_one_json_line_and_an_exit_code() {
+fn command_prints_one_json_line_and_sets_the_exit_code() {
     let verdict = |name: &str, more: &[&str]| -> Value {
         let file = own().join(name).display().to_string();
         let output = command(&[&[&*file], more].concat());
@@ -152,7 +152,7 @@ fn the_command_answers_with_one_json_line_and_an_exit_code() {
 }
 
 #[test]
-fn the_command_refuses_files_that_are_no_golden_files() {
+fn command_refuses_other_files() {
     let settings = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let (never, device) = ("a FIFO, a device or a socket", "nosuch");
     let good = own().join("no_mask.safetensors").display().to_string();

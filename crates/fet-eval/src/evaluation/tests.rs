@@ -45,7 +45,7 @@ fn classes_have_a_matrix_and_a_curve() {
 }
 
 #[test]
-fn of_several_classes_the_curve_is_that_of_the_predicted_one() {
+fn calibrates_the_predicted_class_of_several() {
     let three = Task::Multiclass { classes: 3 };
     // Class 2 with 0.7, correct; class 0 with 0.6, wrong.
     let found = evaluation(Metric::Accuracy, three, &[2.0, 1.0], &[0.1, 0.2, 0.7, 0.6, 0.2, 0.2], None);
@@ -91,7 +91,7 @@ fn residuals_are_counted_between_their_quantiles() {
 }
 
 #[test]
-fn weights_count_in_bins() {
+fn bins_sum_weights() {
     let rows = Predictions::new(Task::Regression, &[0.0, 0.0, 0.0], &[1.0, 1.0, 9.0]).expect("right");
     let rows = rows.weighted(&[2.0, 0.5, 0.0]).expect("right");
     let residuals = Residuals::from_predictions(&rows).expect("finite");
@@ -99,7 +99,7 @@ fn weights_count_in_bins() {
 }
 
 #[test]
-fn the_largest_groups_have_scores_and_the_others_are_one() {
+fn scores_the_largest_groups_and_pools_the_others() {
     // Group b has 3 rows, group a has 2, and the other groups have 1 each. The error of a row is its number.
     let mut names: Vec<String> = ["b", "a", "b", "a", "b"].map(String::from).to_vec();
     names.extend((0..LARGEST).map(|number| format!("c{number:02}")));
@@ -122,7 +122,7 @@ fn the_largest_groups_have_scores_and_the_others_are_one() {
 }
 
 #[test]
-fn evaluations_are_read_whole_or_not_at_all() {
+fn refuses_incomplete_evaluations() {
     let names = vec!["g".to_string(); 4];
     let number =
         evaluation(Metric::Rmse, Task::Regression, &[1.0, 2.0, 3.0, 4.0], &[1.5, 2.0, 2.0, 4.0], None);

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leakage_is_the_way_from_the_baseline() {
+    fn leakage_is_relative_to_the_baseline() {
         for (value, baseline, perfect, expected) in [
             (0.9, 0.5, 1.0, 0.8),
             (0.3, 0.5, 1.0, 0.0),

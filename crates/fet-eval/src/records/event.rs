@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_and_written_as_they_were() {
+    fn lines_survive_a_round_trip() {
         let check = |line: &str, share: Option<f64>| {
             let event = RunEvent::parse(line).expect(line);
             assert_eq!(event.share(), share, "{line}");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_no_events() {
+    fn refuses_other_lines() {
         for line in [
             "a line that a library printed",
             r#"{"event":"later","new":1}"#,

@@ -35,7 +35,7 @@ pub struct ShowQuestion {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "AnswerLine", into = "AnswerLine")]
 pub enum ShowAnswer {
-    /// A line with the fields of an [`RunIdentity`].
+    /// A line with the fields of a [`RunIdentity`].
     Identity(RunIdentity),
     /// A line with the field `error`: the problem with the experiment.
     Refused(String),
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read_and_written_as_they_were() {
+    fn answers_survive_a_round_trip() {
         for line in [r#"{"experiment":{"b":1,"a":2},"data":"d","results":1}"#, r#"{"error":"a: unknown"}"#] {
             let answer: ShowAnswer = serde_json::from_str(line).expect(line);
             assert_eq!(serde_json::to_string(&answer).expect("plain data"), line);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_are_whole() {
+    fn refuses_incomplete_questions() {
         let line = r#"{"set":["a=1"],"seed":0}"#;
         let question: ShowQuestion = serde_json::from_str(line).expect(line);
         assert_eq!(serde_json::to_string(&question).expect("plain data"), line);

@@ -95,7 +95,7 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     #[test]
-    fn every_number_is_its_share_rounded_and_sums_are_kept() {
+    fn rounds_every_share_and_keeps_sums() {
         let mut rng = ChaCha8Rng::seed_from_u64(3);
         for _ in 0..2_000 {
             let counts: Vec<usize> =

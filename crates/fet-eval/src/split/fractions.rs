@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn fractions_are_checked_when_they_are_read() {
+    fn checks_fractions_on_reading() {
         for (validation, test) in [(0.0, 0.2), (0.1, -0.2), (0.5, 0.5), (f64::NAN, 0.2), (0.1, f64::INFINITY)]
         {
             assert!(Fractions::new(validation, test).is_err(), "{validation} {test}");

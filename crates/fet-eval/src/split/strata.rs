@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_follow_the_order_of_values_and_bins_hold_equal_numbers() {
+    fn codes_are_ordered_and_bins_have_equal_sizes() {
         assert_eq!(codes(&["b", "a", "c", "a"]), [1, 0, 2, 0]);
         let strata = |values: &[f64], bins| quantile_strata(values, bins).expect("finite");
         assert_eq!(strata(&[5.0, 1.0, 3.0, 2.0, 4.0, 0.0], 3), [2, 0, 1, 1, 2, 0]);

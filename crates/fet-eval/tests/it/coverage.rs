@@ -39,7 +39,7 @@ const TRIALS: u64 = 500;
 /// Bootstrap coverage is correct only asymptotically. The mean of 100 exponential numbers is still skewed: at
 /// α = 0.2 the test allows a true coverage 0.02 from nominal, and then a binomial of 500 trials at α = 1e-3.
 #[test]
-fn bootstrap_intervals_hold_the_truth() {
+fn bootstrap_intervals_cover_the_truth() {
     for method in [BootstrapMethod::Percentile, BootstrapMethod::Bca] {
         let hits = mean_hits(method, 100, 0.2);
         check_binomial(hits, TRIALS, (hits as f64 / TRIALS as f64).clamp(0.78, 0.82));
@@ -48,7 +48,7 @@ fn bootstrap_intervals_hold_the_truth() {
 }
 
 #[test]
-fn bootstrap_says_what_it_did() {
+fn bootstrap_reports_its_method() {
     let truth: Vec<f64> = (0..40).map(|row| f64::from(row % 2)).collect();
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     let output: Vec<f64> = truth.iter().map(|y| (0.3 * y + rng.random_range(0.0..0.7f64)).min(1.0)).collect();
@@ -78,7 +78,7 @@ fn bootstrap_says_what_it_did() {
 }
 
 #[test]
-fn what_has_no_bootstrap_is_refused() {
+fn refuses_rows_without_a_bootstrap() {
     let mut lonely = vec![0.0; 30];
     lonely[0] = 1.0;
     let rows = Predictions::new(Task::Binary, &lonely, &lonely).expect("right");
@@ -130,7 +130,7 @@ fn check_conformal(
 }
 
 #[test]
-fn conformal_intervals_and_sets_hold_the_truth() {
+fn conformal_intervals_and_sets_cover_the_truth() {
     let number = |rows: usize, rng: &mut ChaCha8Rng| {
         let output: Vec<f64> = (0..rows).map(|_| rng.random_range(0.0..9.0)).collect();
         // The noise grows with the prediction. The intervals ignore this and cover the truth on average.

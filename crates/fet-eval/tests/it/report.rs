@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const WRITTEN: &str = include_str!("written-by-fet.json");
 
 #[test]
-fn a_report_of_fet_is_read_whole() {
+fn reads_a_complete_report() {
     let report: Report = serde_json::from_str(WRITTEN).expect("a report");
     assert_eq!((report.epochs.len(), report.epochs[1].test), (3, None));
     assert!(report.privacy.as_ref().is_some_and(|privacy| privacy.guarantee.is_some()));
@@ -22,7 +22,7 @@ fn a_report_of_fet_is_read_whole() {
 /// Figures are read back to the last digit. The fast float parser of `serde_json` would change these two
 /// figures.
 #[test]
-fn figures_are_read_exactly() {
+fn reads_figures_exactly() {
     let mut report: Report = serde_json::from_str(WRITTEN).expect("a report");
     for figure in [0.116_666_666_666_666_67, 0.233_333_333_333_333_34] {
         report.best.test = figure;
@@ -33,7 +33,7 @@ fn figures_are_read_exactly() {
 }
 
 #[test]
-fn what_is_not_a_number_is_null_and_read_again() {
+fn nan_is_null_and_survives_a_round_trip() {
     let mut report: Report = serde_json::from_str(WRITTEN).expect("a report");
     report.epochs[1].validation = f64::NAN;
     if let Some(Spent { epsilon, guarantee: Some(guarantee), .. }) = &mut report.privacy {

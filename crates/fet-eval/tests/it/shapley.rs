@@ -72,7 +72,7 @@ fn large_games_are_sampled() {
 }
 
 #[test]
-fn what_is_no_game_is_refused() {
+fn refuses_invalid_games() {
     let with = |players, pairs, value: Result<f64, &'static str>| {
         shapley(players, pairs, |_| value, &mut ChaCha8Rng::seed_from_u64(1)).expect_err("refused")
     };

@@ -52,7 +52,7 @@ fn check_law(
 }
 
 #[test]
-fn random_splits_are_those_that_fet_always_made() {
+fn random_splits_never_change() {
     for (rows, seed) in [(10, 0), (37, 7), (999, 3), (1_000, 7)] {
         // Same sizes as in fet-federation/src/schedule/split.rs.
         let (test, validation) = (rows / 5, rows / 10);
@@ -120,7 +120,7 @@ fn no_group_is_on_two_sides() {
 }
 
 #[test]
-fn the_test_is_the_latest_and_no_time_is_parted() {
+fn time_split_tests_the_latest_rows_and_divides_no_time() {
     let latest = |rows: &[usize], times: &[i64]| rows.iter().map(|row| times[*row]).max();
     let earliest = |rows: &[usize], times: &[i64]| rows.iter().map(|row| times[*row]).min();
     let mut made = 0;
@@ -161,7 +161,7 @@ fn the_test_is_the_latest_and_no_time_is_parted() {
 }
 
 #[test]
-fn a_column_may_name_the_parts() {
+fn column_can_name_the_parts() {
     let names = ["test", "train", "validation", "train"];
     let parts = SplitPart::parse_column(names).expect("parts");
     let split = Split::new(4, &SplitStrategy::Labels(&parts), Fractions::default(), &mut rng(0));
@@ -217,7 +217,7 @@ fn folds_test_every_row_once() {
 }
 
 #[test]
-fn what_cannot_be_split_is_refused() {
+fn refuses_impossible_splits() {
     let half = Fractions::new(0.01, 0.01).expect("fractions");
     let labels = vec![SplitPart::Train; 20];
     let new = |rows, strategy: SplitStrategy<'_>, fractions| {
@@ -266,7 +266,7 @@ fn what_cannot_be_split_is_refused() {
 }
 
 #[test]
-fn a_search_over_settings_never_has_the_test_rows() {
+fn search_over_settings_never_uses_the_test_rows() {
     let rng = || ChaCha8Rng::seed_from_u64(3);
     let whole =
         Split::new(101, &SplitStrategy::Random, Fractions::default(), &mut rng()).expect("enough rows");
@@ -286,7 +286,7 @@ fn a_search_over_settings_never_has_the_test_rows() {
 }
 
 #[test]
-fn a_row_without_a_part_is_set_aside() {
+fn leaves_out_rows_without_a_part() {
     let parts = [Some(SplitPart::Test), None, Some(SplitPart::Train), Some(SplitPart::Validation), None];
     let split = Split::given(&parts).expect("each part has a row");
     assert_eq!(split, Split { train: vec![2], validation: vec![3], test: vec![0], aside: vec![1, 4] });

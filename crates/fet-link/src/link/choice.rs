@@ -189,7 +189,7 @@ impl Chosen {
     }
 
     /// Returns lines for people about the unpaired rows of the assignment, and about the estimate.
-    pub(super) fn told(&self, links: &Links) -> String {
+    pub(super) fn describe(&self, links: &Links) -> String {
         let mut text = String::new();
         if let Some(assigned) = &self.assigned {
             let lost = (0..links.rows())
@@ -201,7 +201,7 @@ impl Chosen {
                 self.every(links).candidates.searched()
             );
         }
-        text + &self.estimate.told(self.choice.probabilities)
+        text + &self.estimate.describe(self.choice.probabilities)
     }
 
     /// Returns lines for people about the quality of the links.
@@ -217,7 +217,7 @@ impl Chosen {
 impl Automatic {
     /// Returns lines for people about the estimate, from `probabilities` or from similarities within the
     /// primary.
-    fn told(&self, probabilities: bool) -> String {
+    fn describe(&self, probabilities: bool) -> String {
         match self {
             Self::Nothing if probabilities => "no match is expected: the columns of each row's best record agree no \
              more than by chance. Only decided pairs are written (use --threshold NUMBER, or none for every pair).\n"
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_similar_pair_takes_both() {
+    fn assigns_the_most_similar_pair_first() {
         let pairs = vec![(0, 0, 1, 0.9), (1, 0, 1, 0.95), (0, 1, 0, 0.5), (2, 0, 0, 0.6), (3, 0, 1, 0.1)];
         assert_eq!(greedy(4, 2, pairs), [None, Some(0), Some(0), None]);
         let equal = vec![(1, 0, 0, 0.5), (0, 0, 0, 0.5)];

@@ -81,7 +81,7 @@ struct Decision {
 }
 
 impl Decision {
-    fn place(&self) -> RowInFile<'_> {
+    fn row_in_file(&self) -> RowInFile<'_> {
         RowInFile { file: &self.file, row: self.row }
     }
 }
@@ -124,7 +124,7 @@ impl Decisions {
         let (mut taken, mut changed) = (0, Vec::new());
         for row in 0..columns.decisions.len() {
             let place = RowInFile { file, row };
-            let Some(word) = word(&columns.decisions[row], place)? else { continue };
+            let Some(word) = parse_word(&columns.decisions[row], place)? else { continue };
             let number = |side: usize| columns.numbers.as_ref().map(|numbers| numbers[side][row].as_str());
             let named = |side: usize| match (&columns.ids, number(side)) {
                 (Some(ids), number) => sides[side].by_id(place, &ids[side][row], number),
@@ -159,10 +159,10 @@ impl Decisions {
                 return Err(input(format!(
                     "{}: the pair of primary row {} and secondary row {} has the opposite decision in {}. Remove one \
                      of the two.",
-                    new.place(),
+                    new.row_in_file(),
                     pair.0,
                     pair.1,
-                    old.place()
+                    old.row_in_file()
                 )));
             }
             _ => {
@@ -182,8 +182,8 @@ impl Decisions {
                 return Err(input(format!(
                     "{}: {name} row {row} belongs to {others} row {other}, but in {} to {others} row {first}. With \
                      --assign one-to-one it can belong to only one row: correct a decision.",
-                    decision.place(),
-                    before.place()
+                    decision.row_in_file(),
+                    before.row_in_file()
                 )));
             }
         }
@@ -250,7 +250,7 @@ impl Decisions {
 
     /// Returns a line for people about the decisions, and about the difference that they make between two
     /// selections of links.
-    pub(super) fn told(&self, before: &LinkedPairs<'_>, after: &LinkedPairs<'_>) -> String {
+    pub(super) fn describe(&self, before: &LinkedPairs<'_>, after: &LinkedPairs<'_>) -> String {
         let (yes, no) = (self.with_word(Word::Yes).count(), self.with_word(Word::No).count());
         let changing = |word, linked: bool| {
             self.with_word(word)
@@ -282,7 +282,7 @@ impl Decisions {
 }
 
 /// Parses the decision in a cell, if any.
-fn word(cell: &str, place: RowInFile<'_>) -> anyhow::Result<Option<Word>> {
+fn parse_word(cell: &str, place: RowInFile<'_>) -> anyhow::Result<Option<Word>> {
     match cell.to_lowercase().as_str() {
         "" => Ok(None),
         "yes" => Ok(Some(Word::Yes)),

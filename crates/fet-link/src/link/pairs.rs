@@ -47,12 +47,12 @@ pub(super) fn write(
     pairs: &LinkedPairs<'_>,
     ids: Option<&[Vec<String>; 2]>,
 ) -> std::io::Result<usize> {
-    place(out, |file| rows(file, pairs, ids))
+    write_output(out, |file| rows(file, pairs, ids))
 }
 
 /// Writes the output of `fill` atomically to a file, or to standard output. A file whose name ends in .gz is
 /// compressed.
-pub(crate) fn place<T>(
+pub(crate) fn write_output<T>(
     out: &Path,
     fill: impl FnOnce(&mut dyn Write) -> std::io::Result<T>,
 ) -> std::io::Result<T> {

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_follows_from_what_is_done() {
+    fn estimates_the_remaining_time_from_finished_rows() {
         let reported = line("linked", 250, 1_000, Duration::from_secs(20));
         assert_eq!(reported, "linked 250 of 1000 rows, about 60 s left");
     }

@@ -54,8 +54,8 @@ pub(super) fn answer(arguments: &PsiAnswerArguments) -> anyhow::Result<String> {
     payload::check(columns)?;
     let (request, elements) = files::read::<RequestHeader>("", path)?;
     check(arguments, &request, &elements)?;
-    let own = named.answering(&request.compared, *compare)?;
-    let told = own.told(&named.keys);
+    let own = named.data_holder_keys(&request.compared, *compare)?;
+    let told = own.describe(&named.keys);
     let rows = own.keys.len();
     check_most(arguments, request.rows, rows)?;
     let payloads = if *give == PsiResult::Cardinality { Vec::new() } else { payloads(&own, columns)? };

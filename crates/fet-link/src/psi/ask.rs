@@ -42,7 +42,7 @@ pub(super) fn ask(arguments: &PsiAskArguments) -> anyhow::Result<String> {
     output::check_own("--secret", secret, [&named.table])?;
     files::spare_secret("--out", out)?;
     if secret.symlink_metadata().is_ok() {
-        return Err(taken(secret));
+        return Err(secret_exists(secret));
     }
     if same(out, secret) {
         return Err(input(format!(
@@ -50,8 +50,8 @@ pub(super) fn ask(arguments: &PsiAskArguments) -> anyhow::Result<String> {
             secret.display()
         )));
     }
-    let own = named.asked(*compare, *text)?;
-    let (told, rows) = (own.told(&named.keys), own.keys.len());
+    let own = named.querier_keys(*compare, *text)?;
+    let (told, rows) = (own.describe(&named.keys), own.keys.len());
     let progress = RowProgress::start("blinding", "blinded", rows);
     let (querier, elements) = Querier::ask(own.keys, &mut rand::rng(), &|count| progress.add(count));
     drop(progress);
@@ -84,7 +84,7 @@ pub(super) fn ask(arguments: &PsiAskArguments) -> anyhow::Result<String> {
     ))
 }
 
-fn taken(secret: &Path) -> anyhow::Error {
+fn secret_exists(secret: &Path) -> anyhow::Error {
     let problem =
         "exists already, and may be the secret of a request without an answer yet; name another file";
     input(format!("--secret {}: {problem}", secret.display()))
@@ -94,7 +94,7 @@ fn taken(secret: &Path) -> anyhow::Error {
 /// check.
 fn claim(secret: &Path) -> anyhow::Result<()> {
     match std::fs::OpenOptions::new().write(true).create_new(true).open(secret) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(taken(secret)),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(secret_exists(secret)),
         // Writing the file reports any other problem.
         _ => Ok(()),
     }

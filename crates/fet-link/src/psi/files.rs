@@ -166,13 +166,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_as_it_was_written() {
+    fn reads_a_file_as_written() {
         assert_eq!(parse::<SecretHeader>(written()), Ok((small(), b"by\ntes".to_vec())));
     }
 
     /// Detects every changed or missing byte.
     #[test]
-    fn a_damaged_file_is_refused() {
+    fn refuses_a_damaged_file() {
         let whole = written();
         for at in 0..whole.len() {
             let mut flipped = whole.clone();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_is_told_by_what_it_is() {
+    fn names_the_kind_of_another_file() {
         let of = |bytes: &[u8]| parse::<RequestHeader>(bytes.to_vec()).expect_err("no request");
         assert!(of(&written()).contains("must be a request from `fet psi ask`; it is a secret"));
         assert!(of(b"fet psi answer 3\n").ends_with("it is an answer"));

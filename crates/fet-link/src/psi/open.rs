@@ -149,7 +149,7 @@ fn links(path: &Path, opened: &Opened, header: &AnswerHeader, out: &Path) -> any
         return Err(input(format!("{}: {problem}", path.display())));
     }
     let linked = (0..opened.rows()).filter(|&row| !opened.row(row).is_empty()).count();
-    let written = pairs::place(out, |file| write(file, opened, header))
+    let written = pairs::write_output(out, |file| write(file, opened, header))
         .with_context(|| format!("cannot write {}", out.display()))?;
     Ok(format!(
         "{linked} of {} rows have a key in the other table, which has {} rows\n{written} pairs written to {}\n",

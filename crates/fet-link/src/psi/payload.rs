@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_read_as_they_were_written_and_nothing_else_is() {
+    fn reads_only_rows_as_written() {
         let cells = ["a".to_string(), String::new(), "zwölf".to_string()];
         let bytes = write(7, &cells);
         assert_eq!(read(&bytes, 8, 3), Some((7, vec!["a", "", "zwölf"])));

@@ -58,7 +58,7 @@ pub(super) struct TableKeys {
 
 impl TableKeys {
     /// Returns lines for people about the comparison of columns, and about rows without a key.
-    pub(super) fn told(&self, names: &[String]) -> String {
+    pub(super) fn describe(&self, names: &[String]) -> String {
         let mut text = String::new();
         for (name, comparison) in names.iter().zip(&self.compared) {
             let _ = writeln!(text, "key `{name}` is compared {}", comparison.description());
@@ -82,7 +82,11 @@ impl TableKeys {
 impl TableArguments {
     /// Returns the querier's keys, compared by `compare`, or else by each column's cells; with `text` no
     /// column is compared as numbers.
-    pub(super) fn asked(&self, compare: Option<KeyComparison>, text: bool) -> anyhow::Result<TableKeys> {
+    pub(super) fn querier_keys(
+        &self,
+        compare: Option<KeyComparison>,
+        text: bool,
+    ) -> anyhow::Result<TableKeys> {
         let stored = Stored::read(&self.table).map_err(input)?;
         let as_text = vec![text || compare.is_some(); self.keys.len()];
         let table = stored.cells(&self.keys, &as_text).map_err(input)?;
@@ -94,12 +98,12 @@ impl TableArguments {
         let of = |column| compare.map_or_else(|| suggested(column), KeyComparison::comparison);
         let compared: Vec<Comparison> = (0..self.keys.len()).map(of).collect();
         let notes = if compare.is_none() { self.merged(&table, &compared) } else { String::new() };
-        Ok(self.own(stored, table, compared, notes))
+        Ok(self.table_keys(stored, table, compared, notes))
     }
 
     /// Returns the data holder's keys, compared as a request says. `accepted` is a comparison that the data
     /// holder allows although the cells suggest another.
-    pub(super) fn answering(
+    pub(super) fn data_holder_keys(
         &self,
         compared: &[Comparison],
         accepted: Option<KeyComparison>,
@@ -145,7 +149,7 @@ impl TableArguments {
         if accepted.is_none() {
             notes += &self.merged(&table, compared);
         }
-        Ok(self.own(stored, table, compared.to_vec(), notes))
+        Ok(self.table_keys(stored, table, compared.to_vec(), notes))
     }
 
     /// Lines on different cells that a comparison makes equal.
@@ -160,7 +164,13 @@ impl TableArguments {
         merged(table, compared).into_iter().map(line).collect()
     }
 
-    fn own(&self, stored: Stored, table: TextTable, compared: Vec<Comparison>, notes: String) -> TableKeys {
+    fn table_keys(
+        &self,
+        stored: Stored,
+        table: TextTable,
+        compared: Vec<Comparison>,
+        notes: String,
+    ) -> TableKeys {
         let keys = contents(&Keys::Text(table), &self.missing, &compared);
         let keys = keys.into_iter().map(|content| content.map(|content| key(&content))).collect();
         TableKeys { compared, keys, notes, stored }

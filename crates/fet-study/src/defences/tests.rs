@@ -90,7 +90,7 @@ fn close(found: &BySeed, expected: &[(u64, f64)], what: &str) {
 }
 
 #[test]
-fn variants_that_differ_in_the_attack_alone_are_one_defence() {
+fn variants_that_differ_only_in_the_attack_are_one_defence() {
     look(GRID, &[], &GIVEN, ACCURACY, |summary| {
         assert_eq!(summary.runs, [0, 0, 0, 3, 3, 3]);
         let defences = summary.defences.as_ref().expect("attacked");
@@ -121,7 +121,7 @@ fn variants_that_differ_in_the_attack_alone_are_one_defence() {
 /// Each DCS equals the rounded result of `cal_dcs` in VFLAIR's `src/metrics/data_process.py`. For the noise
 /// under "norm" with seed 0 it is 1 / (1 + √(0.5 · 0.2² + 0.5 · 0.1²)) = 1 / 1.158114.
 #[test]
-fn scores_are_those_of_vflair() {
+fn scores_equal_those_of_vflair() {
     look(GRID, &[], &GIVEN, ACCURACY, |summary| {
         let defences = &summary.defences.as_ref().expect("attacked").defences;
         assert_eq!(defences.len(), 2, "{defences:?}");
@@ -156,7 +156,7 @@ fn an_error_counts_by_its_relative_increase() {
 }
 
 #[test]
-fn seeds_that_the_undefended_run_lacks_have_no_score() {
+fn seeds_without_an_undefended_run_get_no_score() {
     look_without(GRID, &GIVEN, &[(0, 0), (1, 0), (2, 0)], |summary| {
         let defences = summary.defences.as_ref().expect("attacked");
         let noise = &defences.defences[1];
@@ -168,7 +168,7 @@ fn seeds_that_the_undefended_run_lacks_have_no_score() {
 }
 
 #[test]
-fn attacks_with_different_seeds_have_no_score_in_common() {
+fn attacks_with_different_seeds_get_no_common_score() {
     // The result of the noise under "cosine" with seed 1 is missing.
     look_without(GRID, &GIVEN, &[(4, 1)], |summary| {
         let defences = summary.defences.as_ref().expect("attacked");
@@ -195,7 +195,7 @@ fn attacks_with_different_seeds_have_no_score_in_common() {
 }
 
 #[test]
-fn an_attack_that_finds_nothing_without_a_defence_does_not_count() {
+fn ignores_an_attack_without_success_on_the_undefended_run() {
     let with = |row: usize, leakages: [f64; 2]| {
         let mut given = GIVEN;
         given[row].3 = leakages;
@@ -233,7 +233,7 @@ fn an_attack_that_finds_nothing_without_a_defence_does_not_count() {
 }
 
 #[test]
-fn a_run_that_is_put_to_no_attack_is_a_row() {
+fn unattacked_run_is_a_row() {
     let (grid, given) = with_alone();
     look_without(&grid, &given, &[], |summary| {
         let defences = summary.defences.as_ref().expect("attacked");
@@ -277,7 +277,7 @@ fn the_base_of_the_study_is_the_undefended_run() {
 }
 
 #[test]
-fn attacks_of_one_kind_are_told_apart_by_what_differs() {
+fn names_attacks_of_one_kind_by_their_differences() {
     let record = |kind: &str| attack(kind, Target::Features, 0.5, 1.0).expect("an attack");
     let (first, second) =
         (json!({"kind": "grn", "party": 1, "known": 0.5}), json!({"kind": "grn", "party": 2, "known": 0.5}));
@@ -289,7 +289,7 @@ fn attacks_of_one_kind_are_told_apart_by_what_differs() {
 }
 
 #[test]
-fn nothing_attacked_is_no_defence() {
+fn study_without_attacks_has_no_defences() {
     let grid = StudyGrid::parse(GRID, &Scope::default()).expect("a grid");
     let (mut cells, mut reports) = cells(&GIVEN, ACCURACY);
     for (cell, report) in cells.iter_mut().zip(&mut reports) {

@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_event_is_the_last_whole_line_that_tells_progress() {
+    fn finds_the_last_complete_progress_event() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("events.jsonl");
         assert_eq!(last_event(&path), None);

@@ -44,7 +44,7 @@ fn grids_are_expanded_in_order() {
 }
 
 #[test]
-fn selections_pick() {
+fn selections_choose_variants() {
     let check = |seeds: Option<&[u64]>, only: &[&str], variants: usize, seeds_left: usize| {
         let only = only.iter().map(ToString::to_string).collect();
         let scope = Scope { seeds: seeds.map(<[u64]>::to_vec), only, profile: None };
@@ -77,7 +77,7 @@ fn a_profile_is_a_smaller_study() {
 }
 
 #[test]
-fn what_cannot_be_picked_is_refused() {
+fn refuses_unknown_selections() {
     let check = |text: &str, seeds: Option<&[u64]>, only: &[&str], parts: &[&str]| {
         let only = only.iter().map(ToString::to_string).collect();
         let scope = Scope { seeds: seeds.map(<[u64]>::to_vec), only, profile: None };
@@ -92,7 +92,7 @@ fn what_cannot_be_picked_is_refused() {
 }
 
 #[test]
-fn excluded_combinations_are_left_out() {
+fn leaves_out_excluded_combinations() {
     let names = |exclude: &str, scope: &Scope| {
         let text = GRID.replace(
             "[[ablation.variants]]\nname = 'A'",
@@ -120,7 +120,7 @@ fn excluded_combinations_are_left_out() {
 }
 
 #[test]
-fn a_variant_may_be_left_without_attacks() {
+fn variant_can_be_left_without_attacks() {
     let text = |variant: &str, axes: &str| {
         format!(
             "[ablation]\nseeds = [0]\nvariants = [{{ name = 'A' }}, {{ name = 'Solo'{variant} }}]\n[ablation.axes]\n{axes}"
@@ -179,7 +179,7 @@ fn each_variant_has_its_base() {
 
 /// The repository's studies are valid, in full and quick form, and their published figures match a variant.
 #[test]
-fn the_studies_of_the_repository_are_plans() {
+fn accepts_the_studies_of_the_repository() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let (mut studies, mut published) = (0, 0);
     for entry in std::fs::read_dir(folder).expect("the folder of experiments") {
@@ -205,7 +205,7 @@ fn the_studies_of_the_repository_are_plans() {
 
 /// The guide's first study has the number of cells stated in the guide.
 #[test]
-fn the_study_of_the_guide_is_a_plan() {
+fn accepts_the_study_of_the_guide() {
     let guide = include_str!("../../../../docs/first-ablation.md");
     let study = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a study");
     for (profile, cells) in [(None, 20), (Some("quick"), 12)] {
@@ -219,7 +219,7 @@ fn the_study_of_the_guide_is_a_plan() {
 /// The study of the guide that compares the value of the federation: it must be next to the experiment that
 /// it extends.
 #[test]
-fn the_study_of_the_worth_is_a_plan() {
+fn accepts_the_study_of_the_gain() {
     let guide = include_str!("../../../../docs/worth-it.md");
     let study = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a study");
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -69,7 +69,7 @@ fn calibration_curves_are_of_all_rows() {
 }
 
 #[test]
-fn residuals_are_brought_to_common_bins() {
+fn spreads_residuals_over_common_bins() {
     let of = |lower: f64, upper: f64, counts: &'static [f64], below: f64, median: f64| {
         move |report: &mut Report| {
             let quantiles = vec![Quantile { share: 0.5, value: median }];
@@ -97,7 +97,7 @@ fn residuals_are_brought_to_common_bins() {
 }
 
 #[test]
-fn groups_are_met_by_name() {
+fn matches_groups_by_name() {
     let group = |name: &str, rows: usize, test: f64| Group {
         name: name.into(),
         rows,

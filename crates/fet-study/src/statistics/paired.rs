@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn few_or_equal_pairs_are_told_apart() {
+    fn distinguishes_few_pairs_from_equal_pairs() {
         let test = |differences: &[f64]| {
             let pairs: Vec<(f64, f64)> = differences.iter().map(|&d| (d, 0.0)).collect();
             PairedComparison::from_pairs(&pairs).map(|comparison| comparison.test)
@@ -170,7 +170,7 @@ mod tests {
     /// 5 seeds with normal noise. The count is binomial with mean 200 and standard deviation 13.8. The test
     /// fails beyond 4 standard deviations, α = 6e-5.
     #[test]
-    fn the_test_keeps_its_level() {
+    fn test_keeps_its_level() {
         let mut state = 1_u64;
         let mut uniform = || {
             // SplitMix64 with a fixed start, so that the test is deterministic.

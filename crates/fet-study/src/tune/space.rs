@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_are_within_their_range_and_reach_all_of_it() {
+    fn draws_cover_their_range_and_stay_within_it() {
         let text = "[space]\nrate = { from = 0.001, to = 0.1, log = true }\nshare = { from = 0.0, to = 1 }\n\
                     width = { from = 1, to = 4 }\nkind = ['a', 'b']";
         let tune = tune(text).expect("right");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_cannot_be_made_is_refused() {
+    fn refuses_an_impossible_search() {
         let check = |text: &str, parts: &[&str]| {
             let message = format!("{:#}", tune(text).expect_err(text));
             parts.iter().for_each(|part| assert!(message.contains(part), "{message:?} lacks {part:?}"));

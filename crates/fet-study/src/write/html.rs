@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_holds_what_was_found_and_needs_nothing_else() {
+    fn page_contains_all_findings_without_other_files() {
         let cells: Vec<_> = (0..3)
             .flat_map(|seed| {
                 let jitter = [0.0, 0.01, -0.01][seed as usize];
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_study_without_results_has_a_page() {
+    fn writes_a_page_without_results() {
         let (grid, _, _) = study(&[]);
         let summary = StudySummary::new(&grid, &[], &[]);
         let page =
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_said_in_units() {
+    fn formats_bytes_in_units() {
         let check = |count: f64, expected: &str| assert_eq!(bytes(count), expected);
         check(f64::NAN, "—");
         check(0.0, "0 B");

@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn privacy_has_a_column_where_something_protects() {
+    fn shows_a_privacy_column_if_a_run_has_a_mechanism() {
         let (grid, cells, mut reports) =
             study(&[(0, 0, RMSE, 1.0), (0, 1, RMSE, 1.0), (1, 0, RMSE, 1.0), (2, 0, RMSE, 1.0)]);
         reports[2].privacy = spent(None, 0.0);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_have_a_column_where_something_protects_them() {
+    fn shows_a_label_column_if_a_run_protects_labels() {
         let (grid, cells, mut reports) =
             study(&[(0, 0, RMSE, 1.0), (1, 0, RMSE, 1.0), (2, 0, RMSE, 1.0), (0, 1, RMSE, 1.0)]);
         let made =
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn leakage_has_a_column_where_something_is_attacked() {
+    fn shows_a_leakage_column_if_a_run_is_attacked() {
         let (grid, cells, mut reports) =
             study(&[(0, 0, RMSE, 1.0), (1, 0, RMSE, 1.0), (2, 0, RMSE, 1.0), (0, 1, RMSE, 1.0)]);
         let made =
@@ -342,7 +342,7 @@ mod tests {
     ];
 
     #[test]
-    fn a_difference_that_was_shown_is_marked() {
+    fn marks_significant_differences() {
         let title = "test accuracy, % (mean ± std)";
         let difference = "+11.00 [+8.52, +13.48]";
         let marked = format!("* {difference}");
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_mixed_results_are_shown_as_such() {
+    fn marks_missing_and_mixed_results() {
         check(&[(0, 0, RMSE, 0.9)], false, &["(1 seed)", " 0.900 ", "—", "┆ 0 "], &["NaN", "*", "against"]);
         let mixed = &[(0, 0, ACCURACY, 0.9), (1, 0, RMSE, 0.7)];
         check(mixed, false, &["test metric", "accuracy, % 90.00", "RMSE 0.700"], &["*", "against"]);

@@ -9,7 +9,7 @@ use fet_eval::records::Report;
 use serde_json::Value;
 
 #[test]
-fn a_second_run_does_nothing() {
+fn second_run_computes_no_cell() {
     let study = Study::new(STUDY);
     let first = study.ablate("", &[]);
     assert_eq!(first.code, 0, "{first:?}");
@@ -82,7 +82,7 @@ const ATTACKED: &str = "name = \"tiny\"\n[ablation]\nseeds = [0, 1, 2]\n\
     [[ablation.variants]]\nname = \"noise\"\nset = [\"defence.leak=0.125\", \"defence.test=0.8\"]\n";
 
 #[test]
-fn attacked_variants_are_compared_as_defences() {
+fn compares_attacked_variants_as_defences() {
     let study = Study::new(ATTACKED);
     let outcome = study.ablate("", &[]);
     assert_eq!((outcome.code, study.calls().len()), (0, 12), "{outcome:?}");
@@ -155,7 +155,7 @@ fn attacked_variants_are_compared_as_defences() {
 }
 
 #[test]
-fn the_others_go_on_when_one_fails_and_only_it_is_run_again() {
+fn continues_other_cells_after_a_failure_and_retries_only_it() {
     let study = Study::new(STUDY);
     let first = study.ablate("fail=mask=false --seed 0", &[]);
     assert_eq!(first.code, 1, "{first:?}");
@@ -182,7 +182,7 @@ fn the_others_go_on_when_one_fails_and_only_it_is_run_again() {
 }
 
 #[test]
-fn a_cell_without_a_folder_fails_and_the_others_go_on() {
+fn cell_without_a_folder_fails_and_the_others_continue() {
     let study = Study::new(STUDY);
     let dry = study.ablate("", &["--dry-run", "--only", "Full", "--seeds", "0"]);
     let folder =
@@ -197,7 +197,7 @@ fn a_cell_without_a_folder_fails_and_the_others_go_on() {
 }
 
 #[test]
-fn nothing_starts_when_a_cell_is_bad() {
+fn starts_no_cell_if_one_is_invalid() {
     let study = Study::new(STUDY);
     let outcome = study.ablate("bad=mask=false", &[]);
     assert_eq!(outcome.code, 2, "{outcome:?}");
@@ -206,7 +206,7 @@ fn nothing_starts_when_a_cell_is_bad() {
 }
 
 #[test]
-fn arguments_steer_the_cells() {
+fn arguments_change_the_cells() {
     let calls = |arguments: &[&str], expected: usize, parts: &[&str]| {
         let study = Study::new(STUDY);
         let outcome = study.ablate("", arguments);
@@ -226,7 +226,7 @@ fn arguments_steer_the_cells() {
 }
 
 #[test]
-fn dry_runs_tell_and_write_nothing() {
+fn dry_runs_print_cells_and_write_no_files() {
     let study = Study::new(STUDY);
     let dry = study.ablate("", &["--dry-run"]);
     check(
@@ -246,7 +246,7 @@ fn dry_runs_tell_and_write_nothing() {
 }
 
 #[test]
-fn cells_follow_their_data_and_not_their_names() {
+fn cells_depend_on_data_and_not_on_names() {
     let study = Study::new(STUDY);
     assert_eq!((study.ablate("", &[]).code, study.calls().len()), (0, 4));
     fs::write(study.path("tiny.toml"), STUDY.replace("No mask", "Without")).expect("written");
@@ -260,7 +260,7 @@ fn cells_follow_their_data_and_not_their_names() {
 }
 
 #[test]
-fn excluded_cells_are_not_there() {
+fn omits_excluded_cells() {
     let text = format!(
         "{STUDY}[ablation.axes]\n\"x.k\" = [1, 2]\n[[ablation.exclude]]\nvariant = \"No mask\"\n\"x.k\" = 2\n"
     );
@@ -275,7 +275,7 @@ fn excluded_cells_are_not_there() {
 }
 
 #[test]
-fn programs_are_told_in_json() {
+fn reports_progress_as_json() {
     let study = Study::new(STUDY);
     let outcome = study.ablate("fail=mask=false --seed 1", &["--log", "json"]);
     assert_eq!(outcome.code, 1, "{outcome:?}");
@@ -302,7 +302,7 @@ fn programs_are_told_in_json() {
 /// Listing and reporting a thousand finished cells took 0.6 s when the test was written. The limit here is
 /// much larger, because tests share the machine: the test only detects a change in the order of growth.
 #[test]
-fn a_thousand_cells_are_no_burden() {
+fn lists_a_thousand_cells_quickly() {
     let study =
         Study::new("name = \"tiny\"\n[ablation]\nseeds = [0, 1, 2, 3, 4]\n[ablation.axes]\n\"x.k\" = [1]\n");
     assert_eq!(study.ablate("", &[]).code, 0);
@@ -345,7 +345,7 @@ fn a_thousand_cells_are_no_burden() {
 }
 
 #[test]
-fn reports_that_do_not_count_are_moved_away() {
+fn moves_invalid_reports_away() {
     let study = Study::new("name = \"tiny\"\nseed = 3\n");
     assert_eq!(study.ablate("", &[]).code, 0);
     let report = study.cells()[0].join("report.json");
@@ -368,7 +368,7 @@ fn reports_that_do_not_count_are_moved_away() {
 }
 
 #[test]
-fn bad_files_name_the_file_and_the_rule() {
+fn errors_name_the_file_and_the_rule() {
     let refused = |text: &str, arguments: &[&str], parts: &[&str]| {
         let study = Study::new(text);
         let outcome = study.ablate("", arguments);

@@ -71,7 +71,7 @@ addEventListener("load", () => {
 "#;
 
 #[test]
-fn a_report_stands_in_chromium() {
+fn report_renders_in_chromium() {
     if Command::new("chromium").arg("--version").output().is_err() {
         fet_testing::left_out("chromium", "there is no chromium here; `.ci/chromium` installs it");
         return;

@@ -21,7 +21,7 @@ fn defences(study: &Study) -> Value {
 }
 
 #[test]
-fn an_attack_on_fewer_seeds_stands_with_their_number() {
+fn shows_the_number_of_seeds_of_an_attack_with_fewer() {
     let study = Study::new(ATTACKED);
     let only = |kind: &str, seeds: &str| {
         for name in ["plain", "noise"] {
@@ -60,7 +60,7 @@ fn an_attack_on_fewer_seeds_stands_with_their_number() {
 }
 
 #[test]
-fn a_variant_without_attacks_is_a_row_of_dashes() {
+fn variant_without_attacks_is_a_row_of_dashes() {
     let study = Study::new(&format!("{ATTACKED}{ALONE}"));
     let outcome = study.ablate("", &[]);
     assert_eq!((outcome.code, study.calls().len()), (0, 21), "{outcome:?}");

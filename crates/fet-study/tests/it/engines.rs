@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::study::{CommandOutcome, STUDY, Study, check};
 
 #[test]
-fn a_cell_that_another_process_is_at_is_waited_for() {
+fn waits_for_a_cell_of_another_process() {
     let study = Study::new(STUDY);
     let dry = study.ablate("", &["--dry-run", "--only", "Full", "--seeds", "0"]);
     let folder =
@@ -135,7 +135,7 @@ fn waits_for_jobs_in_the_queue_whatever_the_commands_print() {
 
 #[cfg(unix)]
 #[test]
-fn names_what_sbatch_printed_in_place_of_a_job() {
+fn quotes_the_output_of_sbatch_without_a_job_id() {
     let study = Study::new(STUDY);
     let cluster = Cluster::new(&study);
     let sbatch = cluster.bin.join("sbatch");
@@ -177,7 +177,7 @@ fn only_jobs_without_progress_fail_a_cell() {
 
 #[cfg(unix)]
 #[test]
-fn slurm_jobs_are_submitted_collected_and_resubmitted() {
+fn submits_collects_and_resubmits_slurm_jobs() {
     let study = Study::new(STUDY);
     let cluster = Cluster::new(&study);
     let bin = &cluster.bin;
@@ -222,7 +222,7 @@ fn slurm_jobs_are_submitted_collected_and_resubmitted() {
 
 /// A run may also end with exit code 75 for another reason, which is only in its log.
 #[test]
-fn a_cell_that_puts_off_without_another_process_fails() {
+fn cell_with_code_75_fails_without_another_process() {
     let study = Study::new(STUDY);
     let outcome = study.ablate("elsewhere=mask=false", &["--seeds", "0"]);
     assert_eq!(outcome.code, 1, "{outcome:?}");
@@ -230,7 +230,7 @@ fn a_cell_that_puts_off_without_another_process_fails() {
 }
 
 #[test]
-fn slurm_that_is_not_there_is_said() {
+fn reports_missing_slurm() {
     let study = Study::new(STUDY);
     let mut command = study.command("", &["--engine", "slurm"]);
     let bin = study.path("bin");
@@ -242,7 +242,7 @@ fn slurm_that_is_not_there_is_said() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupt_is_waited_for_and_resumed() {
+fn waits_for_interrupted_cells_and_resumes() {
     let study = Study::new(STUDY);
     let child = study.command("slow=mask=false", &[]).spawn().expect("started");
     let start = Instant::now();

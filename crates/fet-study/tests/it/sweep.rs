@@ -58,7 +58,7 @@ set = ["method.pe_average_every=2"]
 const CELLS: usize = 24;
 
 #[test]
-fn a_sweep_that_is_killed_three_times_ends_as_one_that_was_left_alone() {
+fn sweep_killed_three_times_ends_with_the_same_results() {
     let Some(reference) = reference() else { return };
     let sweep = Sweep::new();
     for round in 0..3 {
@@ -88,7 +88,7 @@ fn a_sweep_that_is_killed_three_times_ends_as_one_that_was_left_alone() {
 }
 
 #[test]
-fn one_cell_that_fails_is_named_and_run_again_alone() {
+fn names_a_failed_cell_and_runs_only_it_again() {
     let Some(reference) = reference() else { return };
     let sweep = Sweep::new();
     reference.copy_to(&sweep);
@@ -120,7 +120,7 @@ fn one_cell_that_fails_is_named_and_run_again_alone() {
 }
 
 #[test]
-fn slurm_gives_the_same_results_with_a_job_cancelled_on_the_way() {
+fn slurm_gives_the_same_results_despite_a_cancelled_job() {
     // Use only the test cluster, so that the test does not delay other users' jobs.
     let is_ours = Command::new("scontrol").args(["show", "config"]).output().is_ok_and(|output| {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -18,7 +18,7 @@ fn tune(study: &Study, fake: &str, arguments: &[&str]) -> CommandOutcome {
 }
 
 #[test]
-fn the_best_goes_on_and_is_told_with_the_experiment_as_it_is() {
+fn promotes_the_best_candidates_and_compares_with_the_unchanged_experiment() {
     let study = Study::new(SEARCH);
     let found = tune(&study, "", &["--variant", "Full"]);
     assert_eq!(found.code, 0, "{found:?}");
@@ -66,7 +66,7 @@ fn the_best_goes_on_and_is_told_with_the_experiment_as_it_is() {
 }
 
 #[test]
-fn the_mean_over_seeds_counts_and_a_profile_applies() {
+fn ranks_by_the_mean_over_seeds_and_applies_the_profile() {
     let study = Study::new(SEARCH);
     let found =
         tune(&study, "", &["--seeds", "0,1", "--candidates", "2", "--profile", "quick", "--set", "a.b=1"]);
@@ -83,7 +83,7 @@ fn the_mean_over_seeds_counts_and_a_profile_applies() {
 }
 
 #[test]
-fn a_candidate_that_fails_or_is_refused_is_left_out() {
+fn leaves_out_failed_and_refused_candidates() {
     let study = Study::new(SEARCH);
     let whole = tune(&study, "", &["--candidates", "4"]);
     assert_eq!(whole.code, 0, "{whole:?}");
@@ -115,7 +115,7 @@ fn a_candidate_that_fails_or_is_refused_is_left_out() {
 }
 
 #[test]
-fn a_search_at_fault_says_so() {
+fn explains_invalid_searches() {
     let check_fault = |text: &str, arguments: &[&str], parts: &[&str]| {
         let study = Study::new(text);
         let outcome = tune(&study, "", arguments);

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_reliance_on_presence_from_reliance_on_values() {
+    fn distinguishes_reliance_on_presence_from_reliance_on_values() {
         let check = |lost: f64, shuffles: &[(f64, f64)], expected: bool| {
             let all: Vec<Importance> = shuffles
                 .iter()

@@ -48,7 +48,7 @@ fn members(roster: &Roster) -> String {
         let signing = signing.as_deref().unwrap_or("none");
         format!("{name}, {}\n  identity  {identity}\n  signing   {signing}\n", role(place))
     };
-    let blocks: String = roster.all().enumerate().map(block).collect();
+    let blocks: String = roster.members_with_signing().enumerate().map(block).collect();
     format!("{blocks}fingerprint\n  {}\n", roster.fingerprint())
 }
 

@@ -47,7 +47,7 @@ impl Observer {
     }
 
     /// Returns the changes since the last look.
-    pub(super) fn look(&mut self, state: &State, now: Instant) -> Vec<LinkEvent> {
+    pub(super) fn observe(&mut self, state: &State, now: Instant) -> Vec<LinkEvent> {
         [
             self.connection(&state.connection),
             self.objection(state),
@@ -172,13 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn each_trouble_is_said_once_and_its_end() {
+    fn reports_the_start_and_end_of_each_problem_once() {
         let now = Instant::now();
         let later = |seconds| now + Duration::from_secs(seconds);
         let mut observer = Observer::new("bank", "city", Duration::from_secs(600));
         let mut look = |state: State, at: u64| {
-            let said = observer.look(&state, later(at));
-            assert!(observer.look(&state, later(at)).is_empty(), "{said:?} is reported twice");
+            let said = observer.observe(&state, later(at));
+            assert!(observer.observe(&state, later(at)).is_empty(), "{said:?} is reported twice");
             said.into_iter()
                 .map(|(event, message)| format!("{event}: {message}"))
                 .collect::<Vec<_>>()

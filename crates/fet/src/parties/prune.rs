@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn removes_states_and_old_models_and_nothing_else() {
+    fn removes_only_states_and_old_models() {
         let place = tempfile::tempdir().expect("a folder");
         let write = |path: &str| {
             let path = place.path().join(path);

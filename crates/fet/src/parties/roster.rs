@@ -196,7 +196,7 @@ impl Roster {
     }
 
     /// Returns all members, the primary first, each with its signing key if the roster contains it.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&hub::Member, Option<String>)> {
+    pub(super) fn members_with_signing(&self) -> impl Iterator<Item = (&hub::Member, Option<String>)> {
         let signing = std::iter::once(&self.file.primary).chain(&self.file.parties);
         let signing = signing.map(|member| member.signing.as_deref().map(str::to_lowercase));
         std::iter::once(&self.primary).chain(&self.parties).zip(signing)
@@ -208,7 +208,7 @@ impl Roster {
     /// part of the fingerprint.
     pub(super) fn fingerprint(&self) -> String {
         let mut text = String::from("fet roster, 1\n");
-        for (member, signing) in self.all() {
+        for (member, signing) in self.members_with_signing() {
             let hub::Member { name, identity } = member;
             text += &format!("{name} {identity} {}\n", signing.as_deref().unwrap_or("none"));
         }
@@ -247,7 +247,7 @@ mod tests {
 
     /// The fingerprint depends on every name, every key and their order, and on nothing more.
     #[test]
-    fn fingerprint_follows_from_all_members() {
+    fn fingerprint_depends_on_all_members() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let member = |name: &str, file: &str| {
             let path = folder.path().join(file);

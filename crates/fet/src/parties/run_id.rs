@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_digits_become_a_folder() {
+    fn accepts_only_hexadecimal_run_ids() {
         let drawn = RunId::draw().expect("randomness");
         assert_eq!(RunId::parse(&drawn.to_string()), Some(drawn.clone()));
         assert_ne!(RunId::draw().expect("randomness"), drawn);

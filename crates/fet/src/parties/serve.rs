@@ -115,7 +115,7 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
     let mut observer = Observer::new(&primary, &run, wait);
     let _mirror = Mirror::start(&state, move || {
         let link = look();
-        for (event, message) in observer.look(&link, std::time::Instant::now()) {
+        for (event, message) in observer.observe(&link, std::time::Instant::now()) {
             reporter.tell(event, message);
         }
         PartyStatus {

@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_is_well_where_it_is_heard_and_objects_to_nothing() {
+    fn reports_a_link_as_well_if_it_answers_without_objection() {
         let state = |doing, heard| fet_net::State {
             connection: Connection::Up { warning: None },
             doing,

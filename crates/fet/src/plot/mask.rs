@@ -147,7 +147,7 @@ mod tests {
     use super::softmax;
 
     #[test]
-    fn weights_add_up() {
+    fn weights_sum_to_one() {
         let weights = softmax(&[1000.0, 1000.0, -1000.0]);
         assert_eq!(weights, [0.5, 0.5, 0.0]);
     }

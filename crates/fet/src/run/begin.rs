@@ -24,7 +24,7 @@ use fet_io::input::{InputError, input};
 pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>) -> anyhow::Result<Trainer> {
     let machine = machine(backend);
     let tell = Arc::new(|warning: String| fet_io::note!("warning: {warning}"));
-    let dropped_out = folder.map_or_else(|| Ok(Vec::new()), dropped_out)?;
+    let dropped_out = folder.map_or_else(|| Ok(Vec::new()), dropped_parties)?;
     let parties = folder.map(|folder| folder.join(PARTIES));
     let folders = data_folders(experiment);
     let start = if experiment.from.is_empty() {
@@ -93,7 +93,7 @@ pub(super) fn distributed(
     let parties = folder.join(PARTIES);
     let simulation = Simulation {
         folder: Some(&parties),
-        dropped_out: dropped_out(folder)?,
+        dropped_out: dropped_parties(folder)?,
         primary: Some(elsewhere.own_seed()),
         ..Simulation::new(experiment, &machine)
     };
@@ -103,7 +103,7 @@ pub(super) fn distributed(
 }
 
 /// Returns the parties that have dropped out of the interrupted run in a folder.
-fn dropped_out(folder: &Path) -> Result<Vec<usize>, InputError> {
+fn dropped_parties(folder: &Path) -> Result<Vec<usize>, InputError> {
     let path = folder.join(CHECKPOINT);
     if !path.exists() {
         return Ok(Vec::new());

@@ -59,7 +59,7 @@ const FET: [&str; 3] = ["method.kind=fet", "method.hidden=8", "method.heads=2"];
 const FEDSIM: [&str; 2] = ["method.kind=fedsim", "method.local={ hidden = [4], width = 4 }"];
 
 #[test]
-fn a_plug_in_of_each_slot_runs_beside_those_of_the_program() {
+fn foreign_plug_ins_run_next_to_built_in_ones() {
     for foreign in [
         "linker.kind=foreign-line",
         "linker.kind=foreign-asking",
@@ -85,7 +85,7 @@ fn foreign_plug_ins_run_together() {
 /// Tests capabilities that once depended on a plug-in's name: separate parts, no protection, independent
 /// links per record.
 #[test]
-fn capabilities_are_asked_for() {
+fn uses_the_capabilities_of_plug_ins() {
     check(&[FEDSIM.as_slice(), &["aggregator.kind=foreign-beside", "privacy.kind=foreign-open"]].concat());
     check(&[FEDSIM.as_slice(), &["linker.kind=foreign-line"]].concat());
     check(&["method.kind=gbdt-top1", "aggregator.kind=foreign-beside", "privacy.kind=foreign-open"]);
@@ -100,7 +100,7 @@ fn capabilities_are_asked_for() {
 }
 
 #[test]
-fn what_a_foreign_plug_in_cannot_do_is_refused_by_its_name() {
+fn refuses_unsupported_uses_of_a_foreign_plug_in_by_name() {
     let refused = |sets: &[&str], parts: &[&str]| {
         let error = experiment(sets).expect_err("refused").to_string();
         assert!(parts.iter().all(|part| error.contains(part)), "{sets:?}: {error}");

@@ -37,7 +37,7 @@ const LINK: [&str; 6] = ["link", "shops.csv", "streets.csv", "--keys=lon,lat", "
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_file_is_written_to_and_stays() {
+fn writes_to_devices_and_keeps_them() {
     use std::os::unix::fs::{FileTypeExt, symlink};
     let folder = folder();
     let at = |name: &str| folder.path().join(name);
@@ -57,7 +57,7 @@ fn what_is_no_file_is_written_to_and_stays() {
 }
 
 #[test]
-fn links_are_an_answer_or_compressed() {
+fn writes_links_to_standard_output_or_compressed() {
     let folder = folder();
     let output = fet(folder.path(), &[&LINK[..], &["-"]].concat());
     let links = String::from_utf8(output.stdout.clone()).expect("text");
@@ -74,7 +74,7 @@ fn links_are_an_answer_or_compressed() {
 /// Reading any of these inputs would never end.
 #[cfg(unix)]
 #[test]
-fn inputs_that_never_end_are_refused_at_once() {
+fn refuses_endless_inputs_at_once() {
     let folder = folder();
     let made = Command::new("mkfifo").arg(folder.path().join("fifo")).status();
     assert!(made.is_ok_and(|status| status.success()), "mkfifo");
@@ -97,7 +97,7 @@ fn inputs_that_never_end_are_refused_at_once() {
 }
 
 #[test]
-fn arguments_are_what_they_show() {
+fn refuses_control_characters_in_arguments() {
     let folder = folder();
     for set in ["linker.neighbours=1\nseed = 5", "name=a\u{1b}[31mb"] {
         refused(
@@ -111,7 +111,7 @@ fn arguments_are_what_they_show() {
 }
 
 #[test]
-fn keys_choose_a_linker_only_where_they_agree() {
+fn chooses_a_linker_only_for_keys_of_one_kind() {
     let folder = folder();
     fs::write(folder.path().join("bad.csv"), SHOPS.replace("3,3,c", "3x,3,c")).expect("written");
     let link = |files: [&'static str; 2], more: &[&'static str]| {
@@ -133,7 +133,7 @@ fn keys_choose_a_linker_only_where_they_agree() {
 }
 
 #[test]
-fn a_report_that_cannot_be_read_is_not_replaced() {
+fn keeps_an_unreadable_report() {
     let folder = folder();
     fs::create_dir_all(folder.path().join("r/report.json")).expect("a folder");
     refused(
@@ -152,7 +152,7 @@ fn a_report_that_cannot_be_read_is_not_replaced() {
 /// A closed reader is not an error, a full disk is an error, and neither causes a panic.
 #[cfg(unix)]
 #[test]
-fn streams_may_be_closed_or_full() {
+fn accepts_closed_streams_and_reports_full_disks() {
     let folder = folder();
     let with = |arguments: &[&str], out: Stdio, error: Stdio| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fet"));
@@ -180,7 +180,7 @@ fn streams_may_be_closed_or_full() {
 
 /// Each of these once requested more memory than any machine has and ended the process.
 #[test]
-fn what_does_not_fit_in_memory_is_refused() {
+fn refuses_work_that_exceeds_memory() {
     let folder = folder();
     let run = |set: &str, parts: &[&str]| {
         refused(folder.path(), &["run", "tiny.toml", "--out=r", "--set", set], parts);
@@ -218,7 +218,7 @@ fn what_does_not_fit_in_memory_is_refused() {
 }
 
 #[test]
-fn what_input_holds_does_not_steer_a_terminal_nor_fill_it() {
+fn escapes_and_shortens_input_in_messages() {
     let folder = folder();
     fs::write(folder.path().join("esc.csv"), "lon,la\u{1b}[31mt\n1,2\n").expect("written");
     for arguments in [
@@ -241,7 +241,7 @@ fn what_input_holds_does_not_steer_a_terminal_nor_fill_it() {
 }
 
 #[test]
-fn a_damaged_run_says_so_and_nothing_is_left_beside_it() {
+fn reports_a_damaged_run_and_leaves_no_files() {
     let folder = folder();
     let at = |name: &str| folder.path().join(name);
     assert!(fet(folder.path(), &["run", "tiny.toml", "--out=r", "--set=train.epochs=1"]).status.success());
@@ -263,7 +263,7 @@ fn a_damaged_run_says_so_and_nothing_is_left_beside_it() {
 }
 
 #[test]
-fn a_version_says_commit_and_features() {
+fn version_names_commit_and_features() {
     let folder = folder();
     let version = String::from_utf8(fet(folder.path(), &["--version"]).stdout).expect("text");
     assert!(
@@ -273,7 +273,7 @@ fn a_version_says_commit_and_features() {
 }
 
 #[test]
-fn a_wrong_delimiter_is_looked_for() {
+fn suggests_another_delimiter() {
     let folder = folder();
     let link = ["link", "bars.csv", "streets.csv", "--keys=lon,lat", "--linker=nearest", "--out=l.csv"];
     fs::write(folder.path().join("bars.csv"), SHOPS.replace(',', ":")).expect("written");

@@ -78,7 +78,7 @@ fn ledger(folder: &Path, party: usize) -> PathBuf {
 /// The plan has three training steps, a validation and a test. A killed session has saved nothing; its
 /// releases count.
 #[test]
-fn a_release_of_a_party_that_was_killed_counts_and_its_repetition_does_not() {
+fn counts_the_release_of_a_killed_party_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let sets = [NOISE, "privacy.noise=200", "train.epochs=1"];
     let mut first = plain(&sets, folder.path());
@@ -115,7 +115,7 @@ fn a_release_of_a_party_that_was_killed_counts_and_its_repetition_does_not() {
 /// A run that was killed after its first epoch and resumed from the checkpoint costs as much as an
 /// uninterrupted run.
 #[test]
-fn a_resumed_run_goes_on_to_its_end_within_its_target() {
+fn resumed_run_ends_within_its_target() {
     let folder = tempfile::tempdir().expect("a folder");
     let sets = [SECURE, NOISE, "privacy.target_epsilon=3", "train.epochs=3"];
     let identity = serde_json::json!({"name": "test"});
@@ -139,7 +139,7 @@ fn a_resumed_run_goes_on_to_its_end_within_its_target() {
 /// If a party drops out and the remaining run costs more than planned, the other parties' accounts stop the
 /// run, with rule and value.
 #[test]
-fn an_account_stops_a_run_in_the_middle_with_rule_and_value() {
+fn account_stops_a_run_with_rule_and_value() {
     let base = [SECURE, NOISE, "privacy.neighbouring=record", "train.epochs=4"];
     let run = |sets: &[&str], from: u64| {
         let folder = tempfile::tempdir().expect("a folder");
@@ -187,7 +187,7 @@ fn an_account_stops_a_run_in_the_middle_with_rule_and_value() {
 /// A party that loses another party in the middle of its only release sends different sums after the run
 /// resumes: a second release.
 #[test]
-fn a_frozen_release_counts_twice_unless_its_bytes_are_the_same() {
+fn counts_a_frozen_release_twice_if_its_bytes_differ() {
     let base = [
         SECURE,
         NOISE,
@@ -236,7 +236,7 @@ fn a_frozen_release_counts_twice_unless_its_bytes_are_the_same() {
 }
 
 #[test]
-fn a_ledger_that_cannot_be_written_or_is_damaged_refuses_the_release() {
+fn refuses_a_release_with_an_unwritable_or_damaged_ledger() {
     let folder = tempfile::tempdir().expect("a folder");
     let sets = [NOISE, "train.epochs=1"];
     let mut first = plain(&sets, folder.path());
@@ -272,7 +272,7 @@ fn a_ledger_that_cannot_be_written_or_is_damaged_refuses_the_release() {
 }
 
 #[test]
-fn a_state_is_not_restored_without_the_ledger_that_belongs_to_it() {
+fn refuses_a_state_without_its_ledger() {
     let folder = tempfile::tempdir().expect("a folder");
     let sets = [NOISE, "train.epochs=2"];
     let identity = serde_json::json!({"name": "test"});
@@ -293,7 +293,7 @@ fn a_state_is_not_restored_without_the_ledger_that_belongs_to_it() {
 
 /// The agreed settings may have a mechanism that no policy requires; a policy can require secure aggregation.
 #[test]
-fn a_policy_names_the_aggregators_that_it_takes_part_with() {
+fn policy_limits_the_aggregators() {
     let check = |sets: &[&str]| {
         let folder = tempfile::tempdir().expect("a folder");
         session(sets, many(100, 3), folder.path(), Vec::new(), |_, party| Box::new(party)).map(|_| ())
@@ -306,7 +306,7 @@ fn a_policy_names_the_aggregators_that_it_takes_part_with() {
 
 /// With a single honest party, the sum reveals that party's part.
 #[test]
-fn a_sum_over_fewer_than_two_honest_parties_is_refused() {
+fn refuses_a_sum_over_fewer_than_two_honest_parties() {
     let folder = tempfile::tempdir().expect("a folder");
     let sets = [SECURE, NOISE, "privacy.colluding=2"];
     let (trainer, mut parties) =
@@ -325,7 +325,7 @@ fn a_sum_over_fewer_than_two_honest_parties_is_refused() {
 /// After a party has searched its records for a set of keys, it accepts no other keys, whether it found links
 /// or not. Keys that the party refuses before the search do not count.
 #[test]
-fn a_failed_attempt_at_linking_is_final() {
+fn failed_linking_is_final() {
     let (experiment, machine) = (experiment(&[]), fet::run::machine(&flex()));
     let joined = || -> Secondary {
         let (_, tables) = divide(square(100, Task::Regression));

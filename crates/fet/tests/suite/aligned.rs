@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use std::process::Output;
 
-use crate::command::fet;
+use crate::command::{fet, refused};
 use crate::own_data::{numbers, table};
 
 const EXPERIMENT: &str = r#"
@@ -43,14 +42,8 @@ fn prepared(records: usize) -> tempfile::TempDir {
     folder
 }
 
-fn refused(output: &Output, parts: &[&str]) {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    parts.iter().for_each(|part| assert!(said.contains(part), "{part} in {said}"));
-}
-
 #[test]
-fn refuses_tables_of_other_lengths_and_names_both() {
+fn refuses_tables_of_different_lengths_and_names_both() {
     for (records, sets) in [
         (ROWS + 1, &[][..]),
         (ROWS - 1, &[]),
@@ -82,7 +75,7 @@ fn refuses_drawn_records() {
 }
 
 #[test]
-fn new_rows_need_records_of_their_own() {
+fn new_rows_need_new_records() {
     let folder = prepared(ROWS);
     let path = folder.path();
     assert!(fet(path, &["run", "exp.toml", "--out", "out"]).status.success());

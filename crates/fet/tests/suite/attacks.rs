@@ -36,7 +36,7 @@ fn leakage(sets: &[&str], task: Task, attack: &str) -> f64 {
 }
 
 #[test]
-fn features_leak_from_the_transcript_unless_there_is_noise() {
+fn features_leak_from_the_transcript_without_noise() {
     for model in ["ridge", "network"] {
         let attack = format!("kind = \"reconstruction\"\nmodel = \"{model}\"");
         let open = leakage(&["train.epochs=4"], Task::Regression, &attack);
@@ -72,7 +72,7 @@ fn secure_sums_over_different_parties_hide_no_features() {
 
 /// The primary computes a secondary's gradients from its own columns and the other parties' blocks.
 #[test]
-fn gradients_tell_a_secondary_of_other_parties_features() {
+fn gradients_reveal_other_parties_features_to_a_secondary() {
     for (target, least) in [(0, 0.1), (2, 0.1)] {
         let attack = format!("kind = \"gradient-reconstruction\"\ntarget = {target}");
         let found = leakage(&["train.epochs=4", "method.dropout=0"], Task::Regression, &attack);
@@ -83,7 +83,7 @@ fn gradients_tell_a_secondary_of_other_parties_features() {
 }
 
 #[test]
-fn membership_and_links_leak_unless_there_is_noise() {
+fn membership_and_links_leak_without_noise() {
     let membership = "kind = \"membership\"\nshadows = 4\ntargets = 100";
     let open = leakage(&["train.epochs=1"], Task::Regression, membership);
     let private = leakage(&[&["train.epochs=1"], &PRIVATE[..]].concat(), Task::Regression, membership);
@@ -98,7 +98,7 @@ fn membership_and_links_leak_unless_there_is_noise() {
 /// run's noise would reveal almost every target. Shadow runs with independent noise keep from the attacker
 /// information that it could have.
 #[test]
-fn membership_is_told_as_well_as_the_noise_allows_and_no_better() {
+fn membership_attack_reaches_the_limit_of_the_noise() {
     let sets = [
         "data.parties=4",
         "data.bounds=[0.0, 16.0]",
@@ -135,7 +135,7 @@ fn a_backdoor_is_planted_by_a_secondary_that_the_model_relies_on() {
 }
 
 #[test]
-fn labels_of_a_regression_leak_by_the_side_of_gradients() {
+fn labels_of_a_regression_leak_through_the_side_of_gradients() {
     let open = leakage(&["train.epochs=1", "method.dropout=0"], Task::Regression, "kind = \"gradient-sign\"");
     assert!(open > 0.5, "{open}");
     let frozen = leakage(&PRIVATE, Task::Regression, "kind = \"gradient-sign\"");
@@ -144,7 +144,7 @@ fn labels_of_a_regression_leak_by_the_side_of_gradients() {
 
 /// `fet run` with an attack keeps the run's results, and the report contains the attack's result.
 #[test]
-fn an_experiment_names_its_attack() {
+fn runs_the_attack_of_the_experiment() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     let run = |out: &str, sets: &[&str]| -> fet_eval::records::Report {

@@ -76,7 +76,7 @@ fn no_bound_exceeds_the_claim_of_any_mechanism_under_any_neighbouring() {
 /// The attacker's copies answer like the parties, for every linker, aggregator and encoder, and while models
 /// learn.
 #[test]
-fn without_noise_every_canary_is_seen() {
+fn detects_every_canary_without_noise() {
     let separate = |runs: usize| {
         let rest = runs / 2 - runs / 2 / 4;
         epsilon_lower_bound(&vec![1.0; rest], &vec![-1.0; rest], 0.0, 0.0, 0.01)
@@ -122,7 +122,7 @@ fn careless(mut table: PartyTable) -> PartyTable {
 /// The audit refutes the claim, which holds if the owner declares ranges from public knowledge. (δ is large
 /// for the same reason as below.)
 #[test]
-fn an_owner_that_scales_by_its_own_statistics_is_found_out() {
+fn detects_scaling_by_the_owners_statistics() {
     type Prepared<'a> = &'a dyn Fn(PartyTable) -> PartyTable;
     let found = |sets: &[&str], runs: usize, owner: Prepared<'_>| {
         let experiment = experiment(sets);
@@ -158,7 +158,7 @@ fn an_owner_that_scales_by_its_own_statistics_is_found_out() {
 /// old count's ε for the same noise, but not the present claim. (δ = 1/2 gives no privacy, but a few runs can
 /// test the curve there.)
 #[test]
-fn a_count_of_half_the_rows_of_a_replaced_record_is_found_out() {
+fn detects_a_count_of_half_the_rows_of_a_replaced_record() {
     let sets = ["privacy.target_epsilon=0", "privacy.noise=0.315", "privacy.delta=0.5"];
     let found = audited(&sets, &settings(4, 1_500));
     assert_below(&found);
@@ -176,7 +176,7 @@ fn a_count_of_half_the_rows_of_a_replaced_record_is_found_out() {
 }
 
 #[test]
-fn the_command_answers_with_a_claim_and_its_bounds_and_refuses_what_makes_no_sense() {
+fn audit_prints_claim_and_bounds_and_refuses_invalid_settings() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/audit.toml");
     let file = file.display().to_string();

@@ -54,7 +54,7 @@ fn report(trainer: &Trainer, experiment: &fet_core::experiment::Experiment) -> s
 /// The primary's results depend only on the messages and its own table: a run with transcripts in place of
 /// the secondaries has the same report.
 #[test]
-fn a_report_follows_from_the_transcript_and_the_primarys_own_data() {
+fn report_depends_only_on_the_transcript_and_the_primarys_data() {
     for sets in [
         &["method.party_dropout=0.5"][..],
         &["method.pe_average_every=1", "linker.kind=rotation", "linker.neighbours=4"],
@@ -106,7 +106,7 @@ fn a_report_follows_from_the_transcript_and_the_primarys_own_data() {
 
 /// Messages as bytes and messages passed in memory give the same models, bit for bit, and the same report.
 #[test]
-fn messages_that_become_bytes_change_nothing() {
+fn messages_as_bytes_give_the_same_results() {
     for sets in [
         &[][..],
         &["method.party_dropout=0.5", "method.pe_average_every=1"],
@@ -138,7 +138,7 @@ fn messages_that_become_bytes_change_nothing() {
 }
 
 #[test]
-fn a_resumed_run_does_not_ask_again_whom_it_lost_and_costs_the_same() {
+fn resumed_run_skips_dropped_parties_and_costs_the_same() {
     let experiment = experiment(&[SECURE, NOISE, "privacy.noise=50", "train.epochs=3"]);
     let machine = fet::run::machine(&flex());
     let data = with_copies(square(200, Task::Regression), &["third"]);
@@ -191,7 +191,7 @@ fn a_resumed_run_does_not_ask_again_whom_it_lost_and_costs_the_same() {
 
 /// If parties drop out outside of training, the run continues without them, and the account includes this.
 #[test]
-fn parties_lost_anywhere_are_left_out_from_then_on() {
+fn run_continues_without_parties_that_drop_out() {
     let data = with_copies(square(200, Task::Regression), &["third", "fourth"]);
     let check = |sets: &[&str], when: fn(Round) -> bool| {
         let experiment = experiment(&[&[SECURE, "train.epochs=2"], sets].concat());

@@ -33,12 +33,31 @@ pub(crate) fn fet(folder: &Path, arguments: &[&str]) -> Output {
         .expect("the program starts")
 }
 
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+pub(crate) fn read(folder: &Path, file: &str) -> String {
+    std::fs::read_to_string(folder.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+pub(crate) fn write(folder: &Path, file: &str, text: &str) {
+    std::fs::write(folder.join(file), text).expect("writable");
+}
+
+/// Checks that the command refused its input, with a message that contains these parts.
+pub(crate) fn refused(output: &Output, parts: &[&str]) {
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{parts:?}: {message}");
+    assert!(parts.iter().all(|part| message.contains(part)), "{parts:?} in {message}");
+}
+
 fn out(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]
-fn a_run_leaves_a_report_and_a_model() {
+fn run_writes_a_report_and_a_model() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     let output = fet(folder.path(), &["run", "tiny.toml", "--seed", "3", "--log", "json", "--out", "result"]);
@@ -79,7 +98,7 @@ fn a_run_leaves_a_report_and_a_model() {
 }
 
 #[test]
-fn a_shown_experiment_is_an_experiment() {
+fn shown_experiment_can_be_run() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     let first = out(&fet(folder.path(), &["show", "tiny.toml"]));
@@ -88,7 +107,7 @@ fn a_shown_experiment_is_an_experiment() {
 }
 
 #[test]
-fn a_linker_from_another_crate_runs() {
+fn runs_a_linker_from_another_crate() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     let sets = ["--set", "linker.kind=grid", "--set", "linker.step=0.5", "--set", "train.epochs=1"];
@@ -101,7 +120,7 @@ fn a_linker_from_another_crate_runs() {
 }
 
 #[test]
-fn finished_runs_are_drawn() {
+fn plots_finished_runs() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     for (name, set) in [("apart", "method.pe_average_every=0"), ("averaged", "method.pe_average_every=1")] {
@@ -148,7 +167,7 @@ fn finished_runs_are_drawn() {
 
 /// The repository's experiments are valid, and `base.toml` shows every default.
 #[test]
-fn the_experiments_of_the_repository_are_sound() {
+fn accepts_the_experiments_of_the_repository() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let mut seen = 0;
     for entry in std::fs::read_dir(&root).expect("the folder of experiments") {

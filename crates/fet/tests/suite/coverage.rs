@@ -27,7 +27,7 @@ fn at_most(covered: usize, tested: usize, rank: usize, rows: usize) -> f64 {
 /// The test would detect a bound of another rank: a bound for 80 % instead of 90 % covers 60 of 600 test rows
 /// fewer, more than five standard deviations.
 #[test]
-fn intervals_hold_the_truth_as_often_as_they_say() {
+fn intervals_cover_the_truth_as_stated() {
     const ALPHA: f64 = 1e-3;
     let cases =
         [(Task::Regression, 0.9), (Task::Regression, 0.5), (Task::Binary, 0.9), (Task::Multiclass, 0.8)];

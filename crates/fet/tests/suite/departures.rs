@@ -9,7 +9,7 @@ use std::path::Path;
 use fet_core::rng::{Purpose, stream};
 use rand::RngExt;
 
-use crate::command::fet;
+use crate::command::{fet, read};
 use crate::own_data::{numbers, table};
 use crate::support::report;
 
@@ -75,10 +75,6 @@ fn changed(text: &str, column: &str, rows: &[usize], cell: &str) -> String {
     lines.iter().map(|line| line.join(",") + "\n").collect()
 }
 
-fn read(folder: &Path, file: &str) -> String {
-    std::fs::read_to_string(folder.join(file)).expect("readable")
-}
-
 /// Returns the messages of `fet predict` and the bits of its predictions.
 fn predicted(folder: &Path, rows: &str) -> (String, Vec<u64>) {
     std::fs::write(folder.join("new.csv"), rows).expect("writable");
@@ -117,7 +113,7 @@ const CASES: [DepartureCase; 16] = [
 ];
 
 #[test]
-fn a_difference_is_named_and_changes_no_prediction_of_other_rows() {
+fn names_a_difference_and_keeps_predictions_of_other_rows() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let folder = folder.path();
     write_tables(folder, "202312");
@@ -160,7 +156,7 @@ fn a_difference_is_named_and_changes_no_prediction_of_other_rows() {
 
 /// A secondary's table changes after training: only the secondary's operator gets a warning.
 #[test]
-fn a_changed_record_is_named_to_its_owner() {
+fn names_a_changed_record_to_its_owner() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let folder = folder.path();
     write_tables(folder, "202312");
@@ -195,7 +191,7 @@ fn a_changed_record_is_named_to_its_owner() {
 
 /// A run compares its validation and test rows with its training rows.
 #[test]
-fn a_run_reports_what_its_later_rows_have_that_training_had_not() {
+fn reports_values_of_later_rows_that_training_lacks() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let folder = folder.path();
     write_tables(folder, "202401");
@@ -238,7 +234,7 @@ fn a_run_reports_what_its_later_rows_have_that_training_had_not() {
 
 /// Rows count from 0 in every output, and identifiers are copied verbatim from the file.
 #[test]
-fn predictions_count_rows_from_0_and_repeat_identifiers() {
+fn predictions_count_rows_from_0_and_copy_identifiers() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let folder = folder.path();
     write_tables(folder, "202312");

@@ -77,7 +77,7 @@ fn is_root() -> bool {
 }
 
 #[test]
-fn the_guide_is_followed_by_its_text() {
+fn follows_the_guide_verbatim() {
     let server = std::env::var_os("FET_NATS").map_or_else(|| PathBuf::from("nats-server"), PathBuf::from);
     if Command::new(&server).arg("--version").output().is_err() {
         fet_testing::left_out("nats", "FET_NATS names no nats-server");
@@ -173,7 +173,7 @@ fn the_guide_is_followed_by_its_text() {
 }
 
 #[test]
-fn files_of_parties_are_refused_in_words() {
+fn explains_refusals_of_party_files() {
     let folder = tempfile::tempdir().expect("a folder");
     let prepare = r#"
 for party in bank streets; do fet keys new $party.key > $party.pub; done

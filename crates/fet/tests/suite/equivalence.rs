@@ -96,7 +96,7 @@ fn check(task: Task, sets: &[&str]) {
 }
 
 #[test]
-fn fet_federations_alike() {
+fn fet_trains_equally_on_every_device() {
     for task in [Task::Regression, Task::Binary, Task::Multiclass] {
         check(task, &[]);
         // Compute everything on the device, including the secondaries' blocks.
@@ -105,7 +105,7 @@ fn fet_federations_alike() {
 }
 
 #[test]
-fn components_train_alike() {
+fn components_train_equally_on_every_device() {
     check(Task::Multiclass, &["encoder.kind=transformer", "encoder.blocks=2", "encoder.dynamic_mask=false"]);
     check(Task::Multiclass, &["method.positional_encoding=false"]);
     check(Task::Multiclass, &["method.party_dropout=0.5", "method.shared_norm=true", "method.agg_blocks=2"]);
@@ -115,7 +115,7 @@ fn components_train_alike() {
 }
 
 #[test]
-fn every_method_trains_alike() {
+fn every_method_trains_equally_on_every_device() {
     for plugin in plugins::<dyn Method>() {
         let slot = Slot::<dyn Method>::with_defaults(plugin.kind).expect("sound defaults");
         // A method that takes all rows at once lacks 20 steps, and does not compute on the device.
@@ -126,7 +126,7 @@ fn every_method_trains_alike() {
 }
 
 #[test]
-fn every_aggregator_and_encoder_trains_alike() {
+fn every_aggregator_and_encoder_trains_equally_on_every_device() {
     for plugin in plugins::<dyn Aggregator>() {
         check(Task::Regression, &[&format!("aggregator.kind={}", plugin.kind)]);
     }

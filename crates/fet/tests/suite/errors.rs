@@ -70,7 +70,7 @@ fn settings() {
 }
 
 #[test]
-fn settings_that_only_the_data_refutes() {
+fn refuses_settings_that_contradict_the_data() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     let check = |sets: &[&str], parts: &[&str]| {
@@ -83,7 +83,7 @@ fn settings_that_only_the_data_refutes() {
 }
 
 #[test]
-fn slots_that_make_no_sense_together() {
+fn refuses_incompatible_plug_ins() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     let check = |sets: &[&str], parts: &[&str]| {
@@ -143,7 +143,7 @@ fn slots_that_make_no_sense_together() {
 }
 
 #[test]
-fn a_class_that_is_not_trained_on_is_a_warning() {
+fn warns_of_a_class_without_training_rows() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let few = TINY.replace("rows = 200", "rows = 20");
     assert_ne!(few, TINY);
@@ -224,7 +224,7 @@ fn tables() {
 /// A table in the experiment's folder takes precedence over a table of the same name in `FET_DATA`, here the
 /// parent folder.
 #[test]
-fn tables_are_found_beside_the_experiment_then_in_the_folder_of_data() {
+fn searches_tables_next_to_the_experiment_then_in_the_data_folder() {
     let above = tempfile::tempdir().expect("a temporary folder");
     let beside = above.path().join("study");
     std::fs::create_dir(&beside).expect("writable");
@@ -248,7 +248,7 @@ fn tables_are_found_beside_the_experiment_then_in_the_folder_of_data() {
 
 /// Without CUDA's library, which no code calls by name, LibTorch would find no GPU.
 #[test]
-fn a_libtorch_with_cuda_is_loaded_with_it() {
+fn loads_cuda_with_libtorch() {
     let Some(folder) = std::env::var_os("LIBTORCH").filter(|_| fet_backends::is_compiled("libtorch")) else {
         fet_testing::left_out("libtorch", "LIBTORCH is not set");
         return;

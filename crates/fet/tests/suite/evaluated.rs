@@ -43,7 +43,7 @@ fn check(backend: &Backend, sets: &[&str]) {
 }
 
 #[test]
-fn a_cache_of_evaluations_changes_no_figure() {
+fn evaluation_cache_does_not_change_figures() {
     for backend in devices() {
         for kernels in ["auto", "tensor"] {
             check(&backend, &[&format!("train.kernels={kernels}")]);
@@ -66,7 +66,7 @@ fn a_cache_of_evaluations_changes_no_figure() {
 /// For all forms of sending and summing parts, training works in steps that see only some neighbours, and
 /// messages shrink accordingly.
 #[test]
-fn steps_that_see_some_of_the_neighbours_train() {
+fn trains_with_steps_that_see_some_neighbours() {
     let begins_near = |sets: &[&str]| {
         let all = experiment(sets);
         let some = experiment(&[sets, &["train.neighbours_per_step=2"]].concat());
@@ -97,7 +97,7 @@ fn steps_that_see_some_of_the_neighbours_train() {
 /// Without a mask, whose size is fixed to one length, steps that see the nearest neighbours of a list train
 /// as if the list contained no others. This also holds for a party with fewer records than either length.
 #[test]
-fn the_nearest_of_a_list_are_a_shorter_list() {
+fn nearest_of_a_list_equal_a_shorter_list() {
     for records in [400, 3] {
         let losses = |sets: &[&str]| {
             let fixed = ["encoder.dynamic_mask=false", "train.neighbours_shown=nearest", "linker.pad=true"];
@@ -125,7 +125,7 @@ fn the_nearest_of_a_list_are_a_shorter_list() {
 }
 
 #[test]
-fn steps_that_see_some_of_the_neighbours_are_refused_where_all_are_needed() {
+fn refuses_steps_with_some_neighbours_if_all_are_needed() {
     for (sets, because) in [
         (&["method.kind=fedsim"][..], "its model needs all linked neighbours"),
         (&["privacy.kind=gaussian"], "every release covers all neighbours"),

@@ -479,7 +479,7 @@ fn files(folder: &Path) {
 }
 
 #[test]
-fn what_was_found_is_mended() {
+fn fixes_of_findings_hold() {
     let mut wrong = String::new();
     for (finding, lines, code, parts) in FINDINGS {
         let folder = tempfile::tempdir().expect("a folder");

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Output;
 
-use crate::command::fet;
+use crate::command::{fet, refused};
 use crate::own_data::{finished, tables};
 use crate::support::report;
 
@@ -18,12 +18,6 @@ fn done(folder: &Path, out: &str, sets: &[&str], more: &[&str]) {
     assert!(output.status.success(), "{sets:?} {more:?}: {output:?}");
 }
 
-fn refused(output: &Output, parts: &[&str]) {
-    let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{message}");
-    assert!(parts.iter().all(|part| message.contains(part)), "{parts:?} in {message}");
-}
-
 fn bytes(folder: &Path, file: &str) -> Vec<u8> {
     std::fs::read(folder.join(file)).expect("a file")
 }
@@ -31,7 +25,7 @@ fn bytes(folder: &Path, file: &str) -> Vec<u8> {
 /// Two epochs followed by two more equal four epochs, to the last bit, for any plateaus and dropped parties
 /// on the way.
 #[test]
-fn a_finished_run_goes_on_with_more_epochs() {
+fn continues_a_finished_run_with_more_epochs() {
     for sets in [
         &["train.patience=1", "method.dropout=0.2", "method.party_dropout=0.5"][..],
         &["train.batches=poisson", "method.pe_average_every=2", "train.wire=bytes"],
@@ -59,7 +53,7 @@ fn a_finished_run_goes_on_with_more_epochs() {
 /// The program refuses more epochs if they would change the first epochs, or if the run kept no state.
 /// The files remain unchanged.
 #[test]
-fn what_cannot_go_on_says_so() {
+fn explains_why_a_run_cannot_continue() {
     let longer = |sets: &[&str], more: &[&str], part: &str| {
         let folder = tempfile::tempdir().expect("a temporary folder");
         tables(folder.path(), 300);
@@ -76,7 +70,7 @@ fn what_cannot_go_on_says_so() {
 /// With steps that change nothing, a run that starts from another run's models makes the same predictions, to
 /// the last bit. This also holds if its own rows would have another scaling.
 #[test]
-fn a_run_begins_with_the_models_of_another() {
+fn starts_from_the_models_of_another_run() {
     let (folder, before) = finished(&[]);
     let folder = folder.path();
     let still = ["method.optimizer.learning_rate=1e-30", "train.epochs=1"];
@@ -119,7 +113,7 @@ fn a_run_begins_with_the_models_of_another() {
 }
 
 #[test]
-fn models_that_do_not_fit_are_refused() {
+fn refuses_models_that_do_not_fit() {
     let (folder, _) = finished(&["train.epochs=1"]);
     let folder = folder.path();
     let from = |sets: &[&str], parts: &[&str]| {
@@ -148,7 +142,7 @@ fn models_that_do_not_fit_are_refused() {
 
 /// A study reports missing files and their sources before it trains anything.
 #[test]
-fn a_study_misses_files_before_it_trains() {
+fn study_reports_missing_files_before_training() {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
 

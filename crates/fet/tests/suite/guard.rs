@@ -36,7 +36,7 @@ fn terms(sets: &[&str]) -> Terms {
 
 /// A linker sends sealed keys; a party whose own table contains them reports an error.
 #[test]
-fn a_table_of_sealed_keys_joins_no_run() {
+fn refuses_to_join_with_a_table_of_sealed_keys() {
     let table = own(&[]).table;
     let keys = fet_core::data::Sealed::new(table.rows(), 2, vec![0; 2 * table.rows()]);
     let table = fet_core::data::PartyTable { keys: fet_core::data::Keys::Sealed(keys), ..table };
@@ -54,7 +54,7 @@ fn a_table_of_sealed_keys_joins_no_run() {
 
 /// A party refuses different terms by name, with both values, and can still join a run with its own terms.
 #[test]
-fn terms_that_differ_are_refused_with_both_values() {
+fn refuses_different_terms_with_both_values() {
     let mut secondary = Secondary::new(own(&[]));
     let refuse = |party: &mut Secondary, terms: Terms, parts: &[&str]| {
         let error = party.ask(Request::Join(terms)).expect_err("refused").to_string();
@@ -88,7 +88,7 @@ fn terms_that_differ_are_refused_with_both_values() {
 
 /// The party answers or refuses any request of the primary; it does not panic.
 #[test]
-fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
+fn refuses_senseless_requests_with_a_reason() {
     let (trainer, _) = party(&[]);
     // Step 7 of the run, in its second or third epoch.
     let schedule = trainer.schedule();
@@ -185,7 +185,7 @@ fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
 
 /// The request validator accepts only the schedule, in order, once.
 #[test]
-fn a_party_answers_the_schedule_once_and_nothing_else() {
+fn party_answers_the_schedule_only_once() {
     let schedule_of = |sets: &[&str]| party(sets).0.schedule().clone();
     let schedule = schedule_of(&[]);
     let step = |number: u64, attempt| {
@@ -287,7 +287,7 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
 /// A party that drops out between its message and its unmasking stays in that sum, which the others unmask,
 /// but in no later sum.
 #[test]
-fn a_party_lost_within_the_unmasking_of_a_sum_stays_in_it() {
+fn party_lost_during_unmasking_stays_in_the_sum() {
     let data = with_copies(square(100, Task::Regression), &["third", "fourth"]);
     let experiment = experiment(&[SECURE, "train.epochs=1"]);
     let run = |lose: bool| {
@@ -378,7 +378,7 @@ fn refuses_or_warns_of_sums_without_noise_that_differ_by_a_party() {
 /// A relay cannot interpose itself: the parties refuse a key that the relay signs itself, or that was signed
 /// for another party.
 #[test]
-fn a_key_that_its_party_did_not_sign_is_refused_by_every_other() {
+fn every_party_refuses_an_unsigned_key() {
     let (_trainer, parties) = party(&[SECURE]);
     drop(parties);
     let join = |number: usize| {
@@ -442,7 +442,7 @@ fn join(sets: &[&str]) -> (Result<Reply, Failure>, String) {
 /// Without a limit on ε the party warns its operator; with a limit, it refuses the run until its policy names
 /// the term.
 #[test]
-fn a_limit_on_epsilon_refuses_terms_that_weaken_it_unless_the_policy_names_them() {
+fn limit_on_epsilon_refuses_weakening_terms_unless_the_policy_names_them() {
     let limit = "policy.most_epsilon=8";
     for (run, setting, value, list) in [
         (&["privacy.learning=assumed"][..], "privacy.learning", "\"assumed\"", "learning"),

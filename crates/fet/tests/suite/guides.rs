@@ -7,7 +7,7 @@ use fet_site::markdown::blocks;
 use super::command::fet;
 
 #[test]
-fn every_whole_experiment_in_the_guides_is_one() {
+fn accepts_every_complete_experiment_of_the_guides() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut pages = vec![root.join("README.md")];

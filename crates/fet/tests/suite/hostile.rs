@@ -131,7 +131,7 @@ impl Attempt {
 ///
 /// The test covers every subset of few parties, and some subsets of many.
 #[test]
-fn a_primary_that_divides_the_parties_gets_one_exact_sum_or_none() {
+fn primary_that_divides_the_parties_gets_at_most_one_exact_sum() {
     let (mut whole, mut divided) = (0, 0);
     for count in [2usize, 3, 4, 5, 6, 8, 16, 32, 128] {
         let mut rng = stream(count as u64, 0, Purpose::Parties, 0);
@@ -197,7 +197,7 @@ fn joined(count: usize) -> Vec<(Secondary, SignedKey)> {
 ///
 /// The same holds if the primary names another set of parties to one party.
 #[test]
-fn keys_of_an_earlier_session_or_other_sets_end_in_no_sum() {
+fn keys_of_other_sessions_or_sets_give_no_sum() {
     let count = 3;
     let agree = |party: &mut Secondary, keys: &[SignedKey], of: &[u32]| {
         let keys = of.iter().map(|&party| keys[party as usize].clone()).collect();
@@ -274,7 +274,7 @@ fn refuses(_: &Request, reply: Reply) -> Result<Reply, Failure> {
 /// The sum of that step is still correct if enough parties answer correctly; otherwise the error names the
 /// missing parties.
 #[test]
-fn as_long_as_enough_answer_soundly_an_unmasking_continues_and_names_the_others() {
+fn unmasking_needs_enough_correct_answers_and_names_the_others() {
     type Twist = fn(&Request, Reply) -> Result<Reply, Failure>;
     let run = |count: usize, twists: &[(usize, Twist)]| {
         let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {

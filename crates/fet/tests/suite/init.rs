@@ -34,7 +34,7 @@ fn tables(folder: &Path) {
 }
 
 #[test]
-fn an_experiment_is_written_that_runs() {
+fn writes_an_experiment_that_runs() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     tables(folder);
@@ -75,7 +75,7 @@ fn an_experiment_is_written_that_runs() {
 }
 
 #[test]
-fn what_cannot_be_guessed_is_asked_for() {
+fn asks_for_settings_that_it_cannot_guess() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     tables(folder);
@@ -119,7 +119,7 @@ fn what_cannot_be_guessed_is_asked_for() {
 
 /// Dates and columns with missing cells can be keys.
 #[test]
-fn dates_and_texts_with_missing_cells_are_keys() {
+fn accepts_dates_and_texts_with_missing_cells_as_keys() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let days = |column: &str| -> String {

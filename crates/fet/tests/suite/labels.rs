@@ -68,7 +68,7 @@ fn leak(sets: &[&str]) -> f64 {
 /// Of 199 neighbouring pairs in this order, about half are ascending (a run test at α = 1e-6: 4.9 standard
 /// deviations of √(200/12)). Each row still has its own record.
 #[test]
-fn rows_leave_in_an_order_that_tells_no_labels() {
+fn order_of_sent_rows_reveals_no_labels() {
     let mut data = square(200, Task::Regression);
     data.labels.sort_by(f64::total_cmp);
     data.metadata.rows = (1000..1200).collect();
@@ -95,7 +95,7 @@ fn rows_leave_in_an_order_that_tells_no_labels() {
 /// The gradients also reveal a randomised label. The remaining protection is the probability that the
 /// randomised answer is false.
 #[test]
-fn gradients_give_labels_away_unless_they_are_protected() {
+fn unprotected_gradients_reveal_labels() {
     let open = leak(&[]);
     eprintln!("purity without protection: {open:.3}");
     assert!(open > 0.9, "{open}");
@@ -117,7 +117,7 @@ fn gradients_give_labels_away_unless_they_are_protected() {
 /// The primary trains with the randomised answers, in their exact proportion, but validates and tests with
 /// true labels.
 #[test]
-fn training_labels_alone_are_randomised() {
+fn randomises_only_training_labels() {
     // At ε = 20, the probability that any of 1,259 labels changes is 3e-5, so the run equals the run without
     // protection, bit for bit.
     let run = |sets: &[&str]| {
@@ -138,7 +138,7 @@ fn training_labels_alone_are_randomised() {
 /// If two data sets differ in one label, the gradient of its row differs by at most 2C, for any batch size.
 /// The noise has the stated standard deviation.
 #[test]
-fn gradients_are_clipped_and_noised_as_stated() {
+fn gradients_get_the_stated_clipping_and_noise() {
     const WIDTH: usize = 40;
     let build = |sets: &[&str]| {
         let experiment = experiment(&[&["labels.kind=noisy-gradients"], sets].concat());
@@ -165,7 +165,7 @@ fn gradients_are_clipped_and_noised_as_stated() {
 
 /// Computes μ by hand: every sent gradient, or one gradient per epoch, moves by 2C under noise of σC.
 #[test]
-fn the_account_counts_gradients() {
+fn account_counts_gradients() {
     let spent = |sets: &[&str]| {
         let sets = [&["labels.kind=noisy-gradients", "labels.noise=50", "train.epochs=3"], sets].concat();
         let trainer = trainer(&experiment(&sets), square(200, Task::Multiclass), &flex()).expect("a trainer");
@@ -206,7 +206,7 @@ fn the_account_counts_gradients() {
 /// Numeric labels get noise within declared bounds, and the objective uses these bounds instead of the
 /// labels' own range.
 #[test]
-fn numbers_are_scaled_by_declared_bounds() {
+fn scales_numbers_by_declared_bounds() {
     let sets = ["labels.kind=laplace", "labels.low=50", "labels.high=150", "labels.epsilon=3"];
     let mut trainer = trainer(&experiment(&sets), square(200, Task::Regression), &flex()).expect("a trainer");
     let objective = trainer.objective();
@@ -216,7 +216,7 @@ fn numbers_are_scaled_by_declared_bounds() {
 }
 
 #[test]
-fn wrong_use_is_refused() {
+fn refuses_wrong_use() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     let check = |sets: &[&str], parts: &[&str]| {

@@ -65,7 +65,7 @@ fn every_method_beats_the_best_constant() {
 /// Two thirds of the information about the label are with the other parties, so FeT must get well below the
 /// best possible error of the primary alone.
 #[test]
-fn fet_uses_what_the_other_parties_know() {
+fn fet_uses_the_other_parties_features() {
     let sets = ["method.kind=fet", "method.hidden=32", "linker.neighbours=2", "method.frequency_std=1"];
     let solo = train(Task::Regression, &["method.kind=solo"], 40).best;
     let fet = train(Task::Regression, &sets, 40).best;
@@ -73,7 +73,7 @@ fn fet_uses_what_the_other_parties_know() {
 }
 
 #[test]
-fn averaging_makes_the_parties_encodings_equal_and_leaves_the_rest_alone() {
+fn averaging_equalises_only_the_parties_encodings() {
     let experiment = experiment(&["method.pe_average_every=2"]);
     let (mut trainer, parties) = open(&experiment, square(200, Task::Regression), &flex());
     let mut equal = Vec::new();
@@ -93,7 +93,7 @@ fn averaging_makes_the_parties_encodings_equal_and_leaves_the_rest_alone() {
 }
 
 #[test]
-fn a_dropped_party_sends_nothing_and_does_not_move() {
+fn dropped_party_sends_no_messages_and_does_not_learn() {
     let bytes = |rate: &str| {
         let experiment = experiment(&[rate]);
         let mut trainer = trainer(&experiment, square(200, Task::Regression), &flex()).expect("a trainer");
@@ -111,7 +111,7 @@ fn a_dropped_party_sends_nothing_and_does_not_move() {
 }
 
 #[test]
-fn fewer_records_than_neighbours_are_padded_on_request() {
+fn pads_fewer_records_than_neighbours_on_request() {
     let mut data = square(200, Task::Regression);
     for party in &mut data.secondaries {
         party.keys = party.keys.select_rows(&[0, 1, 2]);
@@ -135,7 +135,7 @@ fn fewer_records_than_neighbours_are_padded_on_request() {
 
 /// The first epoch is the same; from the second epoch on the steps are smaller, and the models differ.
 #[test]
-fn the_step_size_decays_as_the_settings_say() {
+fn step_size_decays_by_the_settings() {
     let train = |decay: &str| {
         let experiment = experiment(&["train.epochs=4", &format!("train.decay={decay}")]);
         let mut trainer = trainer(&experiment, square(300, Task::Regression), &flex()).expect("a trainer");

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use fet::ledger::{Add, LedgerCommand, Show, ledger};
+use fet::ledger::{LedgerAddArguments, LedgerCommand, LedgerShowArguments, ledger};
 use fet_core::data::Task;
 use fet_core::party::Party;
 use fet_core::policy::Policy;
@@ -47,12 +47,12 @@ fn run(sets: &[&str], states: &Path, policy: &Policy) -> Result<Trainer, RunErro
 
 /// Returns the account of a party, in the form of `fet ledger show --json`.
 fn shown(state: &Path) -> serde_json::Value {
-    let show = Show { place: state.to_path_buf(), delta: None, json: true };
+    let show = LedgerShowArguments { place: state.to_path_buf(), delta: None, json: true };
     serde_json::from_str(&ledger(&LedgerCommand::Show(show)).expect("an account")).expect("JSON")
 }
 
 #[test]
-fn runs_that_differ_in_a_seed_are_counted_together_and_stop_at_the_limit() {
+fn counts_runs_with_different_seeds_together_up_to_the_limit() {
     let states = tempfile::tempdir().expect("a folder");
     let policy = |limit: f64| Policy {
         lifetime_epsilon: limit,
@@ -83,7 +83,8 @@ fn runs_that_differ_in_a_seed_are_counted_together_and_stop_at_the_limit() {
     run(&other, states.path(), &policy(8.0)).expect("a run");
     assert_eq!(shown(&states.path().join("0"))["epsilon"].as_f64(), Some(both));
     for rate in [0.0, -0.1, 1.5, f64::NAN] {
-        let add = Add { place: states.path().join("0"), noise: 1.0, releases: 1, rate, age: 0 };
+        let add =
+            LedgerAddArguments { place: states.path().join("0"), noise: 1.0, releases: 1, rate, age: 0 };
         let refused = ledger(&LedgerCommand::Add(add)).expect_err("refused").to_string();
         assert!(refused.contains("--rate must be above 0"), "{refused}");
     }
@@ -91,7 +92,7 @@ fn runs_that_differ_in_a_seed_are_counted_together_and_stop_at_the_limit() {
 }
 
 #[test]
-fn a_run_without_a_mechanism_leaves_no_bound() {
+fn run_without_a_mechanism_makes_the_total_unbounded() {
     let states = tempfile::tempdir().expect("a folder");
     let limited = Policy { lifetime_epsilon: 50.0, ..Policy::default() };
     let refused = run(&["train.epochs=1"], states.path(), &limited).err().expect("refused").to_string();
@@ -107,7 +108,7 @@ fn a_run_without_a_mechanism_leaves_no_bound() {
 /// One party restores its state folder from before a run. The other party knows its signed age, and refuses
 /// to agree on keys.
 #[test]
-fn another_party_of_secure_sums_refuses_an_old_copy() {
+fn other_party_of_secure_sums_refuses_an_old_copy() {
     let states = tempfile::tempdir().expect("a folder");
     let sets = |seed: &'static str| [&NOISE[..], &[SECURE, seed]].concat();
     let account = states.path().join("1/party").join(fet_federation::lifetime::FILE);
@@ -121,7 +122,13 @@ fn another_party_of_secure_sums_refuses_an_old_copy() {
     }
     let age = refused.split("--age ").nth(1).and_then(|rest| rest.split('`').next()).expect("an age");
     let place = states.path().join("1");
-    let add = Add { place, noise: 3.0, releases: 20, rate: 1.0, age: age.parse().expect("a number") };
+    let add = LedgerAddArguments {
+        place,
+        noise: 3.0,
+        releases: 20,
+        rate: 1.0,
+        age: age.parse().expect("a number"),
+    };
     let text = ledger(&LedgerCommand::Add(add)).expect("added");
     assert!(text.contains("added by the operator"), "{text}");
     run(&sets("seed=2"), states.path(), &Policy::default())

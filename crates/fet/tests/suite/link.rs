@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::command::fet;
+use crate::command::{fet, text};
 
 const PEOPLE: &str = "id,given,surname,town\n\
     a1,Anna,Müller,Springfield\na2,Robert,Jones,Shelbyville\na3,Chloe,O'Brien,Ogdenville\na4,,,\na5,Zoe,Quimby,Brockway\n";
@@ -26,10 +26,6 @@ const NUMBERED: [&str; 4] = ["x.csv", "x.csv", "--keys=x,y", "--out=links.csv"];
 
 fn link(folder: &Path, arguments: &[&str]) -> Output {
     fet(folder, &[["link"].as_slice(), arguments].concat())
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[test]
@@ -70,7 +66,7 @@ fn text_linkers_find_the_people() {
 }
 
 #[test]
-fn numbers_and_texts_get_a_linker_of_their_own_and_equal_keys_need_none_shown() {
+fn chooses_the_linker_by_the_kind_of_keys() {
     let folder = folder();
     std::fs::write(folder.path().join("x.csv"), "x,y\n0,0\n1,1\n5,5\n").expect("writable");
     std::fs::write(folder.path().join("y.csv"), "x,y\n1,1.5\n5,5\n9,9\n").expect("writable");
@@ -96,7 +92,7 @@ fn numbers_and_texts_get_a_linker_of_their_own_and_equal_keys_need_none_shown() 
 }
 
 #[test]
-fn links_are_kept_and_a_damaged_file_is_noticed() {
+fn caches_links_and_detects_damaged_files() {
     let folder = folder();
     let run = || {
         let output = link(folder.path(), &[NAMED.as_slice(), &["--set=k=2", "--cache=kept"]].concat());
@@ -117,7 +113,7 @@ fn links_are_kept_and_a_damaged_file_is_noticed() {
 /// The cache stores links under the secret: the linker computes links again under another secret,
 /// even for the same keys and settings.
 #[test]
-fn links_under_another_secret_are_linked_anew() {
+fn computes_links_under_another_secret_again() {
     let folder = folder();
     std::fs::write(folder.path().join("x.csv"), "x,y\n0,0\n1,1\n5,5\n").expect("writable");
     for (linker, tables) in [("clk", &NAMED[..]), ("federal", &NUMBERED), ("rotation", &NUMBERED)] {
@@ -142,7 +138,7 @@ fn links_under_another_secret_are_linked_anew() {
 }
 
 #[test]
-fn bad_input_is_one_message_and_leaves_nothing() {
+fn refuses_bad_input_with_one_message_and_no_files() {
     let check = |arguments: &[&str], parts: &[&str]| {
         let folder = folder();
         std::fs::write(folder.path().join("empty.csv"), "given,surname,town\n").expect("writable");
@@ -239,7 +235,7 @@ pub(crate) fn catalogues(folder: &Path) {
 
 /// Without a given threshold, links are not every row's best record.
 #[test]
-fn a_threshold_is_estimated_and_told() {
+fn estimates_and_prints_a_threshold() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     catalogues(folder.path());
     let run = |more: &[&str]| {
@@ -289,7 +285,7 @@ fn a_threshold_is_estimated_and_told() {
 }
 
 #[test]
-fn a_threshold_that_is_none_is_refused() {
+fn refuses_an_invalid_threshold() {
     let folder = folder();
     for wrong in ["x", "nan", "inf", ""] {
         let output = link(folder.path(), &[NAMED.as_slice(), &[&format!("--threshold={wrong}")]].concat());
@@ -308,7 +304,7 @@ fn a_threshold_that_is_none_is_refused() {
 
 /// Codes are not numbers, and identifiers that consist mostly of digits can be linked.
 #[test]
-fn identifiers_are_linked_as_they_stand() {
+fn links_identifiers_verbatim() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path();
     let write = |name: &str, text: &str| std::fs::write(path.join(name), text).expect("writable");
@@ -371,7 +367,7 @@ fn equal(primary: &str, secondary: &str, more: &[&str]) -> (Vec<String>, String)
 }
 
 #[test]
-fn different_codes_that_look_like_decimals_are_not_linked() {
+fn does_not_link_different_codes_that_look_like_decimals() {
     let id = ["--keys=id"];
     for (primary, secondary, expected) in [
         ("id\n1.1\n1.10\n", "id\n1.10\n1.1\n", &["0,1", "1,0"][..]),
@@ -400,7 +396,7 @@ fn different_codes_that_look_like_decimals_are_not_linked() {
 }
 
 #[test]
-fn with_text_no_column_is_compared_as_numbers() {
+fn text_option_compares_no_column_as_numbers() {
     let (pairs, told) = equal("id\n77\n78\n", "id\n77.0\n78\n", &["--keys=id", "--text"]);
     assert_eq!(pairs, ["1,1"]);
     assert!(told.contains("key `id` is compared as written"), "{told}");
@@ -409,7 +405,7 @@ fn with_text_no_column_is_compared_as_numbers() {
 }
 
 #[test]
-fn rows_with_an_empty_key_cell_are_linked_with_nothing() {
+fn rows_with_an_empty_key_cell_get_no_links() {
     let table = "name,dob\nAnn,\nAnn,1990-01-02\n,1990-01-02\nBob,1991-02-03\n";
     let (pairs, told) = equal(table, table, &["--keys=name,dob"]);
     assert_eq!(pairs, ["1,1", "3,3"]);

@@ -4,7 +4,6 @@
 mod abused;
 mod account;
 mod aligned;
-mod apart;
 mod attacks;
 mod audit;
 mod boundary;
@@ -41,6 +40,7 @@ mod repeat;
 mod replies;
 mod restart;
 mod review;
+mod separate;
 mod settings;
 mod splits;
 mod study;

@@ -111,7 +111,7 @@ fn first_step(sets: &[&str], table: PartyTable) -> Vec<Vec<f32>> {
 /// While models learn, they draw dropout masks: the masks of a row must not depend on records that are not
 /// its neighbours.
 #[test]
-fn a_record_changes_no_mask_of_rows_that_it_does_not_serve() {
+fn dropout_masks_depend_only_on_a_rows_neighbours() {
     for model in
         [&["encoder.kind=mlp", "method.dropout=0.5"][..], &["encoder.kind=transformer", "method.dropout=0.5"]]
     {
@@ -132,7 +132,7 @@ fn a_record_changes_no_mask_of_rows_that_it_does_not_serve() {
 /// A replaced record leaves the rows that it served and joins others. The account counts all of these rows,
 /// and the whole release moves by at most the account's sensitivity.
 #[test]
-fn a_replaced_record_changes_no_more_than_is_counted() {
+fn replaced_record_changes_at_most_the_counted_rows() {
     for kind in ["privacy.kind=gaussian", "privacy.kind=discrete-gaussian"] {
         for limit in [1, 3] {
             let limited = format!("privacy.max_occurrences={limit}");
@@ -165,7 +165,7 @@ fn a_replaced_record_changes_no_more_than_is_counted() {
 /// An outlier moves only the rows that it serves, and all other rows keep every bit: a secondary treats each
 /// record independently of the others.
 #[test]
-fn an_outlier_moves_no_row_but_those_it_serves() {
+fn outlier_moves_only_the_rows_that_it_serves() {
     for kind in ["privacy.kind=gaussian", "privacy.kind=discrete-gaussian"] {
         let sets = [&[kind, "privacy.max_occurrences=2"], FROZEN.as_slice()].concat();
         let before = released(&sets, table());
@@ -186,7 +186,7 @@ fn an_outlier_moves_no_row_but_those_it_serves() {
 ///
 /// Runs without scaling or without protection need no ranges.
 #[test]
-fn a_party_that_would_scale_by_statistics_joins_no_private_run() {
+fn refuses_private_runs_with_scaling_by_statistics() {
     let private = [&["privacy.kind=discrete-gaussian"], FROZEN.as_slice()].concat();
     let without = || PartyTable { bounds: None, ..table() };
     let with = |change: fn(&mut Bounds)| {
@@ -233,7 +233,7 @@ fn a_party_that_would_scale_by_statistics_joins_no_private_run() {
 
 /// A diverged model releases only noise, and its operator gets a warning.
 #[test]
-fn blocks_that_hold_nan_leave_as_noise_and_the_operator_hears() {
+fn releases_noise_for_nan_blocks_and_warns_the_operator() {
     for kind in ["privacy.kind=gaussian", "privacy.kind=discrete-gaussian"] {
         let sets = [&[kind], FROZEN.as_slice()].concat();
         let made = |value: Option<f32>| {
@@ -295,7 +295,7 @@ fn losing(sets: &[&str], from: [u64; 2]) -> (Trainer, Heard) {
 /// Two parties drop out in different draws. The ε covers every single release with its actual parties, and
 /// the evaluations of test rows that the account charges although they do not happen.
 #[test]
-fn every_release_is_charged_with_the_parties_that_took_part() {
+fn charges_every_release_with_its_actual_parties() {
     let (mut trainer, heard) =
         losing(&["privacy.noise=30", "policy.most_epsilon=1000", "train.epochs=4"], [2, 7]);
     while !trainer.is_done() {
@@ -325,7 +325,7 @@ fn every_release_is_charged_with_the_parties_that_took_part() {
 /// If fewer than a majority of a step's parties remain, there can be no sum: the run skips the step and
 /// continues.
 #[test]
-fn a_step_with_too_few_parties_for_a_sum_is_left_out() {
+fn skips_a_step_with_too_few_parties_for_a_sum() {
     let sets =
         ["privacy.noise=30", "policy.most_epsilon=1000", "train.epochs=2", "method.party_dropout=0.34"];
     for (from, gone) in [([u64::MAX; 2], vec![]), ([2, 7], vec![1, 2])] {
@@ -341,7 +341,7 @@ fn a_step_with_too_few_parties_for_a_sum_is_left_out() {
 
 /// A run that loses parties costs more than planned: it stops before the epoch that would exceed the target.
 #[test]
-fn a_run_stops_before_the_epoch_that_would_pass_its_target() {
+fn run_stops_before_the_epoch_that_exceeds_its_target() {
     let sets = ["privacy.target_epsilon=8", "train.epochs=8"];
     let (mut whole, _) = losing(&sets, [u64::MAX; 2]);
     let mut epsilon_of_one_epoch = 0.0;

@@ -110,7 +110,7 @@ fn of_the_run(folder: &Path, column: &str) -> HashMap<u64, u64> {
 
 /// A saved model in another process makes the same predictions as the run, to the last bit.
 #[test]
-fn a_finished_model_predicts_what_its_run_did() {
+fn finished_model_repeats_the_predictions_of_its_run() {
     for sets in [
         &["seed=3"][..],
         &["method.kind=solo", "train.batch_size=16"],
@@ -136,7 +136,7 @@ fn a_finished_model_predicts_what_its_run_did() {
 }
 
 #[test]
-fn a_finished_regression_predicts_what_its_run_did() {
+fn finished_regression_repeats_the_predictions_of_its_run() {
     let sets = ["data.task=regression", "data.label=size", "data.primary.drop=[\"part\", \"busy\"]"];
     let folder = tempfile::tempdir().expect("a temporary folder");
     tables(folder.path(), 300);
@@ -186,7 +186,7 @@ fn predictions_are_those_of_the_run(folder: &Path) {
 
 /// New rows may have unseen categories, missing cells and other columns, and may come from standard input.
 #[test]
-fn new_rows_are_as_rows_are() {
+fn accepts_new_rows_in_every_form() {
     let (folder, _) = finished(&[]);
     let new = "busy,y,x,size,kind,opened,more\n,0.5,0.5,,butcher,,1\n,0.2,0.9,1e9,café,2031-01-01,2\n";
     std::fs::write(folder.path().join("new.csv"), new).expect("writable");
@@ -221,7 +221,7 @@ fn new_rows_are_as_rows_are() {
 
 /// A damaged model of the primary or of a party, or a model of another run, is refused.
 #[test]
-fn a_model_of_another_run_is_refused() {
+fn refuses_a_model_of_another_run() {
     let (folder, _) = finished(&["train.epochs=1"]);
     let (other, _) = finished(&["train.epochs=1", "seed=4"]);
     let refused = |file: &str, bytes: &[u8], part: &str| {
@@ -251,7 +251,7 @@ fn a_model_of_another_run_is_refused() {
 /// A run with a privacy mechanism makes no predictions, because no account counts them. A run without a kept
 /// model makes none either.
 #[test]
-fn what_cannot_be_asked_says_so() {
+fn refuses_predictions_of_unsuitable_runs() {
     let refused = |sets: &[&str], part: &str| {
         let folder = tempfile::tempdir().expect("a temporary folder");
         tables(folder.path(), 300);
@@ -275,7 +275,7 @@ fn what_cannot_be_asked_says_so() {
 /// With a privacy mechanism, every statistic of a secondary's records must be declared, column by column, or
 /// the run is refused.
 #[test]
-fn typed_columns_are_declared_beside_a_mechanism() {
+fn requires_declared_columns_with_a_mechanism() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     tables(folder.path(), 300);
     let arguments = [
@@ -297,7 +297,7 @@ fn typed_columns_are_declared_beside_a_mechanism() {
 
 /// Explains a run in which the street's lanes determine much of the business, and the bus's seats nothing.
 #[test]
-fn a_run_is_explained_by_parties_and_columns() {
+fn explains_a_run_by_parties_and_columns() {
     let (folder, report) =
         finished(&["train.epochs=30", "method.optimizer.learning_rate=0.01", "train.batch_size=16"]);
     let output = fet(folder.path(), &["explain", "result", "--rows", "0"]);
@@ -354,7 +354,7 @@ fn a_run_is_explained_by_parties_and_columns() {
 
 /// The gain of federating is the difference from a model trained without the other parties.
 #[test]
-fn an_explanation_shows_the_control_variant_and_refuses_another_run() {
+fn explanation_shows_the_control_run_and_refuses_other_runs() {
     let (folder, _) = finished(&["train.epochs=2"]);
     let path = folder.path();
     let run = |out: &str, sets: &[&str]| {
@@ -388,7 +388,7 @@ fn an_explanation_shows_the_control_variant_and_refuses_another_run() {
 }
 
 #[test]
-fn tables_are_looked_at_before_anything_trains() {
+fn shows_and_checks_tables_before_training() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     tables(folder.path(), 300);
     let shown = fet(folder.path(), &["data", "show", "shops.csv", "--column", "kind=text"]);
@@ -421,7 +421,7 @@ fn tables_are_looked_at_before_anything_trains() {
 
 /// Each model has a model card with the figures of the report.
 #[test]
-fn a_model_has_a_card() {
+fn writes_a_model_card() {
     let (folder, report) = finished(&["train.epochs=1"]);
     let card = std::fs::read_to_string(folder.path().join("result/model-card.md")).expect("a card");
     let value = Metric::Accuracy.show(report.best.test);
@@ -441,7 +441,7 @@ fn a_model_has_a_card() {
 /// The report contains the reader's doubtful decisions, and an owner can declare a mark of missing cells to
 /// be a value.
 #[test]
-fn a_run_tells_what_was_read_and_keeps_declared_values() {
+fn reports_reading_decisions_and_keeps_declared_values() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path();
     let mut primary = "k,when,region\n".to_string();
@@ -519,7 +519,7 @@ fn equal_keys(id: fn(usize) -> String) -> tempfile::TempDir {
 }
 
 #[test]
-fn predictions_by_equal_keys_warn_of_other_files_only_where_a_row_has_no_link() {
+fn warns_of_other_files_only_if_a_row_lacks_a_link() {
     let folder = equal_keys(|row| format!("a{row}"));
     let path = folder.path();
     let output = fet(path, &["run", "equal.toml", "--out", "result"]);
@@ -538,7 +538,7 @@ fn predictions_by_equal_keys_warn_of_other_files_only_where_a_row_has_no_link() 
 }
 
 #[test]
-fn a_run_warns_of_how_equal_keys_are_compared() {
+fn warns_of_the_comparison_of_equal_keys() {
     let numbered = |row: usize| (if row == 9 { 7 } else { row }).to_string();
     for linker in ["exact", "psi"] {
         let folder = equal_keys(numbered);
@@ -556,7 +556,7 @@ fn a_run_warns_of_how_equal_keys_are_compared() {
 }
 
 #[test]
-fn a_run_refuses_latitude_before_longitude() {
+fn run_refuses_latitude_before_longitude() {
     let folder = equal_keys(|row| format!("a{row}"));
     let keys = [
         "data.key_kind=numbers",
@@ -597,7 +597,7 @@ hidden = 8
 
 /// One cell of new records cannot change how the others are read: a prediction stays, a warning counts the cells, or the program refuses.
 #[test]
-fn new_records_are_held_to_the_form_of_training() {
+fn reads_new_records_in_the_form_of_training() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("writable");
     let row = |row: usize| {

@@ -69,7 +69,7 @@ fn links_every_plugin_that_a_source_file_submits() {
 }
 
 #[test]
-fn a_list_shows_settings_and_devices() {
+fn list_shows_settings_and_devices() {
     let all = text(None).expect("the whole list");
     for part in ["nearest", "neighbours = 20", "dynamic_mask = true", "flex", "frequency_std"] {
         assert!(all.contains(part), "{part} in\n{all}");

@@ -89,7 +89,7 @@ fn test_rows_as_new_records_have_the_error_of_the_best_epoch() {
 /// A sum of predictions over other parties, or for other keys, would reveal one party's part by the
 /// difference.
 #[test]
-fn predictions_are_not_made_by_secure_sums() {
+fn refuses_predictions_by_secure_sums() {
     let data = square(120, Task::Regression);
     let (mut trainer, _parties) =
         trained(&experiment(&["train.epochs=1", "aggregator.kind=secure-average"]), &data);
@@ -100,7 +100,7 @@ fn predictions_are_not_made_by_secure_sums() {
 
 /// A prediction is a release. With a privacy mechanism no account covers it, so every party itself refuses.
 #[test]
-fn a_protected_run_refuses_predictions() {
+fn protected_run_refuses_predictions() {
     let sets = ["train.epochs=1", "aggregator.kind=secure-average", "privacy.kind=discrete-gaussian"];
     let data = square(120, Task::Regression);
     let (mut trainer, parties) = trained(&experiment(&sets), &data);

@@ -127,7 +127,7 @@ fn agree(
 }
 
 #[test]
-fn primaries_differentiate_what_they_compute() {
+fn primary_gradients_match_central_differences() {
     for backend in devices() {
         for plugin in plugins::<dyn Method>() {
             let method = Slot::<dyn Method>::with_defaults(plugin.kind).expect("sound defaults").build(&());

@@ -33,7 +33,7 @@ const SECURE: &str = "aggregator.kind=secure-average";
 
 /// A few steps amplify the quantisation to 2^-24 only slightly.
 #[test]
-fn secure_sums_train_like_plain_ones() {
+fn secure_sums_train_like_plain_sums() {
     for sets in [&[][..], &["method.party_dropout=0.34"], &["train.recompute=true"]] {
         let plain = losses(&mut on_three(sets));
         let secret = losses(&mut on_three(&[sets, &[SECURE]].concat()));
@@ -45,7 +45,7 @@ fn secure_sums_train_like_plain_ones() {
 }
 
 #[test]
-fn encodings_are_averaged_in_secret_too() {
+fn averages_encodings_with_secure_sums() {
     let average = |sets: &[&str]| {
         let experiment = experiment(&[&["method.pe_average_every=1"], sets].concat());
         let (mut trainer, parties) = open(&experiment, three(200), &flex());
@@ -62,7 +62,7 @@ fn encodings_are_averaged_in_secret_too() {
 }
 
 #[test]
-fn a_party_that_vanishes_is_left_out_and_too_few_end_the_run() {
+fn run_skips_a_lost_party_and_ends_with_too_few() {
     // First step at which each of three parties has dropped out.
     let vanishing = |sets: &[&str]| {
         let from: [Arc<AtomicU64>; 3] = std::array::from_fn(|_| Arc::new(AtomicU64::new(u64::MAX)));
@@ -104,7 +104,7 @@ fn spent(sets: &[&str], epochs: usize) -> Spent {
 }
 
 #[test]
-fn a_target_is_met_by_the_noise_that_follows_from_it() {
+fn derived_noise_meets_the_target() {
     for sets in [
         &["privacy.target_epsilon=3"][..],
         &["privacy.target_epsilon=20", "privacy.neighbouring=record"],
@@ -159,7 +159,7 @@ fn frozen_secondaries_release_every_row_once() {
 
 /// The host draws noise and masks, so devices agree, except for values that round to different units.
 #[test]
-fn private_training_is_alike_on_every_device() {
+fn private_training_is_equal_on_every_device() {
     for kind in ["privacy.kind=gaussian", "privacy.kind=discrete-gaussian"] {
         let experiment = experiment(&[SECURE, kind, "privacy.noise=0.05"]);
         let runs: Vec<_> = devices()
@@ -200,7 +200,7 @@ fn private_runs_repeat_and_resume_and_report() {
 }
 
 #[test]
-fn wrong_use_is_refused() {
+fn refuses_wrong_use() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     let check = |sets: &[&str], parts: &[&str]| {
@@ -261,7 +261,7 @@ fn wrong_use_is_refused() {
 }
 
 #[test]
-fn the_account_is_told() {
+fn prints_the_account() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let ask = |arguments: &[&str]| {
         let output = fet(folder.path(), &[&["account"], arguments].concat());

@@ -18,7 +18,7 @@ use crate::support::{experiment, flex, losses, report, square, trainer};
 /// Sends `kill -9` at a random moment, each time after another epoch: at most that epoch is lost, and the
 /// result is the same.
 #[test]
-fn a_run_that_is_killed_ends_bit_for_bit_as_an_unbroken_one() {
+fn killed_run_ends_with_the_same_bits() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("tiny.toml"), TINY).expect("writable");
@@ -74,7 +74,7 @@ fn epochs_of(bytes: &[u8]) -> usize {
 }
 
 #[test]
-fn one_process_at_a_time_works_on_a_folder() {
+fn only_one_process_works_on_a_folder() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     std::fs::create_dir(folder.path().join("out")).expect("writable");
@@ -92,7 +92,7 @@ fn one_process_at_a_time_works_on_a_folder() {
 }
 
 #[test]
-fn results_of_other_data_are_not_taken_for_these() {
+fn distinguishes_results_of_other_data() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let rows = |shift: usize| {
         let row = |i: usize| format!("{},{},{}\n", i % 17, (i * 7 + shift) % 13, i % 2);
@@ -113,7 +113,7 @@ fn results_of_other_data_are_not_taken_for_these() {
 }
 
 #[test]
-fn many_cells_are_shown_at_once() {
+fn shows_many_cells_in_one_batch() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     let mut child = Command::new(env!("CARGO_BIN_EXE_fet"))
@@ -174,7 +174,7 @@ fn variants_of_a_study_share_rows_and_batches() {
 }
 
 #[test]
-fn the_bytes_of_each_party_and_epoch_add_up() {
+fn bytes_of_parties_and_epochs_add_up() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     assert!(fet(folder.path(), &["run", "tiny.toml", "--out", "out"]).status.success());
@@ -199,7 +199,7 @@ fn the_bytes_of_each_party_and_epoch_add_up() {
 /// If results change, increase `RESULTS_VERSION` and put the new figures here. Rounding on other processors
 /// stays far below the tolerance; a change of method does not.
 #[test]
-fn results_of_another_kind_need_another_version() {
+fn changed_results_need_another_version() {
     const TOLERANCE: f64 = 1e-3;
     const FIGURES: (u32, [(&str, f64); 4]) =
         (8, [("fet", 2.3161), ("solo", 1.9481), ("top1sim", 2.2940), ("fedsim", 1.2818)]);

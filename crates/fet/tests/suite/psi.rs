@@ -5,11 +5,7 @@ mod refusals;
 use std::fs;
 use std::path::Path;
 
-use crate::command::fet;
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use crate::command::{fet, read, text};
 
 fn done(folder: &Path, arguments: &[&str]) -> String {
     let output = fet(folder, &[&["psi"], arguments].concat());
@@ -93,10 +89,6 @@ fn exchange(folder: &Path, form: &str, more: &[&str], name: &str) {
     );
 }
 
-fn read(folder: &Path, name: &str) -> String {
-    fs::read_to_string(folder.join(name)).expect("readable")
-}
-
 /// Returns the links that `fet link` finds with this linker, with all equal records.
 fn linked(folder: &Path, linker: &str, tables: [&str; 2], keys: [&str; 2], neighbours: usize) -> String {
     let (linker, out) = (format!("--linker={linker}"), "--out=linked.csv");
@@ -108,7 +100,7 @@ fn linked(folder: &Path, linker: &str, tables: [&str; 2], keys: [&str; 2], neigh
 }
 
 #[test]
-fn links_are_those_of_the_linkers() {
+fn finds_the_same_links_as_the_linkers() {
     let folder = tables();
     let path = folder.path();
     exchange(path, "links", &[], "r");
@@ -136,7 +128,7 @@ fn links_are_those_of_the_linkers() {
 }
 
 #[test]
-fn numbers_are_equal_as_numbers_and_links_may_be_an_answer() {
+fn compares_numbers_by_value_and_prints_links() {
     let folder = tables();
     let path = folder.path();
     done(path, &["ask", "numbers.csv", "--keys=x", "--out=r.psi", "--secret=s"]);
@@ -181,7 +173,7 @@ fn cells(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_payload_goes_with_rows_in_common_and_no_others() {
+fn reveals_the_payload_of_common_rows_only() {
     let folder = tables();
     let path = folder.path();
     exchange(path, "links", &[], "l");
@@ -205,7 +197,7 @@ fn a_payload_goes_with_rows_in_common_and_no_others() {
 }
 
 #[test]
-fn a_cardinality_is_how_many_distinct_keys_are_in_common() {
+fn cardinality_counts_distinct_common_keys() {
     let folder = tables();
     let path = folder.path();
     exchange(path, "links", &[], "l");
@@ -224,7 +216,7 @@ fn a_cardinality_is_how_many_distinct_keys_are_in_common() {
 /// A count that could not be printed is not lost.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_secret_is_used_up_once_the_count_is_said() {
+fn uses_up_the_secret_only_after_printing_the_count() {
     let folder = tables();
     let path = folder.path();
     exchange(path, "cardinality", &[], "c");
@@ -247,7 +239,7 @@ fn a_secret_is_used_up_once_the_count_is_said() {
 
 /// Numbers that are equal in 64 bits differ as texts.
 #[test]
-fn long_numbers_are_compared_as_texts() {
+fn compares_long_numbers_as_text() {
     let folder = tables();
     let path = folder.path();
     fs::write(path.join("long.csv"), "id\n1234567890123456789\n42\n").expect("writable");
@@ -265,7 +257,7 @@ fn long_numbers_are_compared_as_texts() {
 
 /// The cells of an account go only to a querier with its exact identifier, in the same letters and signs.
 #[test]
-fn identifiers_are_compared_as_they_stand() {
+fn compares_identifiers_verbatim() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path();
     let wants = ["--want=payload", "--keys=id"];
@@ -318,7 +310,7 @@ fn identifiers_are_compared_as_they_stand() {
 
 /// A request with many more rows than the table could list all possible keys.
 #[test]
-fn a_request_of_too_many_rows_is_refused() {
+fn refuses_a_request_with_too_many_rows() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path();
     let rows: String = (0..10_001).map(|row| format!("{row}\n")).collect();

@@ -73,7 +73,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn runs_with_their_own_randomness_differ_in_noise_alone() {
+fn runs_with_own_randomness_differ_only_in_noise() {
     let run = |sets: &[&str]| {
         let experiment = experiment(&[&["train.epochs=1"], sets].concat());
         let mut trainer = trainer(&experiment, square(200, Task::Regression), &flex()).expect("sound");
@@ -101,7 +101,7 @@ fn runs_with_their_own_randomness_differ_in_noise_alone() {
 }
 
 #[test]
-fn an_interrupted_run_with_its_own_randomness_continues_bit_for_bit_where_parts_are_seen() {
+fn interrupted_run_with_own_randomness_continues_bit_for_bit_with_visible_parts() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (whole, broken) = (folder.path().join("whole"), folder.path().join("broken"));
     let experiment = private(&[OWN, "aggregator.kind=average"]);
@@ -126,7 +126,7 @@ fn an_interrupted_run_with_its_own_randomness_continues_bit_for_bit_where_parts_
 
 /// Sums have new noise in each session, so the parties and the report count repeated sums again.
 #[test]
-fn an_interrupted_run_of_sums_counts_what_it_may_have_released() {
+fn interrupted_run_of_sums_counts_possible_releases() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let run = |sets: &[&str], name: &str, broken: bool| {
         let (experiment, out) = (private(&[&[OWN, NOISE], sets].concat()), folder.path().join(name));
@@ -162,7 +162,7 @@ fn an_interrupted_run_of_sums_counts_what_it_may_have_released() {
 }
 
 #[test]
-fn a_seed_is_in_no_file_but_its_partys_own() {
+fn only_the_partys_own_file_contains_its_seed() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out");
     let experiment = private(&[OWN]);
@@ -209,7 +209,7 @@ fn a_seed_is_in_no_file_but_its_partys_own() {
 }
 
 #[test]
-fn a_run_is_not_resumed_without_its_seeds() {
+fn refuses_to_resume_without_its_seeds() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out");
     let experiment = private(&[OWN]);
@@ -239,7 +239,7 @@ fn a_run_is_not_resumed_without_its_seeds() {
 /// If the process was killed while writing a seed, the seed was never used, and the party draws another. With
 /// any other file present, a missing seed is an error.
 #[test]
-fn a_seed_that_was_not_wholly_written_is_drawn_anew() {
+fn draws_a_new_seed_after_an_incomplete_write() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let store = Simulation::store(Some(folder.path()), 0);
     let place = folder.path().join("primary");
@@ -256,7 +256,7 @@ fn a_seed_that_was_not_wholly_written_is_drawn_anew() {
 
 /// Two seeds give two noises: a party's noise does not depend on anything that the primary knows.
 #[test]
-fn noise_follows_from_the_partys_own_seed() {
+fn noise_depends_on_the_partys_own_seed() {
     let sets = ["privacy.kind=gaussian", "train.epochs=1"];
     let run = |own: [u8; 32]| {
         let experiment = experiment(&sets);

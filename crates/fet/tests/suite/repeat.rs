@@ -62,7 +62,7 @@ fn every_method_repeats() {
 /// The difference is a few roundings of 32-bit floats per step, so the test would detect a newly drawn
 /// dropout or mask.
 #[test]
-fn graphs_that_are_built_twice_give_the_same_run() {
+fn recomputed_graphs_give_the_same_run() {
     let run = |recompute: &str| {
         let experiment = experiment(&["method.party_dropout=0.5", "method.dropout=0.3", recompute]);
         let mut trainer = trainer(&experiment, square(400, Task::Regression), &flex()).expect("a trainer");
@@ -74,7 +74,7 @@ fn graphs_that_are_built_twice_give_the_same_run() {
 }
 
 #[test]
-fn an_interrupted_run_continues_bit_for_bit() {
+fn interrupted_run_continues_bit_for_bit() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (whole, broken) = (folder.path().join("whole"), folder.path().join("broken"));
     let experiment = digits("flex", &["train.epochs=4", "method.pe_average_every=2"]);
@@ -99,7 +99,7 @@ fn an_interrupted_run_continues_bit_for_bit() {
 }
 
 #[test]
-fn a_checkpoint_is_refused_by_another_experiment_and_when_damaged() {
+fn refuses_damaged_checkpoints_and_those_of_other_experiments() {
     let (experiment, machine) = (experiment(&[]), fet::run::machine(&flex()));
     let folder = tempfile::tempdir().expect("a temporary folder");
     let simulation = Simulation { folder: Some(folder.path()), ..Simulation::new(&experiment, &machine) };

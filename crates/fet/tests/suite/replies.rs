@@ -17,7 +17,7 @@ type Twist = fn(&Request, Reply) -> Result<Reply, Failure>;
 
 /// After any invalid reply, the run ends with an error that names party, message and round.
 #[test]
-fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
+fn error_of_an_invalid_reply_names_party_message_and_round() {
     let check = |sets: &[&str], twist: Twist, parts: &[&str]| {
         let experiment = experiment(sets);
         let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {

@@ -42,7 +42,7 @@ fn ledgers(folder: &Path) -> usize {
 /// The primary writes the text of the terms; a comment in them does not make another run with an empty
 /// account.
 #[test]
-fn a_run_has_one_account_however_its_terms_are_worded() {
+fn wording_of_terms_does_not_open_another_account() {
     let folder = tempfile::tempdir().expect("a folder");
     let sets = [NOISE, OWN, "train.epochs=1"];
     let mut first = plain(&sets, folder.path());
@@ -63,7 +63,7 @@ fn a_run_has_one_account_however_its_terms_are_worded() {
 /// near both sets of keys. The party therefore accepts one set of keys per run, and refuses all others in the
 /// same way, near or far.
 #[test]
-fn a_restarted_party_takes_no_other_keys_and_no_other_number_of_rows() {
+fn restarted_party_refuses_other_keys_and_other_numbers_of_rows() {
     let folder = tempfile::tempdir().expect("a folder");
     let sets = [NOISE, OWN, "train.epochs=1"];
     let mut first = plain(&sets, folder.path());
@@ -101,7 +101,7 @@ fn a_restarted_party_takes_no_other_keys_and_no_other_number_of_rows() {
 /// Two releases with the same values have different noise if their history differs: here the gradients
 /// differ, but the step size removes their effect.
 #[test]
-fn noise_follows_from_what_was_received_and_not_from_whether_it_mattered() {
+fn noise_depends_on_received_messages_even_without_effect() {
     let folder = tempfile::tempdir().expect("a folder");
     let sets = [NOISE, OWN, "train.epochs=4"];
     let run = |value: f32| {
@@ -128,7 +128,7 @@ fn noise_follows_from_what_was_received_and_not_from_whether_it_mattered() {
 ///
 /// A later release must not reveal this by whether it repeats a release of an earlier session.
 #[test]
-fn noise_follows_from_how_the_release_was_asked_that_a_gradient_is_for() {
+fn noise_depends_on_the_request_of_the_gradients_release() {
     let folder = tempfile::tempdir().expect("a folder");
     let sets = [NOISE, OWN, "privacy.noise=200", "train.epochs=4"];
     let last = |active: &[u32]| {
@@ -151,7 +151,7 @@ fn noise_follows_from_how_the_release_was_asked_that_a_gradient_is_for() {
 /// Each session of a sum has new noise at every party, so that a primary cannot have some parties repeat
 /// theirs and subtract it.
 #[test]
-fn a_sum_that_is_asked_for_again_counts_again() {
+fn counts_a_repeated_sum_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let sets = ["aggregator.kind=secure-average", NOISE, OWN, "train.epochs=1"];
     let wrap = |_: usize, party: ObservedParty| -> Box<dyn Party> { Box::new(party) };
@@ -167,7 +167,7 @@ fn a_sum_that_is_asked_for_again_counts_again() {
 /// `psi` blinds keys with a newly drawn exponent: a run without an account continues, a run with an account
 /// reports that it cannot.
 #[test]
-fn a_run_whose_keys_are_concealed_anew_goes_on_where_nothing_is_counted() {
+fn continues_with_newly_blinded_keys_only_without_an_account() {
     let identity = serde_json::json!({"name": "test"});
     let resumed = |sets: &[&str]| {
         let folder = tempfile::tempdir().expect("a folder");
@@ -185,7 +185,7 @@ fn a_run_whose_keys_are_concealed_anew_goes_on_where_nothing_is_counted() {
 
 /// A checksum of a party's saved state would depend on its records and reveal them.
 #[test]
-fn the_name_of_a_saved_state_says_nothing_of_it() {
+fn name_of_a_saved_state_reveals_no_content() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut session = plain(&[NOISE, OWN], folder.path());
     let mut save = || session.1[0].ask(Request::Save(Epoch { epoch: 1 })).expect("saved");
@@ -245,7 +245,7 @@ fn first_step(
 /// If all sessions had the same sample, ten releases would cost as much as one release with a tenth of the
 /// noise's variance.
 #[test]
-fn a_repeated_sum_draws_its_sample_again_and_is_charged() {
+fn repeated_sum_draws_a_new_sample_and_is_charged() {
     let event = |noise, steps| Event { noise, rate: 0.01, steps };
     let epsilon = |event| Account::from_events(&[event], 1e-5).expect("sound").epsilon();
     let (charged, one_sample) = (epsilon(event(1.0, 10)), epsilon(event(0.1f64.sqrt(), 1)));
@@ -273,7 +273,7 @@ fn a_repeated_sum_draws_its_sample_again_and_is_charged() {
 ///
 /// The party does not release the same sample with other values, such as those of another device.
 #[test]
-fn a_release_in_the_clear_repeats_its_sample_and_its_noise_or_neither() {
+fn clear_release_repeats_both_sample_and_noise_or_neither() {
     let folder = tempfile::tempdir().expect("a folder");
     let sets = [SAMPLED.as_slice(), &["policy.probes=true", "train.epochs=1"]].concat();
     let first = |active: &[u32]| {
@@ -320,7 +320,7 @@ fn a_release_in_the_clear_repeats_its_sample_and_its_noise_or_neither() {
 /// The micro-batches of the only release of frozen parties share a sample. In another session of a sum the
 /// sample is new, so it is another pass over the rows, although no micro-batch was released twice.
 #[test]
-fn portions_of_different_samples_are_no_pass_together() {
+fn micro_batches_of_different_samples_form_no_common_pass() {
     let sets = [
         SAMPLED.as_slice(),
         &["privacy.learning=frozen", "train.evaluation_batch_size=64", "train.epochs=1"],
@@ -394,7 +394,7 @@ fn nudge(features: &mut Features) {
 
 /// Party that restores its state in spite of another table, and reports this when it joins.
 #[test]
-fn the_primary_refuses_a_party_that_tells_another_table() {
+fn primary_refuses_a_party_with_another_table() {
     let folder = tempfile::tempdir().expect("a folder");
     let bytes = saved(folder.path());
     let wrap = |index: usize, party: ObservedParty| -> Box<dyn Party> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 #[test]
 fn every_setting_has_help() {
-    let all = help::all();
+    let all = help::all_settings();
     assert!(all.len() > 200, "only {} settings", all.len());
     let mut faults = Vec::new();
     for Setting { path, meaning, allowed, choices, default, source, schema } in &all {
@@ -74,7 +74,7 @@ fn error_of(path: &str, value: toml::Value) -> String {
 #[test]
 fn every_range_is_enforced() {
     let mut bounds = 0;
-    for Setting { path, schema, .. } in help::all() {
+    for Setting { path, schema, .. } in help::all_settings() {
         let whole = schema["type"] == "integer";
         let step = |bound: f64, by: f64| -> toml::Value {
             if whole {
@@ -104,7 +104,7 @@ fn every_range_is_enforced() {
 
 #[test]
 fn every_type_is_enforced() {
-    for Setting { path, schema, .. } in help::all() {
+    for Setting { path, schema, .. } in help::all_settings() {
         let wrong: toml::Value = match schema["type"].as_str() {
             Some("string") => 7.into(),
             Some("integer" | "number" | "boolean" | "array" | "object") => "wide".into(),
@@ -132,7 +132,7 @@ fn defaults_are_allowed() {
 #[test]
 fn help_and_lists_fit_in_a_terminal() {
     let mut texts = vec![list::text(None).expect("the list")];
-    texts.extend(help::all().iter().map(|setting| help::text(&setting.path).expect("help")));
+    texts.extend(help::all_settings().iter().map(|setting| help::text(&setting.path).expect("help")));
     for line in texts.iter().flat_map(|text| text.lines()) {
         let unbroken = line.split_whitespace().any(|word| word.chars().count() > help::WIDTH - 20);
         assert!(line.chars().count() <= help::WIDTH || unbroken, "{line}");
@@ -140,7 +140,7 @@ fn help_and_lists_fit_in_a_terminal() {
 }
 
 #[test]
-fn topics_are_found_by_parts_of_their_names() {
+fn finds_topics_by_parts_of_their_names() {
     let paths = |topic: &str| -> Vec<String> {
         let text = help::text(topic).expect(topic);
         text.lines().filter(|line| !line.starts_with(' ') && !line.is_empty()).map(String::from).collect()
@@ -210,7 +210,7 @@ fn editors_accept_every_experiment() {
 }
 
 #[test]
-fn editors_underline_what_is_wrong() {
+fn editors_underline_errors() {
     let Some(editor) = Editor::open() else { return };
     let good = "name = \"mine\"\n[data]\nkind = \"split\"\n[data.source]\nkind = \"digits\"\n";
     assert!(editor.lint_text(good).0, "{}", editor.lint_text(good).1);

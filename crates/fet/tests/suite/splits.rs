@@ -8,7 +8,7 @@ use crate::own_data::{finished, numbers, table, tables};
 use crate::support::report;
 
 #[test]
-fn a_split_by_file_names_each_row() {
+fn reads_the_part_of_each_row_from_a_file() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     tables(folder.path(), 300);
     let parts: String = (0..300)
@@ -48,7 +48,7 @@ fn a_split_by_file_names_each_row() {
 }
 
 #[test]
-fn what_no_run_can_be_scored_or_split_by_is_refused() {
+fn refuses_invalid_scores_and_splits() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     tables(folder.path(), 300);
     for (sets, parts) in [
@@ -87,7 +87,7 @@ fn what_no_run_can_be_scored_or_split_by_is_refused() {
 
 /// A run ends after the set number of epochs without a better validation metric.
 #[test]
-fn a_run_stops_early() {
+fn stops_early() {
     let (_, report) =
         finished(&["train.epochs=60", "train.early_stopping=2", "method.optimizer.learning_rate=0.05"]);
     assert!(report.epochs.len() < 60, "{}", report.epochs.len());
@@ -95,7 +95,7 @@ fn a_run_stops_early() {
 }
 
 #[test]
-fn rows_are_split_and_scored_as_the_experiment_says() {
+fn splits_and_scores_rows_by_the_experiment() {
     let (_, random) = finished(&["train.epochs=1"]);
     assert_eq!((random.rows.train, random.rows.validation, random.rows.test), (210, 30, 60));
     assert_eq!((random.metric, random.class_names.join(",")), (Metric::Accuracy, "no,yes".to_string()));
@@ -134,7 +134,7 @@ fn rows_are_split_and_scored_as_the_experiment_says() {
 /// In a search over settings the results do not depend on the test rows: with other labels and other cells in
 /// these rows the results are the same, bit for bit.
 #[test]
-fn a_search_over_settings_does_not_see_the_test_rows() {
+fn search_over_settings_does_not_read_the_test_rows() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     tables(folder.path(), 300);
     let run = |out: &str, tuning: bool| {

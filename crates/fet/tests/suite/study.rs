@@ -65,7 +65,7 @@ fn results(report: &Path) -> serde_json::Value {
 }
 
 #[test]
-fn a_cell_whose_report_is_incomplete_is_computed_again() {
+fn computes_a_cell_with_an_incomplete_report_again() {
     let folder = tempfile::tempdir().expect("a folder");
     assert_eq!(study(folder.path()), "ExitCode(unix_exit_status(0))");
     for variant in ["fet", "solo"] {

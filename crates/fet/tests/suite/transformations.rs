@@ -66,7 +66,7 @@ fn figures(device: &Device, mask: bool, dropout: f64, absorbed: bool) -> Figures
 }
 
 #[test]
-fn absorbed_attention_is_attention() {
+fn absorbed_attention_equals_attention() {
     for backend in devices() {
         let device = backend.device.clone().autodiff();
         for (mask, dropout) in [(false, 0.0), (true, 0.0), (true, 0.4)] {
@@ -147,7 +147,7 @@ fn encoded(device: &Device, case: EncoderCase, computation: Computation) -> [Vec
 /// With the same parameters and dropout masks, tensors and kernels give the same representation and
 /// gradients.
 #[test]
-fn fused_blocks_are_blocks() {
+fn fused_blocks_equal_blocks() {
     let plain = EncoderCase {
         blocks: 1,
         heads: 1,
@@ -241,7 +241,7 @@ fn decoded(
 
 /// With the same parameters and dropout masks, tensors and kernels give the same predictions and gradients.
 #[test]
-fn a_fused_decoder_is_a_decoder() {
+fn fused_decoder_equals_the_decoder() {
     let cases = [
         (vec![("agg_blocks", 1.into()), ("heads", 1.into()), ("dropout", 0.0.into())], false, 7),
         (vec![("agg_blocks", 2.into()), ("heads", 3.into()), ("dropout", 0.3.into())], false, 5),

@@ -4,23 +4,9 @@
 use std::path::Path;
 use std::process::Output;
 
-use crate::command::fet;
+use crate::command::{fet, read, refused, write};
 use crate::own_data::{finished, numbers, table, tables};
 use crate::support::report;
-
-fn refused(output: &Output, parts: &[&str]) {
-    let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{parts:?}: {message}");
-    assert!(parts.iter().all(|part| message.contains(part)), "{parts:?} in {message}");
-}
-
-fn write(folder: &Path, file: &str, text: &str) {
-    std::fs::write(folder.join(file), text).expect("writable");
-}
-
-fn read(folder: &Path, file: &str) -> String {
-    std::fs::read_to_string(folder.join(file)).expect("readable")
-}
 
 /// Returns the table with one cell of a data row (from 0) replaced.
 fn with_cell(text: &str, delimiter: char, row: usize, column: &str, cell: &str) -> String {
@@ -69,7 +55,7 @@ fn labels_keep_their_digits() {
 }
 
 #[test]
-fn labels_that_are_codes_are_classes() {
+fn reads_labels_that_are_codes_as_classes() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let folder = folder.path();
     tables(folder, 200);
@@ -85,7 +71,7 @@ fn labels_that_are_codes_are_classes() {
 /// Times in seconds differ by less than the resolution of 32 bits; every linker by distance still finds the
 /// record itself.
 #[test]
-fn large_keys_that_differ_little_are_linked() {
+fn links_large_keys_with_small_differences() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let lines: String = (0..300).map(|row| format!("{row},{}\n", 1_700_000_000 + row)).collect();
     write(folder.path(), "times.csv", &format!("id,time\n{lines}"));
@@ -103,7 +89,7 @@ fn large_keys_that_differ_little_are_linked() {
 /// Numbers that a model cannot take are refused with their position, at the primary and at a party, before
 /// and after training.
 #[test]
-fn numbers_beyond_a_model_are_named() {
+fn names_numbers_beyond_the_range_of_a_model() {
     let (folder, _) = finished(&["train.epochs=1"]);
     let folder = folder.path();
     let (shops, streets) = (read(folder, "shops.csv"), read(folder, "streets.csv"));
@@ -130,7 +116,7 @@ fn numbers_beyond_a_model_are_named() {
 }
 
 #[test]
-fn nothing_that_a_command_reads_is_overwritten() {
+fn never_overwrites_an_input() {
     let (folder, _) = finished(&["train.epochs=1"]);
     let folder = folder.path();
     std::fs::copy(folder.join("shops.csv"), folder.join("new.csv")).expect("a copy");
@@ -144,7 +130,7 @@ fn nothing_that_a_command_reads_is_overwritten() {
 }
 
 #[test]
-fn a_run_whose_keys_never_match_says_so() {
+fn warns_if_keys_never_match() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let folder = folder.path();
     tables(folder, 100);
@@ -156,7 +142,7 @@ fn a_run_whose_keys_never_match_says_so() {
 }
 
 #[test]
-fn a_run_that_misses_a_part_of_it_is_refused() {
+fn refuses_an_incomplete_run() {
     for sets in [&["seed=3"][..], &["method.kind=top1sim"], &["method.kind=fedsim", "linker.neighbours=2"]] {
         let (folder, _) = finished(&[sets, &["train.epochs=1"]].concat());
         let folder = folder.path();
@@ -174,7 +160,7 @@ fn a_run_that_misses_a_part_of_it_is_refused() {
 }
 
 #[test]
-fn what_a_table_or_an_experiment_must_not_hold() {
+fn refuses_invalid_tables_and_experiments() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let folder = folder.path();
     tables(folder, 100);
@@ -201,7 +187,7 @@ fn what_a_table_or_an_experiment_must_not_hold() {
 }
 
 #[test]
-fn a_table_with_an_empty_column_is_shown() {
+fn shows_a_table_with_an_empty_column() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let long = "x".repeat(3_000_000);
     write(folder.path(), "t.csv", &format!("n,e,t\n1,,\"a\u{7}b\"\n2,,{long}\n"));
@@ -216,7 +202,7 @@ fn a_table_with_an_empty_column_is_shown() {
 
 /// `data check` refuses the same input as a run.
 #[test]
-fn a_check_refuses_what_a_run_does() {
+fn check_refuses_the_same_input_as_a_run() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let folder = folder.path();
     tables(folder, 100);

@@ -86,13 +86,14 @@ pub(crate) fn cases() -> Vec<Script> {
                 _ => *of_file,
             };
             let step = Step::new(format!("{command} --out {}", crate::runner::quoted(place)), expect);
-            let step = step.prepare(*prepare).names(format!("{}|--out", place.trim())).check(*check).place(
-                match *name {
-                    "a link to a folder" => "target",
-                    "a link to a file" | "a link to nothing" => "target.csv",
-                    _ => place,
-                },
-            );
+            let step =
+                step.prepare(*prepare).names(format!("{}|--out", place.trim())).check(*check).writes_to(
+                    match *name {
+                        "a link to a folder" => "target",
+                        "a link to a file" | "a link to nothing" => "target.csv",
+                        _ => place,
+                    },
+                );
             cases.push(Script::new(AREA, format!("{name}: {by}"), *base).step(step));
         }
     }

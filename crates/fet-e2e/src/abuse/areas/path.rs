@@ -80,7 +80,7 @@ pub(crate) fn cases() -> Vec<Script> {
                 .prepare(format!("FILE={file}; {prepare}"))
                 .names("it|extending|model.safetensors")
                 .seconds(3);
-            let step = if by.contains("explain") { step.place("result") } else { step };
+            let step = if by.contains("explain") { step.writes_to("result") } else { step };
             let mut case = Script::new(AREA, format!("{name}: {by}"), Base::Finished).step(step);
             let files = [("other.toml", &other[..]), ("truth.csv", &truth), ("parts.csv", &parts), EXTENDING];
             for (name, text) in files.into_iter().filter(|(name, _)| command.contains(name) || file == name) {

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::abuse::base::Bases;
-use crate::abuse::sandbox::asked;
+use crate::abuse::sandbox::output_of;
 use crate::abuse::script::{Base, Expect, Script, Step};
 use crate::runner::quoted;
 
@@ -80,11 +80,11 @@ const FREE: [&str; 7] = ["name", "file", "label", "secret_env", "column", "origi
 
 pub(crate) fn cases(fet: &Path, bases: &Bases, logs: &Path) -> anyhow::Result<Vec<Script>> {
     let folder = bases.folder(Base::Tables);
-    let mut settings = shown(&asked(fet, &folder, logs, "show shops.toml")?);
+    let mut settings = parse_settings(&output_of(fet, &folder, logs, "show shops.toml")?);
     for slot in
         ["method", "linker", "encoder", "aggregator", "privacy", "labels", "attack", "data", "data.source"]
     {
-        settings.extend(listed(slot, &asked(fet, &folder, logs, &format!("list {slot}"))?));
+        settings.extend(listed(slot, &output_of(fet, &folder, logs, &format!("list {slot}"))?));
     }
     Ok(settings.iter().flat_map(of_setting).collect())
 }
@@ -121,7 +121,7 @@ fn of_setting(setting: &Setting) -> Vec<Script> {
 
 /// Parses the settings of an experiment from the output of `fet show`. Skips settings in arrays of tables,
 /// which `--set` cannot reach.
-fn shown(text: &str) -> Vec<Setting> {
+fn parse_settings(text: &str) -> Vec<Setting> {
     let (mut section, mut skipped, mut found) = (String::new(), false, Vec::new());
     for line in text.lines() {
         if let Some(header) = line.strip_prefix('[') {

@@ -63,7 +63,7 @@ fn link() -> (Links, Vec<String>) {
 }
 
 /// Returns the expected links, and the file that holds them.
-fn kept() -> &'static (Links, Vec<u8>, String) {
+fn links_file() -> &'static (Links, Vec<u8>, String) {
     static KEPT: OnceLock<(Links, Vec<u8>, String)> = OnceLock::new();
     KEPT.get_or_init(|| {
         let (links, _) = link();
@@ -77,11 +77,11 @@ fn kept() -> &'static (Links, Vec<u8>, String) {
 }
 
 pub(super) fn links() -> Vec<Vec<u8>> {
-    vec![kept().1.clone()]
+    vec![links_file().1.clone()]
 }
 
 pub(super) fn cache(bytes: &[u8]) -> ReaderOutcome {
-    let (right, _, name) = kept();
+    let (right, _, name) = links_file();
     in_folder(|folder| {
         std::fs::create_dir_all(folder.join("links")).expect("writable");
         std::fs::write(folder.join("links").join(name), bytes).expect("writable");

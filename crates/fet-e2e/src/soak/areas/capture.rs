@@ -72,7 +72,7 @@ fn captured(
     let mut parties = world.parties()?;
     let ended = world.run(kit.patience(60))?;
     if ended.code != Some(0) {
-        verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+        verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.describe(), ended.stderr));
         return Ok(verdict);
     }
     world.compare(&mut verdict)?;

@@ -260,12 +260,12 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
             if ended.code != Some(0) {
                 verdict.fault(
                     FaultKind::WrongCode,
-                    format!("the {time} time: {}: {}", ended.said(), ended.stderr),
+                    format!("the {time} time: {}: {}", ended.describe(), ended.stderr),
                 );
             }
         }
         world.compare(&mut verdict)?;
-        let status = kit.asked(&world.member_folder("p1"), &["status", "party.toml"])?;
+        let status = kit.output_of(&world.member_folder("p1"), &["status", "party.toml"])?;
         if !status.contains("lifetime account: ε = ") {
             verdict.fault(
                 FaultKind::Unclear,
@@ -296,7 +296,8 @@ fn new_secrets(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<C
         let mut parties = world.parties()?;
         let ended = world.run(kit.patience(60))?;
         if ended.code != Some(0) {
-            verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+            verdict
+                .fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.describe(), ended.stderr));
             return Ok(verdict);
         }
         world.check(&mut parties, &mut verdict)?;
@@ -330,7 +331,7 @@ fn new_secrets(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<C
 fn every(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<CaseResult> {
     let mut verdict = CaseResult::new(CaseEnd::Equal);
     for slot in ["method", "linker", "encoder", "aggregator", "privacy", "labels"] {
-        let text = kit.asked(folder, &["list", slot])?;
+        let text = kit.output_of(folder, &["list", slot])?;
         let kinds = text.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
         let kinds: Vec<&str> = kinds.filter(|kind| !kind.is_empty()).collect();
         ensure!(!kinds.is_empty(), "fet list {slot} lists nothing");
@@ -374,7 +375,7 @@ pub(super) fn run(kit: &Kit, folder: &Path, experiment: SoakExperiment) -> anyho
     if ended.hung {
         verdict.fault(FaultKind::Hang, format!("the primary: {}", ended.stderr));
     } else if ended.code != Some(0) {
-        verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+        verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.describe(), ended.stderr));
     } else {
         world.compare(&mut verdict)?;
     }

@@ -156,7 +156,7 @@ fn disturbed(
         ended = world.run(patience)?;
     }
     if !ended.hung && ended.code != Some(0) {
-        verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+        verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.describe(), ended.stderr));
     } else if !ended.hung {
         world.compare(&mut verdict)?;
     }
@@ -199,7 +199,7 @@ impl Running<'_> {
             Victim::Primary | Victim::TerminatedPrimary => {
                 listing(&self.world.member_folder("primary").join("out"))
             }
-            _ => listing(&self.world.kept(own)),
+            _ => listing(&self.world.state_folder(own)),
         };
         let before = seen();
         let mut saves = if phase == Phase::Saving { rng.random_range(1..5) } else { 0 };
@@ -249,7 +249,7 @@ impl Running<'_> {
                 if ended.hung {
                     verdict.fault(FaultKind::Hang, format!("after SIGTERM: {}", ended.stderr));
                 } else if !matches!(ended.code, Some(0 | INTERRUPTED)) && ended.signal != Some(15) {
-                    let what = format!("after SIGTERM: {}: {}", ended.said(), ended.stderr);
+                    let what = format!("after SIGTERM: {}: {}", ended.describe(), ended.stderr);
                     verdict.fault(FaultKind::WrongCode, what);
                 }
                 std::thread::sleep(pause);

@@ -24,7 +24,7 @@ const PATIENCE: u64 = 120;
 
 /// Disturbance of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Disturbance {
     Delay,
     Throttle,
     /// Disturbances at random positions.
@@ -32,41 +32,41 @@ enum Way {
     /// Disturbances while the members connect for the first time.
     Early(&'static [Trick]),
     /// Occasional interruptions of at most the given number of milliseconds.
-    Parted(u64),
+    Interruptions(u64),
     /// The server is killed and started again.
     Server,
     /// Permanent interruption from a random moment until the proxy is healed.
-    Gone,
+    Loss,
 }
 
 const ALL: &[Trick] =
     &[Trick::Cut, Trick::Flip(0), Trick::Repeat, Trick::Swap, Trick::Lose, Trick::Stall(700)];
 
-const WAYS: &[(&str, Way, bool)] = &[
-    ("delay", Way::Delay, true),
-    ("throttle", Way::Throttle, true),
-    ("cut", Way::Tricks(&[Trick::Cut]), true),
-    ("flip", Way::Tricks(&[Trick::Flip(0)]), true),
-    ("repeat", Way::Tricks(&[Trick::Repeat]), false),
-    ("swap", Way::Tricks(&[Trick::Swap]), false),
-    ("lose", Way::Tricks(&[Trick::Lose]), false),
-    ("stall", Way::Tricks(&[Trick::Stall(1500)]), false),
-    ("all", Way::Tricks(ALL), false),
-    ("early", Way::Early(ALL), false),
-    ("parted", Way::Parted(1500), false),
-    ("parted for long", Way::Parted(18_000), false),
-    ("server", Way::Server, true),
-    ("gone", Way::Gone, false),
+const DISTURBANCES: &[(&str, Disturbance, bool)] = &[
+    ("delay", Disturbance::Delay, true),
+    ("throttle", Disturbance::Throttle, true),
+    ("cut", Disturbance::Tricks(&[Trick::Cut]), true),
+    ("flip", Disturbance::Tricks(&[Trick::Flip(0)]), true),
+    ("repeat", Disturbance::Tricks(&[Trick::Repeat]), false),
+    ("swap", Disturbance::Tricks(&[Trick::Swap]), false),
+    ("lose", Disturbance::Tricks(&[Trick::Lose]), false),
+    ("stall", Disturbance::Tricks(&[Trick::Stall(1500)]), false),
+    ("all", Disturbance::Tricks(ALL), false),
+    ("early", Disturbance::Early(ALL), false),
+    ("parted", Disturbance::Interruptions(1500), false),
+    ("parted for long", Disturbance::Interruptions(18_000), false),
+    ("server", Disturbance::Server, true),
+    ("gone", Disturbance::Loss, false),
 ];
 
 pub(super) fn cases() -> Vec<Case<Kit>> {
     let mut cases = Vec::new();
-    for &(name, way, short) in WAYS {
+    for &(name, disturbance, short) in DISTURBANCES {
         for tls in [true, false] {
             for number in 1..=EACH {
                 let coat = if tls { "TLS" } else { "plain" };
                 let run = move |kit: &Kit, folder: &Path, rng: &mut ChaCha8Rng| {
-                    disturbed(kit, folder, way, tls, rng)
+                    disturbed(kit, folder, disturbance, tls, rng)
                 };
                 let short = short && number == 1 && (tls || name == "flip");
                 cases.push(Case::new(AREA, format!("{name}, {coat}, {number}"), run).short(short).seeded());
@@ -76,27 +76,29 @@ pub(super) fn cases() -> Vec<Case<Kit>> {
     cases
 }
 
-fn plan(way: Way, rng: &mut ChaCha8Rng) -> ProxyPlan {
-    match way {
-        Way::Delay => {
+fn plan(disturbance: Disturbance, rng: &mut ChaCha8Rng) -> ProxyPlan {
+    match disturbance {
+        Disturbance::Delay => {
             ProxyPlan { delay: Duration::from_millis(rng.random_range(5..=20)), ..ProxyPlan::default() }
         }
-        Way::Throttle => ProxyPlan { rate: rng.random_range(60_000..400_000), ..ProxyPlan::default() },
-        Way::Tricks(tricks) => {
+        Disturbance::Throttle => {
+            ProxyPlan { rate: rng.random_range(60_000..400_000), ..ProxyPlan::default() }
+        }
+        Disturbance::Tricks(tricks) => {
             let count = rng.random_range(1..=6);
             ProxyPlan::drawn(rng, tricks, count, 20_000)
         }
-        Way::Early(tricks) => {
+        Disturbance::Early(tricks) => {
             let count = rng.random_range(1..=3);
             ProxyPlan::drawn(rng, tricks, count, 700)
         }
-        Way::Parted(_) | Way::Server | Way::Gone => ProxyPlan::default(),
+        Disturbance::Interruptions(_) | Disturbance::Server | Disturbance::Loss => ProxyPlan::default(),
     }
 }
 
-fn experiment(way: Way, rng: &mut ChaCha8Rng) -> SoakExperiment {
-    let train = match way {
-        Way::Delay | Way::Throttle => "{ epochs = 2, batch_size = 64 }",
+fn experiment(disturbance: Disturbance, rng: &mut ChaCha8Rng) -> SoakExperiment {
+    let train = match disturbance {
+        Disturbance::Delay | Disturbance::Throttle => "{ epochs = 2, batch_size = 64 }",
         _ => "{ epochs = 6, batch_size = 32 }",
     };
     match rng.random_range(0..4) {
@@ -122,34 +124,41 @@ struct ProxiedRun<'a> {
 fn disturbed(
     kit: &Kit,
     folder: &Path,
-    way: Way,
+    disturbance: Disturbance,
     tls: bool,
     rng: &mut ChaCha8Rng,
 ) -> anyhow::Result<CaseResult> {
     let mut verdict = CaseResult::new(CaseEnd::Equal);
-    let experiment = experiment(way, rng);
+    let experiment = experiment(disturbance, rng);
     kit.simulation(&experiment)?;
     let world = SoakWorld::new(kit, folder, experiment, tls, 20)?;
     let members = world.members();
     let member = members[rng.random_range(0..members.len())];
-    let proxy = world.through(member, plan(way, rng))?;
+    let proxy = world.through(member, plan(disturbance, rng))?;
     verdict.note(format!("{member} through a connection with {:?}", proxy.plan()));
     let parties = world.parties()?;
     let mut run = ProxiedRun { primary: world.primary()?, parties, proxy, world };
-    if matches!(way, Way::Parted(_) | Way::Server | Way::Gone) {
-        run.interrupt(way, rng, &mut verdict)?;
+    if matches!(disturbance, Disturbance::Interruptions(_) | Disturbance::Server | Disturbance::Loss) {
+        run.interrupt(disturbance, rng, &mut verdict)?;
     }
     let ended = run.primary.wait(kit.patience(PATIENCE))?;
     let [up, down] = run.proxy.passed();
-    verdict.note(format!("{}; {up} bytes up, {down} down; {} tricks done", ended.said(), run.proxy.tricks()));
+    verdict.note(format!(
+        "{}; {up} bytes up, {down} down; {} tricks done",
+        ended.describe(),
+        run.proxy.tricks()
+    ));
     run.proxy.heal();
     if ended.hung {
         verdict.fault(FaultKind::Hang, format!("the primary: {}", ended.stderr));
     } else if ended.code == Some(0) {
         run.world.compare(&mut verdict)?;
     } else {
-        if way == Way::Delay || way == Way::Throttle || !matches!(ended.code, Some(2 | 75)) {
-            let what = format!("the primary: {}: {}", ended.said(), ended.stderr);
+        if disturbance == Disturbance::Delay
+            || disturbance == Disturbance::Throttle
+            || !matches!(ended.code, Some(2 | 75))
+        {
+            let what = format!("the primary: {}: {}", ended.describe(), ended.stderr);
             verdict.fault(FaultKind::WrongCode, what);
         }
         for problem in problems(&ended.stderr, &[]) {
@@ -165,7 +174,7 @@ fn disturbed(
         } else if again.code == Some(0) {
             run.world.compare(&mut verdict)?;
         } else {
-            let what = format!("the primary, over a good connection: {}: {}", again.said(), again.stderr);
+            let what = format!("the primary, over a good connection: {}: {}", again.describe(), again.stderr);
             verdict.fault(FaultKind::WrongCode, what);
         }
         verdict.end = CaseEnd::Refused;
@@ -179,9 +188,9 @@ fn revive(world: &SoakWorld<'_>, parties: &mut [Process], verdict: &mut CaseResu
     for (member, party) in world.members()[1..].iter().zip(parties) {
         let Some(ended) = party.ended()? else { continue };
         let last = ended.stderr.lines().last().unwrap_or_default();
-        verdict.note(format!("{member}: {}: {last}", ended.said()));
+        verdict.note(format!("{member}: {}: {last}", ended.describe()));
         if !matches!(ended.code, Some(2 | 75)) {
-            verdict.fault(FaultKind::WrongCode, format!("{member}: {}: {}", ended.said(), ended.stderr));
+            verdict.fault(FaultKind::WrongCode, format!("{member}: {}: {}", ended.describe(), ended.stderr));
         }
         for problem in problems(&ended.stderr, &[]) {
             verdict.fault(FaultKind::Unclear, format!("{member}: {problem}: {}", ended.stderr));
@@ -193,7 +202,12 @@ fn revive(world: &SoakWorld<'_>, parties: &mut [Process], verdict: &mut CaseResu
 
 impl ProxiedRun<'_> {
     /// Interrupts the connection or the server at random moments until the primary has ended.
-    fn interrupt(&mut self, way: Way, rng: &mut ChaCha8Rng, verdict: &mut CaseResult) -> anyhow::Result<()> {
+    fn interrupt(
+        &mut self,
+        disturbance: Disturbance,
+        rng: &mut ChaCha8Rng,
+        verdict: &mut CaseResult,
+    ) -> anyhow::Result<()> {
         for number in 1..=rng.random_range(1..=3) {
             let until = Instant::now() + Duration::from_millis(rng.random_range(0..700));
             while Instant::now() < until {
@@ -202,20 +216,20 @@ impl ProxiedRun<'_> {
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
-            let pause = Duration::from_millis(match way {
-                Way::Parted(longest) if longest > 15_000 => longest,
-                Way::Parted(longest) => rng.random_range(0..longest),
+            let pause = Duration::from_millis(match disturbance {
+                Disturbance::Interruptions(longest) if longest > 15_000 => longest,
+                Disturbance::Interruptions(longest) => rng.random_range(0..longest),
                 _ => rng.random_range(0..1500),
             });
             verdict.note(format!("interruption {number}, of {pause:?}"));
-            if way == Way::Server {
+            if disturbance == Disturbance::Server {
                 self.world.server.stop();
                 std::thread::sleep(pause);
                 self.world.server.resume()?;
                 continue;
             }
             self.proxy.close();
-            if way == Way::Gone {
+            if disturbance == Disturbance::Loss {
                 return Ok(());
             }
             std::thread::sleep(pause);

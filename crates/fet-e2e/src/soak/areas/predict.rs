@@ -90,7 +90,7 @@ fn finished(world: &SoakWorld<'_>, verdict: &mut CaseResult) -> anyhow::Result<V
     std::fs::write(world.member_folder("primary").join("new.csv"), &new)?;
     let parties = world.parties()?;
     let ended = world.run(world.kit.patience(60))?;
-    anyhow::ensure!(ended.code == Some(0), "the run: {}: {}", ended.said(), ended.stderr);
+    anyhow::ensure!(ended.code == Some(0), "the run: {}: {}", ended.describe(), ended.stderr);
     world.compare(verdict)?;
     Ok(parties)
 }
@@ -113,7 +113,7 @@ fn predicted(
     std::fs::create_dir_all(&own)?;
     std::fs::copy(world.member_folder("primary").join("new.csv"), own.join("new.csv"))?;
     let run = simulation.to_string_lossy().into_owned();
-    kit.asked(&own, &["predict", &run, "--rows", "new.csv", "--out", "new-predictions.csv"])?;
+    kit.output_of(&own, &["predict", &run, "--rows", "new.csv", "--out", "new-predictions.csv"])?;
 
     let mut process = predict(&world)?;
     let place = rng.random_range(0..parties.len());
@@ -138,7 +138,7 @@ fn predicted(
         }
     }
     let ended = process.wait(patience)?;
-    verdict.note(ended.said());
+    verdict.note(ended.describe());
     if ended.hung {
         verdict.fault(FaultKind::Hang, format!("the primary: {}", ended.stderr));
     }
@@ -146,7 +146,8 @@ fn predicted(
     if ended.code != Some(0) && !ended.hung && !struck {
         // The loss of a party may be an error if the message is clear.
         if victim == Victim::Nobody || !matches!(ended.code, Some(2 | 75)) {
-            verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+            verdict
+                .fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.describe(), ended.stderr));
         }
         for problem in problems(&ended.stderr, &[]) {
             verdict.fault(FaultKind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
@@ -156,7 +157,7 @@ fn predicted(
     if ended.code != Some(0) {
         let again = predict(&world)?.wait(patience)?;
         if again.code != Some(0) {
-            let what = format!("the primary, with all there: {}: {}", again.said(), again.stderr);
+            let what = format!("the primary, with all there: {}: {}", again.describe(), again.stderr);
             verdict.fault(FaultKind::WrongCode, what);
         }
     }
@@ -203,7 +204,7 @@ fn missing(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
         let _ = std::fs::remove_file(&file);
         let ended = predict_with(&world, more)?.wait(kit.patience(30))?;
         if ended.code != Some(right) {
-            let what = format!("{more:?}: {}; expected {right}: {}", ended.said(), ended.stderr);
+            let what = format!("{more:?}: {}; expected {right}: {}", ended.describe(), ended.stderr);
             verdict.fault(FaultKind::WrongCode, what);
         }
         if file.exists() != (right == 0) {
@@ -241,7 +242,7 @@ fn never(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
     if ended.code != Some(2) {
         verdict.fault(
             FaultKind::WrongCode,
-            format!("the primary: {}; expected 2: {}", ended.said(), ended.stderr),
+            format!("the primary: {}; expected 2: {}", ended.describe(), ended.stderr),
         );
     }
     for problem in problems(&ended.stderr, &["method.party_dropout"]) {
@@ -263,7 +264,7 @@ fn forbidden(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
     if ended.code != Some(2) {
         verdict.fault(
             FaultKind::WrongCode,
-            format!("the primary: {}; expected 2: {}", ended.said(), ended.stderr),
+            format!("the primary: {}; expected 2: {}", ended.describe(), ended.stderr),
         );
     } else {
         for problem in problems(&ended.stderr, &["policy.predictions", "streets|p1|party 1"]) {

@@ -110,7 +110,7 @@ fn judge(who: &str, ended: &Ended, codes: &[i32], names: &[&str], verdict: &mut 
     if !ended.code.is_some_and(|code| codes.contains(&code)) {
         verdict.fault(
             FaultKind::WrongCode,
-            format!("{who}: {}; expected {codes:?}: {}", ended.said(), ended.stderr),
+            format!("{who}: {}; expected {codes:?}: {}", ended.describe(), ended.stderr),
         );
     }
     if ended.code != Some(0) {

@@ -78,7 +78,7 @@ fn checkpoint(world: &SoakWorld<'_>) -> PathBuf {
 
 /// Returns a party's states, in the order of their epochs.
 fn states(world: &SoakWorld<'_>, member: &str) -> anyhow::Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(world.kept(member))?;
+    let entries = std::fs::read_dir(world.state_folder(member))?;
     let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     found.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("state-")));
     found.sort();
@@ -140,7 +140,7 @@ fn judge(world: &SoakWorld<'_>, ended: &Ended, well: bool, verdict: &mut CaseRes
     verdict.end = CaseEnd::Refused;
     verdict.note(ended.stderr.lines().last().unwrap_or_default());
     if well || !matches!(ended.code, Some(2 | 75)) {
-        verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+        verdict.fault(FaultKind::WrongCode, format!("the primary: {}: {}", ended.describe(), ended.stderr));
     }
     for problem in problems(&ended.stderr, &[]) {
         verdict.fault(FaultKind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
@@ -177,14 +177,14 @@ fn resumed(
             let age = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
             parties[0].kill();
             let added = ["ledger", "add", "party.toml", "--noise", "0", "--releases", "1", "--age", age];
-            kit.asked(&world.member_folder("p1"), &added)?;
+            kit.output_of(&world.member_folder("p1"), &added)?;
             parties[0] = world.party("p1")?;
             again = world.run(kit.patience(60))?;
         }
         if again.code == Some(0) {
             world.compare(&mut verdict)?;
         } else {
-            let what = format!("the primary, from the beginning: {}: {}", again.said(), again.stderr);
+            let what = format!("the primary, from the beginning: {}: {}", again.describe(), again.stderr);
             verdict.fault(FaultKind::WrongCode, what);
         }
     }
@@ -253,7 +253,7 @@ fn replaced(kit: &Kit, folder: &Path, stays: bool) -> anyhow::Result<CaseResult>
         world.run(kit.patience(60))?
     };
     if ended.code != Some(2) {
-        let what = format!("the primary: {}; expected 2: {}", ended.said(), ended.stderr);
+        let what = format!("the primary: {}; expected 2: {}", ended.describe(), ended.stderr);
         verdict.fault(if ended.hung { FaultKind::Hang } else { FaultKind::WrongCode }, what);
     }
     for problem in problems(&ended.stderr, &["streets", "table", "checksum", "put the former table back"]) {
@@ -275,7 +275,7 @@ fn replaced(kit: &Kit, folder: &Path, stays: bool) -> anyhow::Result<CaseResult>
         Some(0) => world.compare(&mut verdict)?,
         _ => verdict.fault(
             FaultKind::WrongCode,
-            format!("with the former table: {}: {}", again.said(), again.stderr),
+            format!("with the former table: {}: {}", again.describe(), again.stderr),
         ),
     }
     world.check(&mut parties, &mut verdict)?;

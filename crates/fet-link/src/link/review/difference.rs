@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_in_one_is_marked() {
+    fn marks_text_that_only_one_cell_has() {
         let cases = [
             ("Ogdenville", "ogdenvile", "Ogdenvil[l]e", "ogdenvile"),
             ("12 Main Street", "12 Main St", "12 Main St[reet]", "12 Main St"),

@@ -52,13 +52,13 @@ pub(super) fn text(review: &Review<'_>) -> anyhow::Result<String> {
         "header": format!("{},{DECISION}", sheet::header(review)),
         "script": SCRIPT,
         "script_hash": BASE64_STANDARD.encode(fet_io::sha256(SCRIPT.as_bytes())),
-        "pairs": review.pairs.iter().map(|pair| shown(review, pair)).collect::<Vec<_>>(),
+        "pairs": review.pairs.iter().map(|pair| render_pair(review, pair)).collect::<Vec<_>>(),
     });
     let template = environment.get_template("review.html").context("the template of the review")?;
     template.render(Serde(page)).context("the page of the review")
 }
 
-fn shown(review: &Review<'_>, pair: &PairToReview) -> Shown {
+fn render_pair(review: &Review<'_>, pair: &PairToReview) -> Shown {
     let [primary, secondary] = review.rows(pair);
     let rows = [pair.row, pair.record as usize];
     let name = |side: usize| match review.ids {
@@ -85,7 +85,7 @@ fn shown(review: &Review<'_>, pair: &PairToReview) -> Shown {
 mod tests {
     /// A browser ends a script at the first such mark in its text, in any context.
     #[test]
-    fn the_script_does_not_end_itself() {
+    fn data_cannot_close_the_script_element() {
         assert!(!super::SCRIPT.contains("</") && !super::SCRIPT.contains("<!--"));
     }
 }

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formulas_are_texts_and_numbers_stay() {
+    fn escapes_formulas_but_not_numbers() {
         for formula in
             ["=1+1", "=cmd|' /C calc'!A0", "+49 30 1234", "-", "@SUM(A1)", "\t=1", "＝1+1", "-1+1", "'=1"]
         {

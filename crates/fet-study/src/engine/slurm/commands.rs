@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_how_long_an_array_may_be() {
+    fn reads_the_maximum_array_length() {
         let check = |text: &str, expected: Option<usize>| assert_eq!(array_size(text), expected, "{text}");
         check(
             "Configuration data as of today\nMaxArraySize            = 1001\nMaxJobCount = 10000\n",
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_are_read_as_they_are_written() {
+    fn reads_tasks_as_written() {
         for text in ["17_3", "17_3;other"] {
             let task: SlurmTask = text.parse().expect("a task");
             assert_eq!(task.to_string(), text);
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_may_fail_for_ten_minutes() {
+    fn tolerates_failures_for_ten_minutes() {
         let (start, mut trouble) = (Instant::now(), Trouble::default());
         let mut at = |seconds: u64| trouble.add("`squeue` failed", start + Duration::from_secs(seconds));
         assert!(at(0).expect("goes on").is_some_and(|text| text.contains("trying again")));
@@ -494,7 +494,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_command_that_hangs_is_killed() {
+    fn kills_a_hanging_command() {
         let shell = |line: &str| answer_within(Command::new("sh").args(["-c", line]), Duration::from_secs(1));
         assert_eq!(shell("echo 17"), Ok("17\n".to_string()));
         let hangs = shell("exec sleep 60").expect_err("hangs").to_string();
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_refusals_that_last_from_those_that_pass() {
+    fn distinguishes_lasting_from_temporary_refusals() {
         let check = |problem: &str, expected: SbatchRefusal| {
             assert_eq!(SbatchRefusal::classify(problem), expected, "{problem}")
         };

@@ -32,7 +32,7 @@ fn column<'a>(columns: &'a [Vec<String>], title: &str) -> &'a [String] {
 }
 
 #[test]
-fn numbers_of_seeds_stand_where_they_differ() {
+fn shows_numbers_of_seeds_that_differ() {
     let (columns, notes, _) = written(GRID, &GIVEN, &[]);
     assert_eq!(column(&columns, "leakage: cosine"), ["0.300 ± 0.141", "0.350 ± 0.354"]);
     assert_eq!(column(&columns, "C-DCS"), ["0.764 ± 0.006", "0.871 ± 0.036"]);
@@ -55,7 +55,7 @@ fn numbers_of_seeds_stand_where_they_differ() {
 }
 
 #[test]
-fn each_defence_that_lacks_something_is_named_with_it() {
+fn names_the_missing_seeds_of_each_defence() {
     let (columns, notes, _) = written(GRID, &GIVEN, &[(0, 0), (4, 0), (4, 1)]);
     assert_eq!(column(&columns, "leakage: cosine")[1], "—");
     assert_eq!(column(&columns, "C-DCS"), ["—", "—"]);
@@ -69,7 +69,7 @@ fn each_defence_that_lacks_something_is_named_with_it() {
 }
 
 #[test]
-fn attacks_that_find_nothing_are_named() {
+fn names_attacks_without_success() {
     let mut given = GIVEN;
     given[2].3 = [0.04, 0.0];
     let (columns, notes, _) = written(GRID, &given, &[]);
@@ -82,14 +82,14 @@ fn attacks_that_find_nothing_are_named() {
 }
 
 #[test]
-fn the_scale_is_said() {
+fn explains_the_scale() {
     let (_, _, caption) = written(GRID, &GIVEN, &[]);
     // The values are 1 / (1 + √0.5) and 1 / (1 + 1).
     assert!(caption.contains("a leakage of 1 without loss of utility scores 0.586, and the least is 0.500"));
 }
 
 #[test]
-fn a_run_that_is_put_to_no_attack_has_dashes() {
+fn unattacked_run_has_dashes() {
     let (grid, given) = with_alone();
     let (columns, notes, _) = written(&grid, &given, &[]);
     assert_eq!(column(&columns, "test accuracy, %")[2], "65.00 ± 7.07");
@@ -108,7 +108,7 @@ fn a_run_that_is_put_to_no_attack_has_dashes() {
 }
 
 #[test]
-fn the_page_and_the_numbers_say_the_same() {
+fn page_and_json_agree() {
     let mut given = GIVEN;
     given[2].3 = [0.0, 0.0];
     look_without(GRID, &given, &[(4, 1)], |summary| {

@@ -19,7 +19,7 @@ fn look<T>(
 }
 
 #[test]
-fn every_metric_is_a_column_and_the_main_one_has_an_interval() {
+fn every_metric_has_a_column_and_the_main_metric_an_interval() {
     let cells = [(0, 0, ACCURACY, 0.5), (0, 1, ACCURACY, 0.75), (1, 0, ACCURACY, 0.5)];
     let (table, notes) = look(&cells, |_| {}, |summary| (table(summary).expect("a table"), notes(summary)));
     assert_eq!(
@@ -51,7 +51,7 @@ fn every_metric_is_a_column_and_the_main_one_has_an_interval() {
 }
 
 #[test]
-fn what_is_undefined_is_said_to_be() {
+fn names_undefined_figures() {
     let cells = [(0, 0, ACCURACY, 0.5), (0, 1, ACCURACY, 0.75), (1, 0, ACCURACY, 0.5)];
     let undefined = |reports: &mut [Report]| {
         for report in &mut reports[1..] {

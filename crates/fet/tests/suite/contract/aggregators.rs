@@ -105,7 +105,7 @@ impl Parties<u32> for Room<'_> {
 }
 
 #[test]
-fn aggregators_have_their_width_spread_by_the_adjoint_and_do_not_mind_the_order() {
+fn aggregators_have_the_stated_width_adjoint_and_symmetry() {
     for backend in devices() {
         for slot in all::<dyn Aggregator>() {
             let aggregator = slot.build(&()).expect("sound defaults");
@@ -143,7 +143,7 @@ fn aggregators_have_their_width_spread_by_the_adjoint_and_do_not_mind_the_order(
 ///
 /// The tolerance is half a unit for each party of the sum, plus the rounding of the mean.
 #[test]
-fn a_secure_sum_gives_the_mean_of_the_parties_that_answered() {
+fn secure_sum_gives_the_mean_of_the_answering_parties() {
     const PARTIES: usize = 6;
     let device = flex().device;
     let tensors: Vec<Tensor<3>> = (0..PARTIES as u64).map(|name| random([3, 4, 5], name, &device)).collect();
@@ -208,7 +208,7 @@ fn a_secure_sum_gives_the_mean_of_the_parties_that_answered() {
 }
 
 #[test]
-fn what_is_called_a_mean_gives_equals_themselves() {
+fn means_of_equal_parts_equal_the_part() {
     let device = flex().device;
     for kind in ["average", "secure-average", "similarity-weighted"] {
         let slot = Slot::<dyn Aggregator>::with_defaults(kind).expect("sound defaults");
@@ -222,7 +222,7 @@ fn what_is_called_a_mean_gives_equals_themselves() {
 /// Tests the layout that some methods require: parts side by side in the parties' order, a part of one
 /// position repeated, and zeros for a missing party.
 #[test]
-fn what_keeps_parts_apart_shows_each_where_it_belongs() {
+fn concatenation_keeps_the_position_of_each_part() {
     let device = flex().device;
     let mut kept = 0;
     for slot in all::<dyn Aggregator>() {
@@ -250,7 +250,7 @@ fn what_keeps_parts_apart_shows_each_where_it_belongs() {
 }
 
 #[test]
-fn a_single_position_is_repeated_beside_longer_parts() {
+fn repeats_a_single_position_next_to_longer_parts() {
     let device = flex().device;
     let concat =
         Slot::<dyn Aggregator>::with_defaults("concat").expect("sound defaults").build(&()).expect("sound");
@@ -283,7 +283,7 @@ impl Aggregator for ByDefault<'_> {
 }
 
 #[test]
-fn adjoint_by_differentiation_equals_that_of_every_aggregator() {
+fn every_adjoint_equals_the_differentiated_adjoint() {
     for backend in devices() {
         for slot in all::<dyn Aggregator>() {
             let aggregator = slot.build(&()).expect("sound defaults");

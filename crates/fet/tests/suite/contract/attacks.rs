@@ -60,7 +60,7 @@ fn plain(task: Task) -> f64 {
 }
 
 #[test]
-fn attacks_repeat_and_leave_the_run_as_it_is() {
+fn attacks_repeat_and_do_not_change_the_run() {
     for slot in all::<dyn Attack>() {
         let mut tasks = 0;
         for task in [Task::Multiclass, Task::Regression] {
@@ -88,7 +88,7 @@ fn attacks_repeat_and_leave_the_run_as_it_is() {
 }
 
 #[test]
-fn every_attack_names_a_party_and_refuses_one_that_is_not_there() {
+fn every_attack_refuses_a_missing_party() {
     let (experiment, machine, stop) = (experiment(&SETS), fet::run::machine(&flex()), AtomicBool::new(false));
     for slot in all::<dyn Attack>() {
         let mut settings = slot.settings();

@@ -39,7 +39,7 @@ secondaries = [{{ file = "streets.csv", keys = ["x", "y"] }}, {{ name = "sky", f
 }
 
 #[test]
-fn a_party_elsewhere_has_the_table_of_the_simulation() {
+fn party_elsewhere_has_the_same_table_as_in_a_simulation() {
     for plugin in plugins::<dyn Dataset>() {
         let folder = tempfile::tempdir().expect("a folder");
         for text in settings(plugin.kind, folder.path()) {

@@ -74,7 +74,7 @@ impl EncoderCase {
 ///
 /// Dropout is on, with the same masks each time.
 #[test]
-fn encoders_differentiate_what_they_compute() {
+fn encoder_gradients_match_central_differences() {
     for backend in devices() {
         let encoders = all::<dyn Encoder>();
         let cases = COMPUTATIONS.iter().flat_map(|how| [(how, true), (how, false)]);
@@ -117,7 +117,7 @@ fn encoders_differentiate_what_they_compute() {
 }
 
 #[test]
-fn encoders_evaluate_without_dropout_and_see_each_record_once() {
+fn encoders_evaluate_each_record_once_without_dropout() {
     for (slot, how) in all::<dyn Encoder>().iter().flat_map(|slot| COMPUTATIONS.map(|how| (slot, how))) {
         let case = EncoderCase::new(&flex().device, true, how);
         let mut encoder = case.build(slot);

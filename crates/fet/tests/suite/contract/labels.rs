@@ -30,7 +30,7 @@ fn epsilon(spent: &LabelPrivacy) -> f64 {
 }
 
 #[test]
-fn what_is_sent_repeats_with_its_generator_and_fits() {
+fn protected_labels_repeat_with_their_generator_and_fit() {
     for (name, exposure, protection) in prepared() {
         let labels = |round| {
             let mut labels: Vec<f64> = (0..500).map(|row| f64::from(row % 5)).collect();
@@ -62,7 +62,7 @@ fn what_is_sent_repeats_with_its_generator_and_fits() {
 }
 
 #[test]
-fn more_exposure_never_costs_less() {
+fn more_exposure_never_lowers_epsilon() {
     for (name, exposure, protection) in prepared() {
         let mut last = 0.0;
         for factor in [1, 10, 100] {

@@ -33,7 +33,7 @@ fn records_for(linker: &dyn Linker) -> usize {
 }
 
 #[test]
-fn linkers_sort_stay_in_range_honour_k_and_repeat() {
+fn linkers_sort_links_stay_in_range_return_k_and_repeat() {
     for slot in all::<dyn Linker>() {
         for columns in [1, 2, 4] {
             let linker = build(&slot);
@@ -69,7 +69,7 @@ fn linkers_sort_stay_in_range_honour_k_and_repeat() {
 /// Both sides are built separately, as in two processes, and exchange only messages: the links are the same,
 /// and the progress adds up.
 #[test]
-fn sides_built_apart_link_as_one() {
+fn separately_built_sides_find_the_same_links() {
     for slot in all::<dyn Linker>() {
         let linker = build(&slot);
         let about = linker.about();
@@ -128,7 +128,7 @@ fn shows(message: &[u8], keys: &Keys) -> bool {
 
 /// A message at the wrong time, or a missing message, is an error.
 #[test]
-fn wrong_and_missing_messages_are_refused() {
+fn linkers_refuse_wrong_and_missing_messages() {
     for slot in all::<dyn Linker>() {
         let linker = build(&slot);
         let queries = keys_for(linker.as_ref(), 30, 2, 1).swap_remove(0);
@@ -158,7 +158,7 @@ fn wrong_and_missing_messages_are_refused() {
 
 /// Tests the property behind the limit on the number of rows that a record serves.
 #[test]
-fn what_is_called_independent_links_each_query_by_itself() {
+fn independent_linkers_link_each_query_separately() {
     let mut tested = 0;
     for slot in all::<dyn Linker>() {
         let linker = build(&slot);
@@ -183,7 +183,7 @@ fn what_is_called_independent_links_each_query_by_itself() {
 }
 
 #[test]
-fn linkers_refuse_keys_of_the_wrong_kind_and_say_what_they_reveal() {
+fn linkers_refuse_wrong_keys_and_state_their_disclosure() {
     for slot in all::<dyn Linker>() {
         let linker = build(&slot);
         let About { takes, reveals, .. } = linker.about();

@@ -55,7 +55,7 @@ fn floats(share: Share) -> Vec<f64> {
 }
 
 #[test]
-fn mechanisms_bound_what_leaves_on_every_device() {
+fn mechanisms_clip_releases_on_every_device() {
     for backend in devices() {
         for slot in all::<dyn PrivacyMechanism>() {
             let mechanism = mechanism(&slot);
@@ -170,7 +170,7 @@ fn clipping_is_differentiated_through_the_norm() {
 
 /// The sample variance of n values is within 5.3·√(2/n) of the true variance with probability 1 − 1e-7 (α).
 #[test]
-fn mechanisms_add_the_noise_they_state() {
+fn mechanisms_add_the_stated_noise() {
     for slot in all::<dyn PrivacyMechanism>() {
         let mechanism = mechanism(&slot);
         let Some(form) = mechanism.form(3, 20) else { continue };
@@ -215,10 +215,10 @@ const SETTINGS: [&str; 11] = [
 /// Compares a mechanism's statement about a run with the equivalent Gaussian mechanism.
 ///
 /// The Gaussian has the same number of releases and rows; each row is moved by the sensitivity of the
-/// mechanism's neighbouring data sets, under its noise. [`mechanisms_add_the_noise_they_state`] tests the
+/// mechanism's neighbouring data sets, under its noise. [`mechanisms_add_the_stated_noise`] tests the
 /// noise itself.
 #[test]
-fn mechanisms_account_monotonically_and_never_below_the_truth() {
+fn accounts_are_monotone_and_never_below_the_exact_loss() {
     let schedule = Releases { epochs: 4, train_steps: 2, rows: 2, ..schedule() };
     let mut guarantees = 0;
     for (slot, text) in
@@ -328,7 +328,7 @@ fn with(kind: &str, settings: &str) -> Option<Box<dyn PrivacyMechanism>> {
 /// ([`epsilon_lower_bound`]). The bound is close to the claim: the test would fail if the claim or the noise
 /// were a fifth smaller.
 #[test]
-fn guesses_betray_no_more_than_the_map_allows() {
+fn guesses_reveal_at_most_the_claimed_epsilon() {
     const DRAWS: usize = 200_000;
     let schedule = Releases { epochs: 2, ..schedule() };
     for slot in all::<dyn PrivacyMechanism>() {
@@ -372,7 +372,7 @@ fn guesses_betray_no_more_than_the_map_allows() {
 /// This is the accountant's figure for that noise, above the ε of the sum. Without a sum that hides the parts
 /// there is no such ε.
 #[test]
-fn epsilon_if_the_sum_fails_is_that_of_the_local_noise() {
+fn epsilon_without_the_sum_is_that_of_the_local_noise() {
     let mut found = 0;
     for slot in all::<dyn PrivacyMechanism>() {
         for colluding in [0, 1] {
@@ -416,7 +416,7 @@ fn epsilon_if_the_sum_fails_is_that_of_the_local_noise() {
 /// The ε with t colluding parties is the accountant's figure for the noise of the other 3 − t, and at least
 /// one party is honest.
 #[test]
-fn epsilon_by_colluding_is_that_of_the_honest_parties_noise() {
+fn epsilon_under_collusion_is_that_of_the_honest_parties_noise() {
     let mut found = 0;
     for slot in all::<dyn PrivacyMechanism>() {
         for (colluding, counts) in [(0, 2), (1, 2), (2, 3)] {
@@ -457,7 +457,7 @@ fn epsilon_by_colluding_is_that_of_the_honest_parties_noise() {
 /// If parties drop out, each remaining party needs more noise, but the range of integers is limited. The
 /// mechanism refuses such a release, because otherwise the noise would be below the accounted noise.
 #[test]
-fn noise_that_integers_do_not_hold_is_refused() {
+fn refuses_noise_beyond_the_range_of_integers() {
     let run = Releases { train_active: 15, active: 15, block: 16, ..schedule() };
     let mut mechanism = with("discrete-gaussian", "noise = 1e4\ncolluding = 8").expect("its settings");
     mechanism.prepare(&run).expect("fifteen parties share the noise");

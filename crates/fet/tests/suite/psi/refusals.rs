@@ -8,7 +8,7 @@ use super::{ANSWER, ASK, body, done, exchange, refused, tables, text};
 
 /// Every invalid input gets one message and writes nothing; not even a secret is erased.
 #[test]
-fn what_cannot_be_right_is_refused_and_nothing_written() {
+fn refuses_invalid_input_without_writing_files() {
     let folder = tables();
     let path = folder.path();
     for (form, more) in [("links", &[][..]), ("payload", &["--payload=note"]), ("cardinality", &[])] {

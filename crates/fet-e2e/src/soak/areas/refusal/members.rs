@@ -32,7 +32,8 @@ fn absent(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
     parties[1] = world.party("p2")?;
     let again = world.run(kit.patience(20))?;
     if again.code != Some(0) {
-        verdict.fault(FaultKind::WrongCode, format!("with all there: {}: {}", again.said(), again.stderr));
+        verdict
+            .fault(FaultKind::WrongCode, format!("with all there: {}: {}", again.describe(), again.stderr));
     }
     world.compare(&mut verdict)?;
     world.check(&mut parties, &mut verdict)?;
@@ -67,7 +68,7 @@ fn two_primaries(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
     let ends = [first.wait(kit.patience(60))?, second.wait(kit.patience(60))?];
     for ended in &ends {
         judge("a primary", ended, &[0, 2, 75], &[], &mut verdict);
-        verdict.note(format!("{}: {}", ended.said(), ended.stderr.lines().last().unwrap_or_default()));
+        verdict.note(format!("{}: {}", ended.describe(), ended.stderr.lines().last().unwrap_or_default()));
     }
     if !ends.iter().any(|ended| ended.code == Some(0)) {
         let again = world.run(kit.patience(60))?;
@@ -126,7 +127,7 @@ fn verified(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
         std::fs::copy(hub.join("certificate.pem"), world.member_folder(member).join("own.pem"))?;
         std::fs::copy(hub.join("key.pem"), world.member_folder(member).join("own-key.pem"))?;
     }
-    std::fs::write(hub.join("hub.conf"), kit.asked(&hub, &["hub", "config", "roster.toml"])?)?;
+    std::fs::write(hub.join("hub.conf"), kit.output_of(&hub, &["hub", "config", "roster.toml"])?)?;
     world.server.stop();
     world.server.resume()?;
     let mut parties = world.parties()?;

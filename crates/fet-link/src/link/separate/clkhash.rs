@@ -81,7 +81,7 @@ mod tests {
     const SECRET: &[u8] = b"sixteen bytes it has";
 
     #[test]
-    fn a_fingerprint_is_of_what_a_schema_says_and_not_of_how_it_is_written() {
+    fn fingerprint_depends_on_the_content_of_a_schema_only() {
         let of = |text: &str| fingerprint(text, SECRET).expect("a fingerprint");
         let one = of(r#"{"version": 3, "clkConfig": {"l": 64, "kdf": {}}, "features": [1, 2]}"#);
         assert_eq!(one, of("{\"features\":[1,2],\r\n\"clkConfig\":{\"kdf\":{},\"l\":64},\"version\":3}\r\n"));
@@ -90,13 +90,13 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_can_be_guessed_cannot_be_tested() {
+    fn fingerprint_cannot_confirm_a_guessed_secret() {
         assert_eq!(fingerprint("{}", b"horse"), None);
         assert!(fingerprint("{}", SECRET).is_some());
     }
 
     #[test]
-    fn a_schema_of_clkhash_with_a_comma_less_is_still_theirs() {
+    fn recognises_a_damaged_schema_of_clkhash() {
         assert!(is_theirs(r#"{"version": 3 "clkConfig": {}, "features": []}"#));
         assert!(!is_theirs(r#"{"format": "fet linkage schema 1", "fields": []}"#));
     }

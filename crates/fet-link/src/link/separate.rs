@@ -78,7 +78,7 @@ const MOST_NAME: usize = 64;
 
 /// Returns a variable's name for a message, unless the name looks unusual, since the user may have passed the
 /// secret by mistake.
-fn shown(name: &str) -> &str {
+fn name_for_message(name: &str) -> &str {
     let usual = name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
     if usual { name } else { "that it names" }
 }
@@ -106,7 +106,7 @@ fn secret(name: &str, of_clkhash: bool) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     } else if value.len() < LEAST {
         return Err(input(format!(
             "--secret-env: the environment variable {} must hold the data holders' secret, {LEAST} bytes or more; it has {}",
-            shown(name),
+            name_for_message(name),
             value.len()
         )));
     }

@@ -67,7 +67,7 @@ pub(super) fn write(arguments: &LinkMatchArguments, tables: &[Encodings]) -> any
         }
         Ok(())
     };
-    pairs::place(out, rows).with_context(|| format!("cannot write {}", out.display()))?;
+    pairs::write_output(out, rows).with_context(|| format!("cannot write {}", out.display()))?;
     let whole = clusters.iter().filter(|members| members.len() == tables.len()).count();
     text += &format!("{} clusters, {whole} of them with a row of each table\n", clusters.len());
     Ok(text + &format!("clusters written to {}\n", out.display()))
@@ -115,14 +115,14 @@ mod tests {
     const C: Member = (2, 0);
 
     #[test]
-    fn rows_that_are_all_alike_are_one_cluster() {
+    fn equal_rows_form_one_cluster() {
         assert_eq!(clusters(vec![(A, B, 0.9), (A, C, 0.5), (B, C, 0.8)]), [vec![A, B, C]]);
         assert_eq!(clusters(vec![(A, B, 0.7), (B, C, 0.8)]), [vec![B, C]], "A and C are not candidates");
         assert!(clusters(Vec::new()).is_empty());
     }
 
     #[test]
-    fn no_table_has_two_rows_in_a_cluster() {
+    fn clusters_have_at_most_one_row_of_a_table() {
         let other = (1, 7);
         let found = clusters(vec![(A, B, 0.9), (A, other, 0.8), (A, C, 0.7), (other, C, 0.6), (B, C, 0.5)]);
         assert_eq!(found, [vec![A, B, C]]);

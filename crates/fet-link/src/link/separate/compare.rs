@@ -73,7 +73,7 @@ pub(super) fn compare(arguments: &LinkMatchArguments) -> anyhow::Result<String> 
         }
         return clusters::write(arguments, &tables);
     }
-    two(arguments, &tables[0], &tables[1])
+    match_two(arguments, &tables[0], &tables[1])
 }
 
 /// Refuses encodings that cannot be compared.
@@ -120,7 +120,11 @@ fn agree(arguments: &LinkMatchArguments, tables: &[Encodings]) -> anyhow::Result
     Ok(())
 }
 
-fn two(arguments: &LinkMatchArguments, primary: &Encodings, secondary: &Encodings) -> anyhow::Result<String> {
+fn match_two(
+    arguments: &LinkMatchArguments,
+    primary: &Encodings,
+    secondary: &Encodings,
+) -> anyhow::Result<String> {
     let truth = arguments
         .truth
         .as_deref()
@@ -162,7 +166,7 @@ fn two(arguments: &LinkMatchArguments, primary: &Encodings, secondary: &Encoding
         peak_memory() as f64 / 1e6,
     );
     text += &summary::text(&chosen.written(&links), records);
-    text += &chosen.told(&links);
+    text += &chosen.describe(&links);
     text += &truth.as_ref().map(|truth| chosen.quality(&links, truth)).unwrap_or_default();
     Ok(text + &format!("{count} pairs written to {}\n", arguments.out.display()))
 }

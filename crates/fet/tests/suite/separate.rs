@@ -4,11 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const SECRET: &str = "the secret of all owners";
+use crate::command::text;
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+const SECRET: &str = "the secret of all owners";
 
 /// Runs `fet link` with a secret.
 fn link(folder: &Path, secret: &str, arguments: &[&str]) -> Output {
@@ -66,7 +64,7 @@ fn owners() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_unit_without_keys_finds_the_pairs() {
+fn linkage_unit_finds_the_pairs_without_keys() {
     let folder = owners();
     let truth: String =
         (0..90).map(|person| format!("{},{}\n", place(0, person), place(1, person))).collect();
@@ -93,7 +91,7 @@ fn a_unit_without_keys_finds_the_pairs() {
 }
 
 #[test]
-fn rows_of_three_tables_are_clusters() {
+fn groups_rows_of_three_tables_into_clusters() {
     let folder = owners();
     let told = done(folder.path(), &["match", "a.clks", "b.clks", "c.clks", "--out=clusters.csv"]);
     let clusters = fs::read_to_string(folder.path().join("clusters.csv")).expect("clusters");
@@ -121,7 +119,7 @@ fn rows_of_three_tables_are_clusters() {
 /// Compares encodings with clkhash's for the same table and schema: they are equal bit for bit, and both can
 /// be matched.
 #[test]
-fn who_uses_clkhash_is_linked_too() {
+fn links_encodings_of_clkhash() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path();
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../fet-linkage/tests/clkhash/shipped-names.json");
@@ -183,7 +181,7 @@ fn who_uses_clkhash_is_linked_too() {
 
 /// Two schemas of the same table under the same secret reveal nothing about each other.
 #[test]
-fn another_project_is_another_salt() {
+fn draws_another_salt_for_another_schema() {
     let folder = owners();
     let path = folder.path();
     done(path, &["schema", "a.csv", "--keys=first,last,town", "--out=later.json"]);
@@ -199,7 +197,7 @@ fn another_project_is_another_salt() {
 }
 
 #[test]
-fn what_cannot_be_right_is_refused_and_nothing_written() {
+fn refuses_invalid_input_without_writing_files() {
     let folder = owners();
     let path = folder.path();
     let mut damaged = fs::read(path.join("a.clks")).expect("readable");

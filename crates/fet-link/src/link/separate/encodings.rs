@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_as_it_was_written() {
+    fn reads_a_file_as_written() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("a.clks");
         small().write(&path).expect("written");
@@ -155,7 +155,7 @@ mod tests {
 
     /// Detects every changed or missing byte.
     #[test]
-    fn a_damaged_file_is_refused() {
+    fn refuses_a_damaged_file() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("a.clks");
         small().write(&path).expect("written");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_lies_is_refused() {
+    fn refuses_a_false_header() {
         let header = |text: &str| {
             let mut bytes = [MAGIC, text.as_bytes(), b"\n", &[0; 32]].concat();
             bytes.extend(fet_io::sha256(&bytes));
