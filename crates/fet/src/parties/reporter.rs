@@ -21,7 +21,7 @@ struct LogEntry<'a> {
     time: f64,
     party: &'a str,
     event: &'a str,
-    message: String,
+    message: &'a str,
 }
 
 impl Reporter {
@@ -31,12 +31,14 @@ impl Reporter {
 
     /// Writes a line to standard error, or a JSON object to standard output.
     pub(super) fn tell(&self, event: &str, message: impl Display) {
+        let message = message.to_string();
+        // Warnings about a table begin with its name, which is usually the party's.
+        let message = message.strip_prefix(&format!("{}: ", self.party)).unwrap_or(&message);
         match self.log {
             Log::Human if event == "warning" => fet_io::note!("warning: {}: {message}", self.party),
             Log::Human => fet_io::note!("{}: {message}", self.party),
             Log::Json => {
                 let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-                let message = message.to_string();
                 let line = LogEntry { time: now.as_secs_f64(), party: &self.party, event, message };
                 // The party keeps serving if the write fails.
                 let _ = fet_io::answer(&format!("{}\n", serde_json::to_string(&line).expect("plain data")));

@@ -233,7 +233,7 @@ fn refuses_invalid_input_without_writing_files() {
             &encode,
             &["--schema=schema.json"],
             "short",
-            "FET_LINK_SECRET must hold the owners' secret, 16 bytes",
+            "FET_LINK_SECRET must hold the data holders' secret, 16 bytes",
         ),
         (
             &encode,
