@@ -123,7 +123,6 @@ impl Method for Linear {
             own_width: true,
             neighbours: Neighbours::First,
             at_once: Some(PENALTIES),
-            keeps_model: true,
             ..Plan::default()
         }
     }

@@ -221,7 +221,7 @@ impl Experiment {
             )
         } else if self.method.build(&())?.plan().at_once.is_some() {
             format!(
-                "must be empty for the method \"{}\", which keeps no model to start from",
+                "must be empty for the method \"{}\", which fits all training rows at once",
                 self.method.kind()
             )
         } else if self.attack.is_some() {

@@ -114,8 +114,6 @@ pub struct Plan {
     pub averaged: Option<Averaged>,
     /// Number of epochs, for a method that takes all training rows at once and so cannot be interrupted.
     pub at_once: Option<usize>,
-    /// True if the saved parameters are the whole model, so that it can predict new records.
-    pub keeps_model: bool,
 }
 
 impl Default for Plan {
@@ -134,7 +132,6 @@ impl Default for Plan {
             party_dropout: 0.0,
             averaged: None,
             at_once: None,
-            keeps_model: true,
         }
     }
 }

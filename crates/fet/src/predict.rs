@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use fet_backends::Backend;
 use fet_core::data::{Column, Columns, DatasetContext, Features, Folders, PartyTable};
 use fet_core::experiment::Experiment;
 use fet_core::linker::{About, Links};
@@ -173,7 +172,7 @@ impl Served {
     /// Creates the parties of a run, with their finished models and their tables in `folders`.
     pub(crate) fn new(run: &FinishedRun, model: &SavedModel, folders: &Folders) -> anyhow::Result<Self> {
         let experiment = &run.experiment;
-        let backend = backend(run)?;
+        let backend = fet_backends::open(&run.experiment.device).map_err(input)?;
         let mut warnings = Vec::new();
         let checksum = Provenance::of_experiment(experiment, folders).map_err(input)?.files;
         if checksum != run.report.data.files {
@@ -208,7 +207,7 @@ impl Served {
     /// Reaches the parties of a run on separate machines, each with its finished model.
     fn elsewhere(run: &FinishedRun, model: &SavedModel, network: &PartyNetwork) -> anyhow::Result<Self> {
         let experiment = &run.experiment;
-        let backend = backend(run)?;
+        let backend = fet_backends::open(&run.experiment.device).map_err(input)?;
         let names: Vec<String> =
             run.report.traffic_by_party.iter().map(|party| party.party.clone()).collect();
         if names.len() != network.len() {
@@ -339,19 +338,6 @@ fn check_dropout(experiment: &Experiment) -> anyhow::Result<()> {
         "--missing drop: the model was trained without `method.party_dropout` and cannot handle a missing party. \
          Remove this option, or train with party dropout.",
     ))
-}
-
-/// Opens the backend for predictions; refuses a method that keeps no model.
-fn backend(run: &FinishedRun) -> anyhow::Result<Backend> {
-    let experiment = &run.experiment;
-    let backend = fet_backends::open(&experiment.device).map_err(input)?;
-    if !experiment.method.build(&()).map_err(input)?.plan().keeps_model {
-        return Err(input(format!(
-            "the method \"{}\" keeps no model; only its report is available",
-            experiment.method.kind()
-        )));
-    }
-    Ok(backend)
 }
 
 fn lost(party: &str) -> String {

@@ -154,7 +154,7 @@ fn finished_regression_repeats_the_predictions_of_its_run() {
     std::fs::write(folder.path().join("shops.csv"), whole.join("\n")).expect("writable");
     assert!(run().status.success());
     predictions_are_those_of_the_run(folder.path());
-    for method in ["linear-solo", "linear-top1"] {
+    for method in ["linear-solo", "linear-top1", "gbdt-solo", "gbdt-top1", "gbdt-pooled", "with-trees"] {
         std::fs::remove_dir_all(folder.path().join("result")).expect("a run");
         let method = format!("method.kind={method}");
         let arguments =
@@ -248,8 +248,7 @@ fn refuses_a_model_of_another_run() {
     refused("parties/party1/model.safetensors", &swapped, "another run or party");
 }
 
-/// A run with a privacy mechanism makes no predictions, because no account counts them. A run without a kept
-/// model makes none either.
+/// A run with a privacy mechanism makes no predictions, because no account counts them.
 #[test]
 fn refuses_predictions_of_unsuitable_runs() {
     let refused = |sets: &[&str], part: &str| {
@@ -269,7 +268,6 @@ fn refuses_predictions_of_unsuitable_runs() {
         assert!(message.contains(part), "{message}");
     };
     refused(&["privacy.kind=gaussian", "privacy.noise=1.0"], "does not count");
-    refused(&["method.kind=gbdt-solo"], "keeps no model");
 }
 
 /// With a privacy mechanism, every statistic of a secondary's records must be declared, column by column, or
