@@ -141,7 +141,7 @@ attacked, for example because its method has no secondaries.
 A cell is identified by its settings, its seed, the content of its data files and the version of the program's results. A
 finished cell is not run again. The same command therefore resumes an interrupted study, and two commands can share the
 cells of one study.
-The environment variable FET_BIN names a `fet` to use; without it, `fet` is built first.
+The environment variable FET_BIN names a `fet` to use; without it, `fet study` uses itself and `cargo xtask ablate` builds it.
 
 Exit codes: 0 every cell is done; 1 a cell failed; 2 the input is invalid; 130 interrupted.";
 

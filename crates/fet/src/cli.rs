@@ -15,7 +15,7 @@ use crate::parties::{hub, keys, prune, serve, status};
 use crate::run::{Keep, Log};
 use crate::{
     account, attack, audit, data, exit, explain, init, ledger, list, plot, predict, reference, schema, show,
-    threads, train,
+    study, threads, train,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use fet_io::input::InputError;
@@ -33,8 +33,9 @@ struct FetArguments {
 }
 
 /// Commands by task, as `fet --help` shows them.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Train and predict", &["init", "data", "run", "predict", "explain", "plot"]),
+    ("Compare methods and settings", &["study", "tune"]),
     ("Link tables", &["link", "psi"]),
     ("Measure privacy", &["account", "ledger", "attack", "audit"]),
     ("Connect parties on several machines", &["keys", "hub", "party", "status"]),
@@ -167,6 +168,14 @@ enum FetCommand {
     Predict(predict::PredictArguments),
     /// Explain the parties and columns of a finished run.
     Explain(explain::ExplainArguments),
+    /// Run a study: every variant with every seed, then a report.
+    ///
+    /// The same command resumes an interrupted study.
+    Study(Box<fet_study::AblateArguments>),
+    /// Search for better settings on the validation rows.
+    ///
+    /// The search never reads the test rows.
+    Tune(Box<fet_study::TuneArguments>),
     /// Plot finished runs as SVG charts.
     ///
     /// The charts are learning curves, positional encodings and the dynamic mask.
@@ -410,6 +419,8 @@ fn obey(command: FetCommand) -> anyhow::Result<ExitCode> {
             answer(&explain::explain(&arguments)?)?;
             Ok(ExitCode::SUCCESS)
         }
+        FetCommand::Study(arguments) => study::study(&arguments),
+        FetCommand::Tune(arguments) => study::tune(&arguments),
         FetCommand::Plot { runs, out } => {
             for file in plot::plot(&runs, &out)? {
                 answer(&format!("{}\n", file.display()))?;

@@ -28,6 +28,7 @@ pub mod reference;
 pub mod run;
 pub mod schema;
 pub mod show;
+pub mod study;
 pub mod threads;
 pub mod train;
 mod watch;

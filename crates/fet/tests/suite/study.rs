@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use clap::Parser;
 use fet_study::{AblateArguments, Fet, ablate};
@@ -88,5 +89,31 @@ fn computes_a_cell_with_an_incomplete_report_again() {
         fs::remove_file(cell.join("report.old.json")).expect("there");
         assert_eq!(study(folder.path()), "ExitCode(unix_exit_status(0))", "{variant}: no report");
         assert_eq!(results(&path), expected);
+    }
+}
+
+/// `fet study` writes the bytes of the harness that `cargo xtask ablate` calls, and refuses a wrong file with exit code 2.
+#[test]
+fn gives_the_bytes_of_the_harness() {
+    let folders = [tempfile::tempdir(), tempfile::tempdir()].map(|folder| folder.expect("a folder"));
+    assert_eq!(study(folders[0].path()), "ExitCode(unix_exit_status(0))");
+    let fet = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fet"));
+        command.args(words).current_dir(&folders[1]).env_remove("FET_BIN").output().expect("it runs")
+    };
+    fs::write(folders[1].path().join("tiny.toml"), STUDY).expect("writable");
+    let output = fet(&["study", "tiny.toml"]);
+    assert!(output.status.success(), "{output:?}");
+    for file in ["results.csv", "curves.csv"] {
+        let [expected, found] = folders
+            .each_ref()
+            .map(|folder| fs::read(folder.path().join("runs/tiny").join(file)).expect(file));
+        assert_eq!(String::from_utf8_lossy(&found), String::from_utf8_lossy(&expected), "{file}");
+    }
+    for words in
+        [&["study", "nothing.toml"][..], &["study", "tiny.toml", "--only", "none"], &["tune", "tiny.toml"]]
+    {
+        let output = fet(words);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
     }
 }
