@@ -278,7 +278,7 @@ fn first(failures: &[(&Cell, CellFailure)]) -> String {
 fn search(file: &StudyFile, arguments: &TuneArguments) -> Result<Tune> {
     let Some(mut tune) = file.tune.clone() else {
         bail!(
-            "the table `[tune]`, which defines the search space, is missing; `cargo xtask tune --help` shows an example"
+            "the table `[tune]`, which defines the search space, is missing; `fet tune --help` shows an example"
         );
     };
     tune.candidates = arguments.candidates.unwrap_or(tune.candidates);

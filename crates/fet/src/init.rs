@@ -222,7 +222,7 @@ fn experiment(arguments: &InitArguments, tables: &[Looked]) -> anyhow::Result<St
     text += "\n[method]\n# \"solo\" trains the primary alone, to measure the gain from the other parties.\nkind = \
      \"fet\"\n";
     text += "\n[train]\nepochs = 20\nearly_stopping = 5\n";
-    text += "\n# `cargo xtask ablate` compares both with three seeds.\n[ablation]\nseeds = [0, 1, 2]\n\
+    text += "\n# `fet study` compares both with three seeds.\n[ablation]\nseeds = [0, 1, 2]\n\
              variants = [{ name = \"FeT\" }, { name = \"primary alone\", set = [\"method.kind=solo\"] }]\n";
     Ok(text)
 }

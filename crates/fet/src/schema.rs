@@ -22,7 +22,7 @@ pub fn for_editors() -> Value {
     });
     properties["ablation"] = json!({
         "type": "object",
-        "description": "The study of `cargo xtask ablate`: seeds, variants, axes.",
+        "description": "The study of `fet study` and `cargo xtask ablate`: seeds, variants, axes.",
     });
     properties["profile"] = json!({
         "type": "object",
@@ -30,7 +30,7 @@ pub fn for_editors() -> Value {
     });
     properties["tune"] = json!({
         "type": "object",
-        "description": "The search of `cargo xtask tune`: the settings to draw and the number of candidates.",
+        "description": "The search of `fet tune` and `cargo xtask tune`: the settings to draw and the number of candidates.",
     });
     schema["title"] = "An experiment of fet".into();
     let required = json!({ "required": ["name", "data"] });

@@ -19,7 +19,7 @@ const DRAWN: usize = 15;
 const RELIANCE: &str = "Reliance is how much this model leans on a party, not what federating with it adds, because a model trained \
 without the party would use other columns instead.";
 /// The ways to measure the gain of federating.
-const ADDS: &str = "To measure what federating adds, train without the party: `cargo xtask ablate` (docs/worth-it.md), or a run of the \
+const ADDS: &str = "To measure what federating adds, train without the party: `fet study` (docs/worth-it.md), or a run of the \
 primary alone and `--control RUN`.";
 
 /// Share of a party's reliance below which the loss of a shuffle is taken for nothing.
