@@ -56,6 +56,16 @@ pub(crate) struct Ensemble {
     trees: Vec<Vec<Node>>,
 }
 
+/// Training rows.
+pub(crate) struct Examples<'a> {
+    /// The columns; each has one value per row.
+    pub(crate) columns: &'a [Vec<f32>],
+    /// Label of each row, as the model sees it.
+    pub(crate) labels: &'a [f32],
+    /// Weight of each row, of which only ratios count; empty for equal weights.
+    pub(crate) weights: &'a [f32],
+}
+
 /// A table as the trees see it: values row by row.
 pub(crate) struct Table {
     values: Vec<f32>,
@@ -72,55 +82,57 @@ impl Table {
 }
 
 impl Ensemble {
-    /// Grows `growth.trees` trees for each output on the training rows. `weights` is empty or has a weight per row.
-    pub(crate) fn grow(
+    /// Grows `growth.trees` trees for each output.
+    pub(crate) fn grow(growth: &Growth, objective: Objective, seed: u64, examples: &Examples<'_>) -> Self {
+        Self::grow_with_scores(growth, objective, seed, examples).0
+    }
+
+    /// Grows the trees, and returns the scores of the training rows, too.
+    fn grow_with_scores(
         growth: &Growth,
         objective: Objective,
         seed: u64,
-        columns: &[Vec<f32>],
-        labels: &[f32],
-        weights: &[f32],
-    ) -> Self {
+        examples: &Examples<'_>,
+    ) -> (Self, Vec<Vec<f64>>) {
+        let Examples { columns, labels, weights } = *examples;
+        let mean = weights.iter().map(|&weight| f64::from(weight)).sum::<f64>() / weights.len().max(1) as f64;
+        let weights: &Vec<f32> = &weights.iter().map(|&weight| (f64::from(weight) / mean) as f32).collect();
         let growth = growth.for_task(objective.task);
         let bins = Bins::of_columns(columns);
         let varying: Vec<usize> =
             (0..bins.len()).filter(|&column| !bins[column].thresholds.is_empty()).collect();
         let base = base(objective, labels, weights);
         let mut ensemble = Self { base: base.iter().map(|&score| score as f32).collect(), trees: Vec::new() };
+        let mut scores = ensemble.base_scores(labels.len());
         if varying.is_empty() {
-            return ensemble;
+            return (ensemble, scores);
         }
-        let mut scores: Vec<Vec<f64>> =
-            ensemble.base.iter().map(|&score| vec![f64::from(score); labels.len()]).collect();
         for iteration in 0..growth.trees {
             let mut rng = stream(seed, 0, Purpose::Sampling, iteration as u64);
-            let mut chosen = |all: usize, share: f64| {
+            let mut choose = |all: usize, share: f64| {
                 let count = ((all as f64 * share).round() as usize).clamp(1, all);
-                let mut chosen = index::sample(&mut rng, all, count).into_vec();
-                chosen.sort_unstable();
-                chosen
+                let mut is_chosen = vec![false; all];
+                index::sample(&mut rng, all, count).into_iter().for_each(|at| is_chosen[at] = true);
+                (0..all).partition::<Vec<usize>, _>(|&at| is_chosen[at])
             };
-            let rows: Vec<u32> =
-                chosen(labels.len(), growth.row_share).into_iter().map(|row| row as u32).collect();
-            let columns: Vec<usize> =
-                chosen(varying.len(), growth.column_share).into_iter().map(|at| varying[at]).collect();
+            let (rows, others) = choose(labels.len(), growth.row_share);
+            let rows: Vec<u32> = rows.into_iter().map(|row| row as u32).collect();
+            let chosen: Vec<usize> =
+                choose(varying.len(), growth.column_share).0.into_iter().map(|at| varying[at]).collect();
             let derivatives = derivatives(objective, &scores, labels, weights);
             for (scores, derivatives) in scores.iter_mut().zip(&derivatives) {
-                let grown = Rows { bins: &bins, columns: &columns, derivatives }.grow(&growth, rows.clone());
-                let mut is_inside = vec![rows.len() == labels.len(); labels.len()];
+                let grown = Rows { bins: &bins, columns: &chosen, derivatives }.grow(&growth, rows.clone());
                 for (rows, output) in &grown.leaves {
-                    for &row in rows {
-                        scores[row as usize] += f64::from(*output);
-                        is_inside[row as usize] = true;
-                    }
+                    rows.iter().for_each(|&row| scores[row as usize] += f64::from(*output));
                 }
-                for row in (0..labels.len()).filter(|&row| !is_inside[row]) {
-                    scores[row] += f64::from(output_in_bins(&grown, &bins, row));
+                for &row in &others {
+                    scores[row] +=
+                        f64::from(output_of(&grown.nodes, |column| columns.get(column).map(|all| all[row])));
                 }
                 ensemble.trees.push(grown.nodes);
             }
         }
-        ensemble
+        (ensemble, scores)
     }
 
     /// Returns true if the trees were grown.
@@ -145,7 +157,7 @@ impl Ensemble {
                 // Tree by tree, so that each is in the cache for all rows.
                 for tree in &trees {
                     for (score, row) in scores.iter_mut().zip(values.chunks(table.columns.max(1))) {
-                        *score += f64::from(output_of(tree, row));
+                        *score += f64::from(output_of(tree, |column| row.get(column).copied()));
                     }
                 }
             });
@@ -250,28 +262,16 @@ fn derivatives(
     all
 }
 
-/// Returns a tree's output for a row of the training table.
-fn output_in_bins(grown: &tree::Grown, bins: &[Bins], row: usize) -> f32 {
-    let mut at = 0;
-    loop {
-        let node = grown.nodes[at];
-        if node.column < 0.0 {
-            return node.value;
-        }
-        let is_left = bins[node.column as usize].of_rows[row] <= grown.bins[at];
-        at = node.left as usize + usize::from(!is_left);
-    }
-}
-
-/// Returns a tree's output for a row of values; 0 if the nodes do not form a tree, as in a damaged file.
-fn output_of(tree: &[Node], row: &[f32]) -> f32 {
+/// Returns a tree's output for a row, whose values `value` gives by column; 0 if the nodes do not form a tree, as in a damaged
+/// file.
+fn output_of(tree: &[Node], value: impl Fn(usize) -> Option<f32>) -> f32 {
     let mut at = 0;
     for _ in 0..tree.len() {
         let Some(node) = tree.get(at) else { return 0.0 };
         if node.column < 0.0 {
             return node.value;
         }
-        let Some(&value) = row.get(node.column as usize) else { return 0.0 };
+        let Some(value) = value(node.column as usize) else { return 0.0 };
         at = (node.left as usize).saturating_add(usize::from(value >= node.value));
     }
     0.0
@@ -316,12 +316,22 @@ mod tests {
             leaf_weight: 1.0,
             ..Growth::default()
         };
-        let ensemble = Ensemble::grow(&growth, REGRESSION, 1, &columns, &labels, &[]);
+        let ensemble = Ensemble::grow(
+            &growth,
+            REGRESSION,
+            1,
+            &Examples { columns: &columns, labels: &labels, weights: &[] },
+        );
         assert_eq!(ensemble.trees, [vec![Node::split(0, 29.5, 1), Node::leaf(-2.8), Node::leaf(1.2)]]);
         assert_eq!(ensemble.base, [3.8]);
         // Weights of 0 leave rows out.
         let weights: Vec<f32> = columns[0].iter().map(|&x| f32::from(u8::from(x >= 30.0))).collect();
-        let ensemble = Ensemble::grow(&growth, REGRESSION, 1, &columns, &labels, &weights);
+        let ensemble = Ensemble::grow(
+            &growth,
+            REGRESSION,
+            1,
+            &Examples { columns: &columns, labels: &labels, weights: &weights },
+        );
         assert_eq!((ensemble.base, ensemble.trees), (vec![5.0], vec![vec![Node::leaf(0.0)]]));
     }
 
@@ -341,7 +351,12 @@ mod tests {
                 Task::Multiclass => (value(row) * 3.0).floor().clamp(0.0, 2.0),
             };
             let labels: Vec<f32> = (0..2000).map(label).collect();
-            let ensemble = Ensemble::grow(&growth(150), objective, 5, &training, &labels[..1500], &[]);
+            let ensemble = Ensemble::grow(
+                &growth(150),
+                objective,
+                5,
+                &Examples { columns: &training, labels: &labels[..1500], weights: &[] },
+            );
             let scores = scores(&ensemble, &new, 150);
             let error = |row: usize| match task {
                 Task::Regression => (scores[0][row] - f64::from(labels[1500 + row])).abs(),
@@ -361,21 +376,43 @@ mod tests {
     fn saved_trees_predict_the_same_bits() {
         let columns = columns(3000);
         let labels: Vec<f32> = (0..3000).map(|row| columns[0][row] * columns[1][row]).collect();
-        let grow = || Ensemble::grow(&growth(20), REGRESSION, 5, &columns, &labels, &[]);
-        let ensemble = grow();
+        let grow = || {
+            Ensemble::grow(
+                &growth(20),
+                REGRESSION,
+                5,
+                &Examples { columns: &columns, labels: &labels, weights: &[] },
+            )
+        };
+        let (ensemble, trained) = Ensemble::grow_with_scores(
+            &growth(20),
+            REGRESSION,
+            5,
+            &Examples { columns: &columns, labels: &labels, weights: &[] },
+        );
         let read = Ensemble::from_parameters(&ensemble.parameters(), 1).expect("an ensemble");
         assert_eq!(read, ensemble);
-        assert_eq!(scores(&read, &columns, 20), scores(&ensemble, &columns, 20));
+        assert_eq!(scores(&read, &columns, 20), trained);
         let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread").install(grow);
         assert_eq!(alone, ensemble);
-        let other = Ensemble::grow(&growth(20), REGRESSION, 6, &columns, &labels, &[]);
+        let other = Ensemble::grow(
+            &growth(20),
+            REGRESSION,
+            6,
+            &Examples { columns: &columns, labels: &labels, weights: &[] },
+        );
         assert_ne!(other, ensemble);
     }
 
     #[test]
     fn damaged_parameters_are_refused_or_give_numbers() {
         let columns = columns(300);
-        let ensemble = Ensemble::grow(&growth(2), REGRESSION, 5, &columns, &columns[0], &[]);
+        let ensemble = Ensemble::grow(
+            &growth(2),
+            REGRESSION,
+            5,
+            &Examples { columns: &columns, labels: &columns[0], weights: &[] },
+        );
         let parameters = ensemble.parameters();
         assert!(Ensemble::from_parameters(&parameters, 2).is_err());
         let mut shorter = Parameters::default();
@@ -386,8 +423,8 @@ mod tests {
         }
         assert!(Ensemble::from_parameters(&shorter, 1).is_err());
         let circle = [Node { column: 0.0, value: 0.5, left: 0.0 }];
-        assert_eq!(output_of(&circle, &[0.0]), 0.0);
+        assert_eq!(output_of(&circle, |_| Some(0.0)), 0.0);
         let outside = [Node { column: 7.0, value: 0.5, left: f32::NAN }];
-        assert_eq!(output_of(&outside, &[0.0]), 0.0);
+        assert_eq!(output_of(&outside, |column| [0.0].get(column).copied()), 0.0);
     }
 }

@@ -146,7 +146,7 @@ impl Method for Linear {
         Ok(Box::new(LinearModel {
             penalties: self.penalties.clone(),
             objective: context.objective,
-            fitted: Fitted::default(),
+            fitted: Fitted::new(context.objective.outputs),
             epoch: 0,
             rows: None,
             model: Vec::new(),
@@ -168,11 +168,19 @@ const FACTOR: &str = "linear.factor";
 const WEIGHTS: &str = "linear.weights";
 
 /// Parameters that a fit replaces as a whole, in shapes that the data determine.
-#[derive(Default)]
 struct Fitted {
+    /// Outputs of the model.
+    outputs: usize,
     parameters: Parameters,
     gradient: FlatGradient,
     moments: Moments,
+}
+
+impl Fitted {
+    fn new(outputs: usize) -> Self {
+        let (parameters, gradient, moments) = Default::default();
+        Self { outputs, parameters, gradient, moments }
+    }
 }
 
 impl Learner for Fitted {
@@ -191,6 +199,20 @@ impl Learner for Fitted {
             .find(|segment| ![MEAN, FACTOR, WEIGHTS].contains(&segment.name.as_str()))
         {
             return Err(ParameterError::Unknown { name: unknown.name.clone() });
+        }
+        let length = |name: &str| parameters.get(name).map_or(0, <[f32]>::len);
+        let (columns, factors, weights) = (length(MEAN), length(FACTOR), length(WEIGHTS));
+        for (name, expected, found) in [
+            (FACTOR, columns, factors),
+            (WEIGHTS, self.outputs * (columns + usize::from(columns > 0)), weights),
+        ] {
+            if expected != found {
+                return Err(ParameterError::Shape {
+                    name: name.to_string(),
+                    expected: vec![expected],
+                    found: vec![found],
+                });
+            }
         }
         self.parameters = parameters.clone();
         Ok(())
@@ -234,8 +256,14 @@ impl Standardised {
             let mean = moment(&|x| x);
             let deviation = moment(&|x| (x - mean).powi(2)).sqrt();
             // In single precision, as the model stores both. A constant column has no effect.
-            let (mean, factor) =
-                (mean as f32, if deviation > 1e-6 * mean.abs() { (1.0 / deviation) as f32 } else { 0.0 });
+            let (mean, factor) = (
+                mean as f32,
+                if deviation > (4.0 * f64::from(f32::EPSILON) * mean.abs()).max(1e-30) {
+                    (1.0 / deviation) as f32
+                } else {
+                    0.0
+                },
+            );
             column.iter_mut().for_each(|x| *x = (*x - f64::from(mean)) * f64::from(factor));
             means.push(mean);
             factors.push(factor);

@@ -43,7 +43,7 @@ pub struct WithTreesSettings {
 
 fn inner(_: &mut SchemaGenerator) -> Schema {
     schema_of_inner::<dyn Method>("The other method; its settings follow its kind.", |kind| {
-        kind != KIND && !kind.starts_with("gbdt-")
+        kind != KIND && !kind.starts_with("gbdt-") && !kind.starts_with("linear-")
     })
 }
 
@@ -198,7 +198,10 @@ impl Learner for PrimaryWithTrees {
             part.push(&segment.name, &segment.shape, &parameters.values()[segment.range.clone()]);
         }
         self.combined = CombinedState::default();
-        self.trees.load(&trees)?;
+        // Averaged parameters do not name the trees.
+        if !trees.segments().is_empty() {
+            self.trees.load(&trees)?;
+        }
         self.inner.learner_mut().load(&others)
     }
 
@@ -273,7 +276,7 @@ mod tests {
     use rand::RngExt;
 
     use super::*;
-    use crate::boosting::{Ensemble, Table};
+    use crate::boosting::{Ensemble, Examples, Table};
     use crate::gbdt::input_columns;
 
     fn with_trees(task: Task, device: &Device) -> Box<dyn Primary> {
@@ -325,7 +328,8 @@ mod tests {
         let objective = Objective { task: Task::Regression, outputs: 1, minimum: 0.0, range: 1.0 };
         let seed = stream(7, 0, Purpose::Weights, 0).next_u64();
         let columns = input_columns(&rows, None, &[]);
-        let trees = Ensemble::grow(&growth, objective, seed, &columns, &rows.labels, &[]);
+        let examples = Examples { columns: &columns, labels: &rows.labels, weights: &[] };
+        let trees = Ensemble::grow(&growth, objective, seed, &examples);
         let mut scores = trees.base_scores(rows.labels.len());
         trees.add(&mut scores, &Table::from_columns(&columns), 0..growth.trees);
         let mut most = 0.0f64;
@@ -373,6 +377,21 @@ mod tests {
                 "{task:?}"
             );
         }
+    }
+
+    /// Averaging over the parties loads some parameters of the method alone.
+    #[test]
+    fn loads_a_part_of_the_parameters() {
+        let device = Device::flex();
+        let mut primary = with_trees(Task::Regression, &device);
+        let rows = batch(Task::Regression, &device);
+        primary.begin(&mut || rows.clone());
+        let before = primary.learner().parameters().clone();
+        let mut part = Parameters::default();
+        let first = &before.segments()[0];
+        part.push(&first.name, &first.shape, &before.values()[first.range.clone()]);
+        primary.learner_mut().load(&part).expect("a part");
+        assert!(*primary.learner().parameters() == before);
     }
 
     #[test]

@@ -77,6 +77,8 @@ impl Schedule {
     /// Returns the rows of each training step of an epoch, from 0.
     pub fn batches(&self, epoch: usize) -> Vec<Vec<usize>> {
         let mut rows = self.split.train.clone();
+        // A method that takes all rows at once sees them in one order.
+        let epoch = if self.at_once.is_some() { 0 } else { epoch };
         let mut rng = stream(self.seed, 0, Purpose::Batches, epoch as u64);
         if self.at_once.is_some() {
             rows.shuffle(&mut rng);
@@ -251,6 +253,14 @@ mod tests {
         all.sort_unstable();
         assert_eq!(all, (0..200).collect::<Vec<_>>());
         assert_ne!(schedule.batches(3), schedule.batches(4), "each epoch has its own order");
+    }
+
+    #[test]
+    fn a_method_of_all_rows_at_once_sees_them_in_one_order() {
+        let plan = Plan { at_once: Some(20), ..Plan::default() };
+        let schedule = Schedule::new(7, &TrainSettings::default(), &plan, rows(), 2);
+        assert_eq!(schedule.batches(0), schedule.batches(1));
+        assert_eq!(schedule.batches(0)[0].len(), rows().train.len());
     }
 
     #[test]

@@ -433,7 +433,9 @@ fn compute(
     }
     columns.sort_by(|a, b| b.importance.mean.total_cmp(&a.importance.mean));
     let names: Vec<String> = shuffler.here.iter().map(|&party| tables[party].name.clone()).collect();
-    let parties = if names.is_empty() { None } else { Some(shuffler.parties(names)?) };
+    // The columns of a party that is left out cannot be replaced where the primary sees raw columns.
+    let sees_columns = run.experiment.method.build(&()).map_err(input)?.plan().own_width;
+    let parties = if names.is_empty() || sees_columns { None } else { Some(shuffler.parties(names)?) };
     let without_parties = parties.as_ref().map(|parties| match metric.direction() {
         Direction::Maximise => parties.shapley.none,
         Direction::Minimise => -parties.shapley.none,

@@ -38,8 +38,8 @@ impl Bins {
 
 /// Returns the place of each bin's largest value among the sorted distinct values, without the last bin.
 ///
-/// A value with more rows than a bin should have gets a bin of its own, and the others share the remaining bins equally
-/// (Ke et al., LightGBM, NeurIPS 2017, and its program).
+/// A value with more rows than a bin should have ends its bin, and the others share the remaining bins equally, as in LightGBM
+/// (Ke et al., NeurIPS 2017).
 fn last_values(values: &[(f32, usize)]) -> Vec<usize> {
     let last = values.len().saturating_sub(1);
     if values.len() <= MOST_BINS {
@@ -54,12 +54,13 @@ fn last_values(values: &[(f32, usize)]) -> Vec<usize> {
     let mut inside = 0;
     for at in 0..last {
         let size = rest as f64 / free.max(1) as f64;
-        inside += values[at].1;
+        let own = if is_large(at) { 0 } else { values[at].1 };
+        inside += own;
         let is_full = inside as f64 >= size || is_large(at + 1) && inside as f64 >= size / 2.0;
         if is_large(at) || is_full {
+            rest = rest.saturating_sub(inside);
             if !is_large(at) {
                 free = free.saturating_sub(1);
-                rest = rest.saturating_sub(inside);
             }
             ends.push(at);
             inside = 0;

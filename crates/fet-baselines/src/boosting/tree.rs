@@ -10,6 +10,9 @@ use super::{Growth, Node};
 /// Products of rows and columns from which several threads share the work.
 const SHARED_WORK: usize = 1 << 15;
 
+/// Sums in the histograms of all leaves at most: 1 GiB. Further leaves sum again when they are split.
+const MOST_SUMS: usize = 1 << 26;
+
 /// Sum of the first derivatives of the loss, and of the second derivatives.
 type Sums = [f64; 2];
 
@@ -58,8 +61,6 @@ pub(super) struct Grown {
     pub(super) nodes: Vec<Node>,
     /// Rows and output of each leaf.
     pub(super) leaves: Vec<(Vec<u32>, f32)>,
-    /// Split bin of each inner node, for rows that are in bins; 0 in leaves.
-    pub(super) bins: Vec<u8>,
 }
 
 impl Rows<'_> {
@@ -72,7 +73,7 @@ impl Rows<'_> {
             sums[0] += f64::from(first);
             sums[1] += f64::from(second);
         }
-        let (mut nodes, mut bins) = (vec![Node::leaf(0.0)], vec![0]);
+        let mut nodes = vec![Node::leaf(0.0)];
         let histogram = self.histogram(&order);
         let mut root = Leaf { rows: all, sums, depth: 0, node: 0, histogram, split: None };
         root.split = self.best_split(growth, &root);
@@ -95,9 +96,7 @@ impl Rows<'_> {
             };
             let children = nodes.len();
             nodes[parent.node] = Node::split(column, thresholds[usize::from(split.bin)], children);
-            bins[parent.node] = split.bin;
             nodes.extend([Node::leaf(0.0); 2]);
-            bins.extend([0; 2]);
             let right_sums = [parent.sums[0] - split.left[0], parent.sums[1] - split.left[1]];
             let depth = parent.depth + 1;
             let child = |rows: Range<usize>, sums: Sums, node: usize| Leaf {
@@ -118,13 +117,23 @@ impl Rows<'_> {
                     (&mut right, &mut left)
                 };
                 small.histogram = self.histogram(&order[small.rows.clone()]);
-                for (sums, small) in larger.iter_mut().zip(&small.histogram) {
-                    sums[0] -= small[0];
-                    sums[1] -= small[1];
+                if larger.is_empty() {
+                    larger = self.histogram(&order[large.rows.clone()]);
+                } else {
+                    for (sums, small) in larger.iter_mut().zip(&small.histogram) {
+                        sums[0] -= small[0];
+                        sums[1] -= small[1];
+                    }
                 }
                 large.histogram = larger;
                 small.split = self.best_split(growth, small);
                 large.split = self.best_split(growth, large);
+                let is_kept = (leaves.len() + 1) * self.columns.len() * MOST_BINS <= MOST_SUMS;
+                for leaf in [small, large] {
+                    if leaf.split.is_none() || !is_kept {
+                        leaf.histogram = Vec::new();
+                    }
+                }
             }
             leaves[best] = left;
             leaves.push(right);
@@ -136,7 +145,7 @@ impl Rows<'_> {
             (order[leaf.rows].to_vec(), output)
         });
         let leaves = leaves.collect();
-        Grown { nodes, leaves, bins }
+        Grown { nodes, leaves }
     }
 
     /// Sums the derivatives of these rows by column and bin. Each column is summed by one thread in the order of the rows,
@@ -163,7 +172,8 @@ impl Rows<'_> {
 
     /// Returns the split of a leaf that reduces the loss most, or `None` if each leaves too little on a side.
     fn best_split(&self, growth: &Growth, leaf: &Leaf) -> Option<Split> {
-        let least = growth.leaf_weight;
+        // Sums of bins without rows are rounding errors of a subtraction.
+        let least = growth.leaf_weight.max(1e-9 * leaf.sums[1]);
         if leaf.rows.len() < 2 || leaf.sums[1] < 2.0 * least {
             return None;
         }

@@ -10,7 +10,7 @@ use fet_core::parameters::{FlatGradient, ParameterError, Parameters, host};
 use fet_core::trainable::Learner;
 
 use super::{PORTIONS, Pool};
-use crate::boosting::{Ensemble, Growth, Table};
+use crate::boosting::{Ensemble, Examples, Growth, Table};
 
 /// Parameter name of the number of parts in use.
 const IN_USE: &str = "trees.portions";
@@ -60,15 +60,9 @@ impl Primary for Forest {
 
     fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, _pass: &mut Pass) -> TrainOutcome {
         let columns = input_columns(batch, memory, &self.pools);
-        if !self.trees.ensemble.is_grown() {
-            let ensemble = Ensemble::grow(
-                &self.growth,
-                self.objective,
-                self.seed,
-                &columns,
-                &batch.labels,
-                &batch.weights,
-            );
+        if self.trained.is_empty() {
+            let examples = Examples { columns: &columns, labels: &batch.labels, weights: &batch.weights };
+            let ensemble = Ensemble::grow(&self.growth, self.objective, self.seed, &examples);
             self.trained = ensemble.base_scores(batch.labels.len());
             self.trees.set(ensemble, 0);
         }
@@ -137,6 +131,11 @@ impl SavedTrees {
 impl Learner for SavedTrees {
     fn parameters(&self) -> &Parameters {
         &self.parameters
+    }
+
+    /// Trees have no parameters that gradients train.
+    fn trained(&self) -> usize {
+        0
     }
 
     fn gradient(&self) -> &FlatGradient {

@@ -279,6 +279,39 @@ mod tests {
         }
     }
 
+    /// Second derivatives of three classes with weights, against differences of the gradient.
+    #[test]
+    fn curvature_is_the_change_of_the_gradient() {
+        let columns = vec![vec![-1.0, 0.3, 1.0, 0.2, -0.5, 0.1], vec![0.4, -1.0, 0.5, -0.5, 0.9, 0.0]];
+        let rows = |task, outputs, labels| Rows {
+            columns: &columns,
+            weights: &[0.1, 0.3, 0.1, 0.2, 0.1, 0.2],
+            labels,
+            task,
+            outputs,
+        };
+        let classes = [0.0, 2.0, 1.0, 0.0, 2.0, 1.0];
+        let signs = [0.0, 1.0, 1.0, 0.0, 0.0, 1.0];
+        for rows in [
+            rows(Task::Multiclass, 3, &classes),
+            rows(Task::Binary, 1, &signs),
+            rows(Task::Regression, 1, &classes),
+        ] {
+            let size = 3 * rows.outputs;
+            let model: Vec<f64> = (0..size).map(|at| (at as f64 * 0.7).sin()).collect();
+            let direction: Vec<f64> = (0..size).map(|at| (at as f64 * 1.3).cos()).collect();
+            let gradient = |length: f64| {
+                let moved: Vec<f64> =
+                    model.iter().zip(&direction).map(|(at, step)| at + length * step).collect();
+                rows.state(&moved, 0.2).gradient
+            };
+            let found = rows.curvature(&rows.state(&model, 0.2), 0.2, &direction);
+            for ((up, down), found) in gradient(1e-5).iter().zip(gradient(-1e-5)).zip(found) {
+                assert!(((up - down) / 2e-5 - found).abs() < 1e-8, "{:?}: {found}", rows.task);
+            }
+        }
+    }
+
     /// Weights grow without bound for classes that a plane separates, except for the penalty.
     #[test]
     fn separable_classes_have_finite_weights() {

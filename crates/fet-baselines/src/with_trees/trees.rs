@@ -5,7 +5,7 @@ use fet_core::objective::Objective;
 use fet_core::parameters::{ParameterError, Parameters};
 use fet_core::registry::Violation;
 
-use crate::boosting::{Ensemble, Growth, Table};
+use crate::boosting::{Ensemble, Examples, Growth, Table};
 use crate::gbdt::input_columns;
 
 /// Largest number of nodes of all trees; each node has three parameters.
@@ -64,8 +64,8 @@ impl Trees {
     /// Grows the trees on training rows.
     pub(super) fn grow(&mut self, batch: &PrimaryBatch) {
         let columns = input_columns(batch, None, &[]);
-        let grown =
-            Ensemble::grow(&self.growth, self.objective, self.seed, &columns, &batch.labels, &batch.weights);
+        let examples = Examples { columns: &columns, labels: &batch.labels, weights: &batch.weights };
+        let grown = Ensemble::grow(&self.growth, self.objective, self.seed, &examples);
         self.set(grown);
     }
 
