@@ -203,7 +203,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("a.toml");
         let message = |epochs: &str, sets: &[&str]| {
-            let text = format!("[data]\nkind = 'synthetic'\n[train]\nepochs = {epochs}\n");
+            let text = format!("[data]\nkind = 'split'\n[train]\nepochs = {epochs}\n");
             std::fs::write(&file, text).expect("writable");
             let sets = sets.iter().map(ToString::to_string).collect();
             let arguments =

@@ -215,7 +215,7 @@ fn tables() {
     check(&(good.clone() + "NaN,2,1,4\n"), secondary, &[], &["p.csv", "row 20 (from 0)", "`a`", "missing"]);
     check(&(good.clone() + "1,2,1,\n"), secondary, &[], &["p.csv", "row 20 (from 0)", "`y`", "label"]);
     check(&(good.clone() + "1,2,inf,4\n"), secondary, &[], &["p.csv", "line 22", "x", "inf"]);
-    check("a,b,x,y\n", secondary, &[], &["p.csv", "no"]);
+    check("a,b,x,y\n", secondary, &[], &["p.csv", "is empty"]);
     check("a,b,x,y\n1,2,3,4\n", secondary, &[], &["at least 10 rows"]);
     check(&good, "a,c,z\n0,0,1\n", &[], &["s.csv", "`b`"]);
     check(&good, &format!("{secondary}x,1,1\n"), &[], &["s.csv", "line 5", "`a`", "x"]);
