@@ -184,6 +184,6 @@ fn runs_the_attack_of_the_experiment() {
     );
     check(
         &["attack.kind=reconstruction", "method.kind=solo", "method.hidden=[4]"],
-        &["attack", "no secondaries"],
+        &["attack", "without secondaries"],
     );
 }

@@ -202,7 +202,7 @@ fn audit_prints_claim_and_bounds_and_refuses_invalid_settings() {
         (&["--runs", "7"], "`--runs`"),
         (&["--canaries", "3"], "`--canaries`"),
         (&["--canaries", "61"], "at most 60"),
-        (&["--set", "method.kind=solo"], "no secondaries"),
+        (&["--set", "method.kind=solo"], "without secondaries"),
         (&["--set", "policy.least_noise=1000"], "least_noise"),
         (&["--set", "data.bound=[0, 16]"], "bound"),
     ] {
