@@ -26,7 +26,7 @@ fn each_failure_has_its_message_and_code() {
     };
     let another = "set the environment variable LIBTORCH";
     check("none", 2, &["cannot find python3", another]);
-    check("no-pip", 2, &["has no pip", another]);
+    check("no-pip", 2, &["lacks pip", another]);
     check("no-network", 1, &["pip could not fetch", "run the same command to try again", another]);
     check("nothing", 1, &["pip stored no torch==2.9.0"]);
     check("other-wheel", 1, &["is not the pinned wheel", "SHA-256", another]);

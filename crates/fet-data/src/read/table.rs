@@ -377,11 +377,11 @@ mod tests {
             let error = keys(text, columns, kind).expect_err("refused").to_string();
             assert!(parts.iter().all(|part| error.contains(part)), "{error}");
         };
-        refused(table, &["nam"], KeyKind::Text, &["no column `nam`", "did you mean \"name\""]);
+        refused(table, &["nam"], KeyKind::Text, &["lacks the column `nam`", "did you mean \"name\""]);
         refused(table, &["name"], KeyKind::Numbers, &["line 2 column `name`", "Smith, Ann", "\"clk\""]);
         refused(b"x\n1\ninf\n", &["x"], KeyKind::Numbers, &["line 3 column `x`", "inf"]);
         refused(b"a,b\nx,\xff\n", &["b"], KeyKind::Text, &["line 2 column `b`", "UTF-8", "byte 1"]);
-        refused(b"a,b\n", &["b"], KeyKind::Text, &["no rows"]);
+        refused(b"a,b\n", &["b"], KeyKind::Text, &["is empty below its header"]);
         refused(b"a,b\n1,2\n3\n", &["b"], KeyKind::Text, &["line 3", "1 cells"]);
     }
 
@@ -396,6 +396,6 @@ mod tests {
         assert_eq!(stored.cells(&names(&["id"]), &[false]).expect("cells").cells(), ["1", "2"]);
         assert_eq!(stored.verbatim(&names(&["note", "id"])).expect("cells"), [" a ", "1", "b", "2"]);
         let error = stored.verbatim(&names(&["gone"])).expect_err("no such column").to_string();
-        assert!(error.contains("t.csv") && error.contains("no column `gone`"), "{error}");
+        assert!(error.contains("t.csv") && error.contains("lacks the column `gone`"), "{error}");
     }
 }

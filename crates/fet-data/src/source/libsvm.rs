@@ -152,7 +152,7 @@ mod tests {
             let error = read(text, 4, Task::Binary).expect_err("refused").to_string();
             assert!(error.contains("x.svm") && error.contains(part), "{part} in {error}");
         };
-        check("", "no rows");
+        check("", "lacks rows with features");
         check("one 1:1\n", "line 1: the label must be a finite number; it is \"one\"");
         check("1 1:1\n1 0:1\n", "line 2: indices must begin at 1");
         check("1 2:1 2:1\n", "ascend; one is 2");

@@ -50,7 +50,7 @@ mod tests {
             quantile_strata(&[1.0, f64::NAN], 2)
                 .expect_err("NaN")
                 .to_string()
-                .contains("row 1 (from 0) holds NaN")
+                .contains("row 1 (from 0) contains NaN")
         );
     }
 }

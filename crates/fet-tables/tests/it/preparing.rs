@@ -80,7 +80,7 @@ fn one_column_is_clipped_where_others_are_not() {
     }
     let range = [("b".to_string(), Declared::Range([0.0, 1.0]))].into();
     for (rules, problem) in [
-        (clip("c"), "no column `c`"),
+        (clip("c"), "lacks the column `c`"),
         (Rules { scaling: Scaling::Robust, ..clip("b") }, "clipped already by the scaling"),
         (Rules { scaling: Scaling::None, ..clip("b") }, "is not scaled"),
         (Rules { declared: range, ..clip("b") }, "has a declared range"),
@@ -203,11 +203,11 @@ fn errors_name_columns_that_do_not_fit() {
     };
     let missing = fit("a,b\n1,\n2,3\n", &[0], &Rules::default());
     assert!(
-        missing.contains("no number") && missing.contains("`b`") && missing.contains("drop it"),
+        missing.contains("lacks a number") && missing.contains("`b`") && missing.contains("drop it"),
         "{missing}"
     );
     let unknown = fit("price\n1\n", &[0], &declare("prise", Declared::Range([0.0, 1.0])));
-    assert!(unknown.contains("no column `prise`") && unknown.contains("price"), "{unknown}");
+    assert!(unknown.contains("lacks the column `prise`") && unknown.contains("price"), "{unknown}");
     let kind = fit("a\n1\n", &[0], &declare("a", Declared::Categories(vec!["x".into()])));
     assert!(kind.contains("number") && kind.contains("`a`"), "{kind}");
     let order = fit(
@@ -223,5 +223,5 @@ fn errors_name_columns_that_do_not_fit() {
     let past = fit("a\n1\n", &[1], &Rules::default());
     assert!(past.contains("row 1"), "{past}");
     let absent = preparation.apply(&table("b\n1\n2\n")).expect_err("refused").to_string();
-    assert!(absent.contains("no column `a`"), "{absent}");
+    assert!(absent.contains("lacks the column `a`"), "{absent}");
 }

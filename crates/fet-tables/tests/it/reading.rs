@@ -92,10 +92,10 @@ fn columns_are_chosen_by_name() {
     check(None, &["colour", "empty"], Ok(&["price"]));
     check(None, &["empty"], Err("line 3 column `colour`: must be valid UTF-8"));
     check(Some(&["price", "empty"]), &[], Err("column `empty`: has only missing cells"));
-    check(Some(&["prise"]), &[], Err("no column `prise`; did you mean \"price\"?"));
+    check(Some(&["prise"]), &[], Err("lacks the column `prise`; did you mean \"price\"?"));
     check(None, &["color"], Err("did you mean \"colour\"?"));
     check(Some(&["price", "price"]), &[], Err("column `price`: is named twice; name it once"));
-    check(Some(&["price"]), &["price"], Err("no column left"));
+    check(Some(&["price"]), &["price"], Err("lacks a column to read"));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn errors_name_their_place() {
     check(b"a,b\n1/2/2024,2\n", &[("a", "date")], &["line 2 column `a`", "ISO 8601", "date:%d/%m/%Y"]);
     check(b"a,b\n31/31/2024,2\n", &[("a", "date:%d/%m/%Y")], &["line 2 column `a`", "in the form"]);
     check(b"a,b\ninf,2\n", &[], &["line 2 column `a`", "finite", "\"inf\""]);
-    check(b"a,b\n1,2\n", &[("c", "number")], &["no column `c`, which is required"]);
+    check(b"a,b\n1,2\n", &[("c", "number")], &["lacks the column `c`, which is required"]);
     check(b"a,b,c\n1,,\n", &[], &["column `b`", "only missing cells", "the same applies to c", "`drop`"]);
     check(b"PK\x03\x04rest", &[], &["Excel"]);
     check(b"FEA1rest", &[], &["version 1"]);
@@ -211,7 +211,7 @@ fn selects_rows_and_columns() {
     says(table.select_rows(&[3]).expect_err("refused"), "has 3 rows; row 3");
     says(table.select_columns(&["a", "a"]).expect_err("refused"), "two columns called `a`");
     let prices = from_text(b"price\n1\n", &Options::default()).expect("good");
-    says(prices.column("prise").expect_err("refused"), "no column `prise`; did you mean \"price\"?");
+    says(prices.column("prise").expect_err("refused"), "lacks the column `prise`; did you mean \"price\"?");
 }
 
 /// A build without the feature names the feature in its error.

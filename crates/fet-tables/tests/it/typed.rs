@@ -268,7 +268,7 @@ fn a_table_that_cannot_be_read_back_is_not_written() {
     );
     check("t.csv", vec![column("a", vec![1.0]), column("b", vec![])], 1, "column `b`: has 0 rows");
     check("t.csv", vec![column("a", vec![1.0]), column("a", vec![1.0])], 1, "appears twice");
-    check("t.csv", Vec::new(), 0, "no columns");
+    check("t.csv", Vec::new(), 0, "without columns");
     let codes = Column { name: "c".into(), values: categories(&["x"], &[4]) };
     check("t.parquet", vec![codes], 1, "cannot be encoded");
     let schema =

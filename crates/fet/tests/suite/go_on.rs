@@ -125,7 +125,7 @@ fn refuses_models_that_do_not_fit() {
         &["`from`", "predicts 3 classes", "two classes"],
     );
     from(&["method.hidden=32"], &["`from`", "[64], not [32]"]);
-    from(&["method.kind=solo"], &["`from`", "no parameter"]);
+    from(&["method.kind=solo"], &["`from`", "lacks the parameter"]);
     from(&["method.kind=gbdt-solo"], &["`from`", "gbdt-solo"]);
     from(&["privacy.kind=gaussian", "privacy.noise=1.0"], &["`from`", "ε"]);
     from(&["labels.kind=randomised-response", "labels.epsilon=3"], &["`from`", "ε"]);

@@ -161,9 +161,9 @@ fn refuses_bad_input_with_one_message_and_no_files() {
         &["p.csv", "s.csv", "--keys=given,surnam", "--secondary-keys=first,last", out],
         &["p.csv", "`surnam`", "did you mean \"surname\""],
     );
-    check(&["p.csv", "s.csv", keys, out], &["s.csv", "no column `given`"]);
+    check(&["p.csv", "s.csv", keys, out], &["s.csv", "lacks the column `given`"]);
     check(&["p.csv", "s.csv", keys, "--secondary-keys=first", out], &["--secondary-keys", "3", "1"]);
-    check(&["p.csv", "empty.csv", keys, out], &["empty.csv", "no rows"]);
+    check(&["p.csv", "empty.csv", keys, out], &["empty.csv", "is empty below its header"]);
     check(&["latin.csv", "p.csv", keys, out], &["latin.csv line 2 column `given`", "UTF-8"]);
     check(
         &["p.csv", "p.csv", keys, out, "--linker=nearest"],

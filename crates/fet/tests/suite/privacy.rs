@@ -248,7 +248,7 @@ fn refuses_wrong_use() {
     let limited = [noise, "privacy.learning=frozen", "privacy.max_occurrences=9"];
     check(&limited, &["privacy.max_occurrences", "linker.neighbours", "4", "it is 9"]);
     let random = [noise, "privacy.learning=frozen", "privacy.max_occurrences=1", "linker.kind=random"];
-    check(&random, &["linker.kind", "no other record", "\"random\""]);
+    check(&random, &["linker.kind", "not depend on other records", "\"random\""]);
     let sealed = [noise, "privacy.sample_rate=0.5", "linker.kind=random"];
     check(&sealed, &["linker.kind", "in the clear", "privacy.sample_rate"]);
     check(&[noise, "method.pe_average_every=1"], &["pe_average_every", "carry no noise", "it is 1"]);

@@ -205,7 +205,7 @@ fn refuses_senseless_decisions() {
         &["--id=id"],
         &["secondary table has the id \"q\""],
     );
-    refused(rows, &[], &["d.csv", "no rows"]);
+    refused(rows, &[], &["d.csv", "is empty below its header"]);
     refused(
         &format!("{rows}0,0,yes\n0,1,yes\n"),
         one,
