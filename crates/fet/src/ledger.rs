@@ -270,13 +270,13 @@ fn add(arguments: &LedgerAddArguments) -> anyhow::Result<String> {
     };
     // Read the account again under the lock, because a stopping party may have written to it.
     let mut account = Account::open(&arguments.place, None)?;
+    if !(rate > 0.0 && rate <= 1.0) {
+        return Err(input(format!("--rate must be above 0 and at most 1; it is {rate}")));
+    }
     if noise != 0.0 {
         let event = Event { noise, rate, steps: releases };
         fet_privacy::accountant::Account::from_events(&[event], account.delta)
             .map_err(|error| input(format!("--noise, --rate or --releases: {error}")))?;
-    }
-    if !(rate > 0.0 && rate <= 1.0) {
-        return Err(input(format!("--rate must be above 0 and at most 1; it is {rate}")));
     }
     if releases == 0 {
         return Err(input("--releases must be at least 1; it is 0"));

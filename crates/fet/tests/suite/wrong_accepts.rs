@@ -194,7 +194,7 @@ fn shows_a_table_with_an_empty_column() {
     let output = fet(folder.path(), &["data", "show", "t.csv"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{output:?}");
-    assert!(text.contains("`e` lacks a value") && text.contains("`drop`"), "{text}");
+    assert!(text.contains("all cells of `e` are missing") && text.contains("`drop`"), "{text}");
     assert!(!text.contains('\u{7}') && text.len() < 10_000, "{}", text.len());
     let output = fet(folder.path(), &["data", "show", "t.csv", "--delimiter", "|"]);
     assert!(String::from_utf8_lossy(&output.stdout).contains("2 rows, 1 column"), "{output:?}");
