@@ -47,7 +47,7 @@ impl Predictions<'_> {
 
 /// Metrics of some predictions by name, in the order of [`Metric::ALL`].
 ///
-/// As JSON: `{"accuracy": {"value": 0.9}, "auc-roc": {"undefined": "class 1 lacks rows"}}`. Deserialization
+/// As JSON: `{"accuracy": {"value": 0.9}, "auc-roc": {"undefined": "class 1 has no row"}}`. Deserialization
 /// requires either every regression metric or every classification metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<Metric, ScoreValue>", into = "BTreeMap<Metric, ScoreValue>")]
@@ -151,14 +151,14 @@ mod tests {
         let scores = rows.scores();
         let json = serde_json::to_string(&scores).expect("json");
         assert!(json.starts_with(r#"{"accuracy":{"value":0.5},"balanced-accuracy""#), "{json}");
-        assert!(json.contains(r#""auc-roc":{"undefined":"class 1 lacks rows;"#), "{json}");
+        assert!(json.contains(r#""auc-roc":{"undefined":"class 1 has no row;"#), "{json}");
         assert_eq!(serde_json::from_str::<Scores>(&json).expect("read back"), scores);
         assert_eq!(scores.get(Metric::Accuracy), Some(0.5));
         assert_eq!(scores.get(Metric::AucRoc), None);
         assert_eq!(scores.get(Metric::Rmse), None);
         assert!(scores.iter().map(|(metric, _)| metric).eq(Metric::for_task(Task::Binary)));
         assert_eq!((scores.reason(Metric::Accuracy), scores.reason(Metric::Rmse)), (None, None));
-        assert!(scores.reason(Metric::AucRoc).is_some_and(|reason| reason.starts_with("class 1 lacks rows")));
+        assert!(scores.reason(Metric::AucRoc).is_some_and(|reason| reason.starts_with("class 1 has no row")));
         let none = Scores::undefined(Task::Binary, "the model diverged");
         assert!(none.iter().all(|(metric, _)| none.reason(metric) == Some("the model diverged")));
         let number = Predictions::new(Task::Regression, &[1.0], &[1.0]).expect("right").scores();
@@ -194,7 +194,7 @@ mod tests {
             (number, vec![1e9, -1.0], vec![1.0, 1.0], Metric::Mape, "row 1 (from 0) is -1, below 500"),
             (number, vec![1e200], vec![-1e200], Metric::Rmse, "exceeds the range"),
             (Task::Binary, vec![1.0, 1.0], vec![0.1, 0.2], Metric::AucRoc, "class 1 has every row"),
-            (Task::Binary, vec![0.0], vec![0.1], Metric::AucPr, "class 1 lacks rows"),
+            (Task::Binary, vec![0.0], vec![0.1], Metric::AucPr, "class 1 has no row"),
         ] {
             let rows = Predictions::new(task, &truth, &output).expect("right");
             let error = rows.score(metric).expect_err(expect).to_string();

@@ -190,8 +190,8 @@ fn names_and_first_bytes_tell_the_form() {
     refused("t.csv.gz", &whole[..whole.len() / 2], &["gzip", "is the file complete?"]);
     refused("t.csv.gz", &[&whole[..], b"more"].concat(), &["gzip"]);
     refused("t.csv.zst", &zstd[..zstd.len() / 2], &["zstd", "is the file complete?"]);
-    refused("t.parquet", &text, &["named as Parquet"]);
-    refused("t.feather", &text, &["named as Arrow"]);
+    refused("t.parquet", &text, &["file extension of Parquet"]);
+    refused("t.feather", &text, &["file extension of Arrow"]);
     let error =
         read(&folder.path().join("absent.csv"), &Options::default()).expect_err("refused").to_string();
     assert!(error.contains("absent.csv: cannot be read"), "{error}");
