@@ -62,7 +62,7 @@ pub(crate) struct Examples<'a> {
     pub(crate) columns: &'a [Vec<f32>],
     /// Label of each row, as the model sees it.
     pub(crate) labels: &'a [f32],
-    /// Weight of each row, of which only ratios count; empty for equal weights.
+    /// Relative weight of each row; empty for equal weights.
     pub(crate) weights: &'a [f32],
 }
 

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use self::fit::Rows;
 use crate::gbdt::{Columns, Pool, input_columns};
 
-/// Number of penalties, each of which the run validates.
+/// Number of penalties. The run validates each of them.
 const PENALTIES: usize = 20;
 
 /// Penalties of a linear model on the squared weights of standardised columns.

@@ -9,7 +9,7 @@ pub(super) const MOST_BINS: usize = 256;
 pub(super) struct Bins {
     /// The bin of each row.
     pub(super) of_rows: Vec<u8>,
-    /// Threshold after each bin but the last: values below it are in this bin or an earlier one.
+    /// Threshold after each bin, without the last bin: values below it are in this bin or an earlier one.
     pub(super) thresholds: Vec<f32>,
 }
 

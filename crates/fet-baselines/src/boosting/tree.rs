@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::bins::{Bins, MOST_BINS};
 use super::{Growth, Node};
 
-/// Products of rows and columns from which several threads share the work.
+/// Smallest number of rows times columns for which several threads share the work.
 const SHARED_WORK: usize = 1 << 15;
 
 /// Sums in the histograms of all leaves at most: 1 GiB. Further leaves sum again when they are split.

@@ -23,7 +23,7 @@ pub(super) struct Forest {
     seed: u64,
     objective: Objective,
     trees: SavedTrees,
-    /// Scores of the training rows by the trees in use, to which each epoch adds its trees.
+    /// Scores of the training rows by the trees in use. Each epoch adds the scores of its trees.
     trained: Vec<Vec<f64>>,
 }
 
@@ -133,7 +133,7 @@ impl Learner for SavedTrees {
         &self.parameters
     }
 
-    /// Trees have no parameters that gradients train.
+    /// Gradients do not train trees.
     fn trained(&self) -> usize {
         0
     }

@@ -1,7 +1,7 @@
 //! Penalised linear regression and logistic regression, by a Newton method with conjugate gradients.
 //!
 //! The fit minimises the mean loss of the rows plus half the penalty times the squared weights. The loss is half the
-//! squared error of a regression, and the cross-entropy of classes. The constant has no penalty. Newton steps are solved by
+//! squared error of a regression, and the cross-entropy of classes. The constant is free of it. Newton steps are solved by
 //! conjugate gradients and shortened until the loss falls enough (Nocedal and Wright, Numerical Optimization, 2nd edition,
 //! algorithm 7.1).
 
@@ -196,7 +196,7 @@ impl Rows<'_> {
         values.iter().flat_map(of_output).collect()
     }
 
-    /// Returns the weights in `model` that have a penalty, that is, all but the constants.
+    /// Returns the weights in `model` that have a penalty, without the constants.
     fn penalised<'a>(&self, model: &'a mut [f64]) -> impl Iterator<Item = &'a mut f64> + use<'a> {
         let columns = self.columns.len();
         model.chunks_mut(columns + 1).flat_map(move |weights| &mut weights[..columns])

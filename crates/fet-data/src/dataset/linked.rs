@@ -227,7 +227,7 @@ impl Linked {
         let labels = chosen.iter().map(|&row| labels[row]).collect();
         let data = VerticalData {
             task: settings.task,
-            // A named class can have no records.
+            // A named class can be without records.
             classes: classes.max(class_names.len()),
             primary,
             labels,

@@ -64,7 +64,7 @@ impl Source for Libsvm {
 fn parse(path: &Path, text: &str, settings: &LibsvmSettings) -> Result<Labelled, DataError> {
     let place = |line: usize| format!("{} line {}", path.display(), line + 1);
     let (mut labels, mut rows, mut widest) = (Vec::new(), Vec::new(), 0);
-    // Either 0 or -1 denotes the first class, but a file must not mix the two.
+    // Either 0 or -1 denotes the first class; a file must not mix the two.
     let (mut zero, mut minus) = (false, false);
     for (line, row) in text.lines().enumerate().filter(|(_, row)| !row.trim().is_empty()) {
         let mut words = row.split_ascii_whitespace();

@@ -30,7 +30,7 @@ fn classes_have_a_matrix_and_a_curve() {
         found.confusion.as_ref().map(|matrix| &matrix.cells),
         Some(&vec![vec![1.0, 1.0], vec![1.0, 1.0]])
     );
-    // Bins of 1/15: 0.48 and 0.52 lie in (7/15, 8/15].
+    // Bins of 1/15: (7/15, 8/15] contains 0.48 and 0.52.
     let bin = |predicted, observed, weight| Bin { predicted, observed, weight };
     assert_eq!(found.calibration, [bin(0.1, 0.0, 1.0), bin(0.5, 0.5, 2.0), bin(0.9, 1.0, 1.0)]);
     assert_eq!((&found.residuals, &found.groups), (&None, &None));

@@ -71,7 +71,7 @@ fn bootstrap_reports_its_method() {
     let twos = vec![2.0; 40];
     let weighted = with(&rows.weighted(&twos).expect("right"), Metric::Brier, 1).expect("an interval");
     assert!((weighted.lower - with(&rows, Metric::Brier, 1).expect("an interval").lower).abs() < 1e-12);
-    // Every resample of perfect predictions is perfect: BCa then has no correction.
+    // Every resample of perfect predictions is perfect: BCa then corrects nothing.
     let perfect = Predictions::new(Task::Binary, &truth, &truth).expect("right");
     let interval = with(&perfect, Metric::Accuracy, 1).expect("an interval");
     assert_eq!((interval.lower, interval.upper, interval.method), (1.0, 1.0, BootstrapMethod::Percentile));

@@ -183,7 +183,7 @@ fn attacks_with_different_seeds_get_no_common_score() {
         close(&none.comprehensive, &[(0, 0.768_459), (1, 0.760_168)], "the other has them all");
         assert_eq!(none.lacking(&defences.attacks), []);
     });
-    // Each attack lacks another seed: the numbers of seeds are equal, but the seeds differ.
+    // Each attack lacks another seed: equal numbers of different seeds.
     look_without(GRID, &GIVEN, &[(3, 0), (4, 1), (5, 1)], |summary| {
         let defences = summary.defences.as_ref().expect("attacked");
         let noise = &defences.defences[1];

@@ -136,7 +136,7 @@ fn compares_attacked_variants_as_defences() {
     let file = study.read("runs/tiny/leakage.svg");
     assert_eq!(file.matches("<text class=\"title\"").count(), 2, "a chart for each attack: {file}");
 
-    // Without its attacks, the same study has no files or columns of attacks.
+    // Without its attacks, the same study writes neither files nor columns of attacks.
     fs::write(
         study.path("tiny.toml"),
         ATTACKED.replace("[ablation.axes]\n\"attack.kind\"", "[other.axes]\n\"kind\""),

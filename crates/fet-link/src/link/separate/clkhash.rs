@@ -37,7 +37,7 @@ pub(super) fn encode(
         schema.identifiers().filter(|own| !own.ignored).map(|own| own.name.to_string()).collect();
     let columns = super::encode::columns(&place.to_string(), &encoded, keys)?;
     let cells = read_verbatim(table, &columns).map_err(input)?;
-    // Ignored features have a cell in a row, but the encoder does not read it.
+    // The encoder skips the cells of ignored features.
     let mut cells = cells.into_iter();
     let mut all = Vec::with_capacity(cells.len() / columns.len().max(1) * schema.identifiers().len());
     while cells.len() > 0 {
