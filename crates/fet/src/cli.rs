@@ -274,9 +274,13 @@ fn work() -> ExitCode {
     // cleans up.
     #[cfg(unix)]
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
-    // A run stops after its step and a party after its answer. Other commands stop at once and leave no
-    // partial file.
-    if !matches!(arguments.command, FetCommand::Run { .. } | FetCommand::Party(_)) {
+    // A run stops after its step, a party after its answer, and a study ends its runs. Other commands stop at once
+    // and leave no partial file.
+    let ends_itself = matches!(
+        arguments.command,
+        FetCommand::Run { .. } | FetCommand::Party(_) | FetCommand::Study(_) | FetCommand::Tune(_)
+    );
+    if !ends_itself {
         let _ = ctrlc::set_handler(|| fet_io::leave(130));
     }
     if matches!(arguments.command, FetCommand::Run { parties: None, .. }) {
