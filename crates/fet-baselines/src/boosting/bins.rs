@@ -52,9 +52,9 @@ fn last_values(values: &[(f32, usize)]) -> Vec<usize> {
         large.fold((MOST_BINS, rows), |(free, rest), at| (free - 1, rest - values[at].1));
     let mut ends = Vec::new();
     let mut inside = 0;
-    for at in 0..last {
+    for (at, &(_, count)) in values[..last].iter().enumerate() {
         let size = rest as f64 / free.max(1) as f64;
-        let own = if is_large(at) { 0 } else { values[at].1 };
+        let own = if is_large(at) { 0 } else { count };
         inside += own;
         let is_full = inside as f64 >= size || is_large(at + 1) && inside as f64 >= size / 2.0;
         if is_large(at) || is_full {

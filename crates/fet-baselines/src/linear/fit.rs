@@ -210,8 +210,8 @@ fn dot(left: &[f64], right: &[f64]) -> f64 {
     let (left, left_rest) = left.as_chunks::<8>();
     let (right, right_rest) = right.as_chunks::<8>();
     for (left, right) in left.iter().zip(right) {
-        for lane in 0..8 {
-            sums[lane] += left[lane] * right[lane];
+        for (sum, (left, right)) in sums.iter_mut().zip(left.iter().zip(right)) {
+            *sum += left * right;
         }
     }
     let rest: f64 = left_rest.iter().zip(right_rest).map(|(left, right)| left * right).sum();
@@ -274,8 +274,8 @@ mod tests {
         let (mut one, mut two) = (vec![0.0; 3], vec![0.0; 6]);
         rows(Task::Binary, 1).fit(&mut one, 0.05);
         rows(Task::Multiclass, 2).fit(&mut two, 0.1);
-        for at in 0..3 {
-            assert!((two[3 + at] - two[at] - one[at]).abs() < 1e-4, "{one:?} {two:?}");
+        for (at, weight) in one.iter().enumerate() {
+            assert!((two[3 + at] - two[at] - weight).abs() < 1e-4, "{one:?} {two:?}");
         }
     }
 
