@@ -21,6 +21,8 @@ use self::bins::Bins;
 pub use self::growth::Growth;
 use self::tree::Rows;
 
+/// Number of equal parts of the trees after which a run validates.
+pub(crate) const PORTIONS: usize = 20;
 /// Largest initial score: single precision rounds its probability to 0 or 1.
 const LARGEST: f64 = 100.0;
 /// Rows that one thread predicts at a time.

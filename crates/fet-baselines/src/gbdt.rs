@@ -23,9 +23,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::forest::Forest;
-pub(crate) use self::forest::input_columns;
+pub(crate) use self::forest::{activated, input_columns};
 pub use self::pool::Pool;
-use crate::boosting::Growth;
+use crate::boosting::{Growth, PORTIONS};
 
 /// Settings of `gbdt-solo`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
@@ -56,9 +56,6 @@ impl Default for GbdtPooledSettings {
         }
     }
 }
-
-/// Number of equal parts of the trees after which the run validates.
-pub(crate) const PORTIONS: usize = 20;
 
 impl Recipe<dyn Method> for GbdtSoloSettings {
     fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
@@ -134,18 +131,7 @@ impl Method for Gbdt {
     }
 
     fn check(&self, slots: &Slots<'_>) -> Result<(), Violation> {
-        let kind = self.kind;
-        if !self.pools.is_empty() && !slots.aggregator.keeps_parts_apart() {
-            return Err(slots.refuse::<dyn Aggregator>(format!(
-                "must keep the parties' parts separate, like \"concat\", for the method \"{kind}\": it pools raw columns"
-            )));
-        }
-        if !self.pools.is_empty() && !slots.privacy.is_identity() {
-            return Err(slots.refuse::<dyn PrivacyMechanism>(format!(
-                "must be a mechanism without protection, such as \"none\", for the method \"{kind}\": it pools raw columns"
-            )));
-        }
-        Ok(())
+        if self.pools.is_empty() { Ok(()) } else { check_raw_columns(self.kind, slots) }
     }
 
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
@@ -160,6 +146,21 @@ impl Method for Gbdt {
     ) -> Result<Box<dyn Encoder>, Violation> {
         Ok(Box::new(Columns::default()))
     }
+}
+
+/// Refuses an aggregator or a mechanism that changes the raw columns which the method `kind` pools.
+pub(crate) fn check_raw_columns(kind: &str, slots: &Slots<'_>) -> Result<(), Violation> {
+    if !slots.aggregator.keeps_parts_apart() {
+        return Err(slots.refuse::<dyn Aggregator>(format!(
+            "must keep the parties' parts apart, as \"concat\" does, for the method \"{kind}\": it pools raw columns"
+        )));
+    }
+    if !slots.privacy.is_identity() {
+        return Err(slots.refuse::<dyn PrivacyMechanism>(format!(
+            "must protect nothing, as \"none\" does, for the method \"{kind}\": it pools raw columns"
+        )));
+    }
+    Ok(())
 }
 
 /// Sends a neighbour's features unchanged.

@@ -8,9 +8,7 @@
 
 mod fit;
 
-use burn::tensor::{Tensor, TensorData};
-use fet_core::aggregator::Aggregator;
-use fet_core::data::Task;
+use burn::tensor::Tensor;
 use fet_core::encoder::Encoder;
 use fet_core::method::{
     Memory, Method, Neighbours, Plan, Primary, PrimaryBatch, PrimaryContext, SecondaryContext, Slots,
@@ -20,14 +18,13 @@ use fet_core::model::Pass;
 use fet_core::objective::Objective;
 use fet_core::optimizer::Moments;
 use fet_core::parameters::{FlatGradient, ParameterError, Parameters, host};
-use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::trainable::Learner;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::fit::Rows;
-use crate::gbdt::{Columns, Pool, input_columns};
+use crate::gbdt::{Columns, Pool, activated, check_raw_columns, input_columns};
 
 /// Number of penalties. The run validates each of them.
 const PENALTIES: usize = 20;
@@ -128,18 +125,7 @@ impl Method for Linear {
     }
 
     fn check(&self, slots: &Slots<'_>) -> Result<(), Violation> {
-        let kind = self.kind;
-        if self.others && !slots.aggregator.keeps_parts_apart() {
-            return Err(slots.refuse::<dyn Aggregator>(format!(
-                "must keep the parties' parts apart, as \"concat\" does, for the method \"{kind}\": it pools raw columns"
-            )));
-        }
-        if self.others && !slots.privacy.is_identity() {
-            return Err(slots.refuse::<dyn PrivacyMechanism>(format!(
-                "must protect nothing, as \"none\" does, for the method \"{kind}\": it pools raw columns"
-            )));
-        }
-        Ok(())
+        if self.others { check_raw_columns(self.kind, slots) } else { Ok(()) }
     }
 
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
@@ -310,11 +296,7 @@ impl LinearModel {
                 }
             }
         }
-        let binary = self.objective.task == Task::Binary;
-        let activate = |score: f64| if binary { 1.0 / (1.0 + (-score).exp()) } else { score };
-        let values: Vec<f32> =
-            (0..rows).flat_map(|row| scores.iter().map(move |scores| activate(scores[row]) as f32)).collect();
-        Tensor::from_data(TensorData::new(values, [rows, outputs]), &batch.keys.device().without_autodiff())
+        activated(self.objective.task, &scores, &batch.keys.device().without_autodiff())
     }
 }
 

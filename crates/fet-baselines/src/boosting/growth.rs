@@ -4,7 +4,7 @@ use fet_core::data::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::gbdt::PORTIONS;
+use super::PORTIONS;
 
 /// Growth of gradient-boosted trees: from histograms, leaf by leaf, the best leaf first. The defaults work well on tables of some ten
 /// thousand rows (docs/results/accuracy.md, "Boosted trees and LightGBM").

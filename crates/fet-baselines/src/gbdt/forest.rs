@@ -9,8 +9,8 @@ use fet_core::optimizer::Moments;
 use fet_core::parameters::{FlatGradient, ParameterError, Parameters, host};
 use fet_core::trainable::Learner;
 
-use super::{PORTIONS, Pool};
-use crate::boosting::{Ensemble, Examples, Growth, Table};
+use super::Pool;
+use crate::boosting::{Ensemble, Examples, Growth, PORTIONS, Table};
 
 /// Parameter name of the number of parts in use.
 const IN_USE: &str = "trees.portions";
@@ -37,16 +37,6 @@ impl Forest {
     fn trees_of(&self, portions: usize) -> usize {
         self.growth.trees * portions / PORTIONS
     }
-
-    /// Returns scores as activated outputs.
-    fn activated(&self, scores: &[Vec<f64>], device: &Device) -> Tensor<2> {
-        let rows = scores.first().map_or(0, Vec::len);
-        let binary = self.objective.task == Task::Binary;
-        let activate = |score: f64| if binary { 1.0 / (1.0 + (-score).exp()) } else { score };
-        let values: Vec<f32> =
-            (0..rows).flat_map(|row| scores.iter().map(move |scores| activate(scores[row]) as f32)).collect();
-        Tensor::from_data(TensorData::new(values, [rows, scores.len()]), device)
-    }
 }
 
 impl Primary for Forest {
@@ -70,7 +60,7 @@ impl Primary for Forest {
         self.trees.use_portions(before + 1);
         let trees = self.trees_of(before)..self.trees_of(before + 1);
         self.trees.ensemble.add(&mut self.trained, &Table::from_columns(&columns), trees);
-        let output = self.activated(&self.trained, &batch.keys.device().without_autodiff());
+        let output = activated(self.objective.task, &self.trained, &batch.keys.device().without_autodiff());
         let loss = f64::from(host(self.objective.loss(output.clone(), &batch.labels, &batch.weights))[0]);
         TrainOutcome { loss, memory_gradient: None, output }
     }
@@ -84,7 +74,7 @@ impl Primary for Forest {
         };
         let trees = 0..self.trees_of(self.trees.portions);
         self.trees.ensemble.add(&mut scores, &Table::from_columns(&columns), trees);
-        self.activated(&scores, &batch.keys.device())
+        activated(self.objective.task, &scores, &batch.keys.device())
     }
 }
 
@@ -158,6 +148,15 @@ impl Learner for SavedTrees {
     fn restore(&mut self, moments: Moments) {
         self.moments = moments;
     }
+}
+
+/// Returns each output's scores of all rows as activated outputs: probabilities of a binary task, logits of several classes.
+pub(crate) fn activated(task: Task, scores: &[Vec<f64>], device: &Device) -> Tensor<2> {
+    let rows = scores.first().map_or(0, Vec::len);
+    let activate = |score: f64| if task == Task::Binary { 1.0 / (1.0 + (-score).exp()) } else { score };
+    let values: Vec<f32> =
+        (0..rows).flat_map(|row| scores.iter().map(move |scores| activate(scores[row]) as f32)).collect();
+    Tensor::from_data(TensorData::new(values, [rows, scores.len()]), device)
 }
 
 /// Returns the columns of a batch: keys, features, and the secondaries' pooled columns.
