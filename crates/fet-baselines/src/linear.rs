@@ -34,10 +34,10 @@ const PENALTIES: usize = 20;
 #[serde(default, deny_unknown_fields)]
 pub struct Penalties {
     /// The strongest penalty; the weights are then close to 0.
-    #[schemars(extend("exclusiveMinimum" = 0))]
+    #[schemars(range(max = 100), extend("exclusiveMinimum" = 0))]
     pub strongest: f64,
     /// The weakest penalty; the weights are then close to those without a penalty.
-    #[schemars(extend("exclusiveMinimum" = 0))]
+    #[schemars(range(max = 100), extend("exclusiveMinimum" = 0))]
     pub weakest: f64,
 }
 
@@ -52,7 +52,11 @@ impl Penalties {
         if self.weakest <= self.strongest {
             return Ok(());
         }
-        Err(Violation::new("weakest", "must be at most `strongest`", self.weakest))
+        Err(Violation::new(
+            "weakest",
+            format!("must be at most `strongest`, {}", self.strongest),
+            self.weakest,
+        ))
     }
 
     /// Returns the penalty of an epoch, counted from 0.

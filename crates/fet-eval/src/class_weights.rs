@@ -28,9 +28,9 @@ impl ClassWeights {
         Ok(Self(counts.iter().map(|count| labels.len() as f64 / (classes * count) as f64).collect()))
     }
 
-    /// Checks given weights: each must be finite and above 0.
+    /// Checks given weights: each must be above 0 and a normal number in single precision, as the loss uses it.
     pub fn given(weights: Vec<f64>) -> Result<Self, ClassWeightError> {
-        match weights.iter().position(|weight| !weight.is_finite() || *weight <= 0.0) {
+        match weights.iter().position(|weight| !(*weight as f32).is_normal() || *weight <= 0.0) {
             Some(class) => Err(ClassWeightError::Weight { class, weight: weights[class] }),
             None => Ok(Self(weights)),
         }
@@ -86,8 +86,8 @@ pub enum ClassWeightError {
         /// Number of classes.
         classes: usize,
     },
-    /// Weight that is not finite or not above 0.
-    #[error("the weight of class {class} is {weight}; weights must be finite and above 0")]
+    /// Weight that is not above 0, or too small or too large.
+    #[error("the weight of class {class} is {weight:?}; weights must be above 0, from 1.2e-38 to 3.4e38")]
     Weight {
         /// Class of the weight.
         class: usize,
@@ -116,6 +116,8 @@ mod tests {
             (ClassWeights::balanced(&[0, 3], 3), "row 1 (from 0) is of class 3, but there are 3"),
             (ClassWeights::given(vec![1.0, 0.0]), "weight of class 1 is 0"),
             (ClassWeights::given(vec![f64::NAN]), "weight of class 0 is NaN"),
+            (ClassWeights::given(vec![1e-300]), "weight of class 0 is 1e-300"),
+            (ClassWeights::given(vec![1.0, 1e39]), "weight of class 1 is 1e39"),
         ] {
             let error = result.expect_err(expect).to_string();
             assert!(error.contains(expect), "{error}");

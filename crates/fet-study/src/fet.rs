@@ -96,7 +96,7 @@ impl Fet {
         )?;
         ensure!(
             answers.len() == cells.len(),
-            "`fet show --batch` answered for {} of {} cells",
+            "`fet show --batch` answered for {} of {} cells; does FET_BIN name a `fet` of this version?",
             answers.len(),
             cells.len()
         );

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use cell::Cell;
@@ -188,6 +188,7 @@ pub fn ablate(arguments: &AblateArguments, locate: impl FnOnce() -> Result<Fet>)
         return conclude(arguments, &grid, &cells, &done, &folder);
     }
     drop(done);
+    make_folder(first)?;
     let view = ProgressView::new(arguments.log, cells.len() - missing.len(), cells.len());
     let stop = engine::stop_on_interrupt()?;
     let work = Work { fet: &fet, base: &base, view: &view, stop: &stop };
@@ -225,6 +226,12 @@ fn engine(arguments: &AblateArguments) -> Box<dyn Engine> {
 
 fn finished(cells: &[Cell]) -> Vec<FinishedCell<'_>> {
     cells.iter().filter_map(|cell| Some(FinishedCell { cell, report: report::read(cell)? })).collect()
+}
+
+/// Creates the folder of a study's cells.
+fn make_folder(cell: &Cell) -> Result<()> {
+    std::fs::create_dir_all(cell.study.join("cells"))
+        .with_context(|| format!("--out: cannot create the folder {}", cell.study.display()))
 }
 
 /// Warns about reports that this version cannot read. Their cells count as missing.

@@ -29,7 +29,7 @@ use super::fet::{Base, Fet, Variation};
 use super::file::{StudyFile, check_seeds};
 use super::grid::{StudyGrid, Variant};
 use super::view::{LogForm, ProgressView};
-use super::{finished, say_unreadable};
+use super::{finished, make_folder, say_unreadable};
 use outcome::{CandidateScore, Rung};
 use space::{Range, Tune};
 
@@ -262,6 +262,7 @@ impl TuneContext<'_> {
             return Ok(EngineOutcome::Ended);
         }
         say_unreadable(&missing);
+        make_folder(missing[0])?;
         let view = ProgressView::new(self.arguments.log, done.len(), cells.len());
         let work = Work { fet: self.fet, base: self.base, view: &view, stop: self.stop };
         LocalEngine { jobs: self.arguments.jobs }.run(&missing, &work)

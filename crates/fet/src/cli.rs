@@ -391,7 +391,7 @@ fn obey(command: FetCommand) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         FetCommand::Manual { folder, markdown } => {
-            let refuse = |error| InputError(format!("{}: {error}", folder.display()));
+            let refuse = |error| InputError(format!("cannot write pages into {}: {error}", folder.display()));
             std::fs::create_dir_all(&folder).map_err(refuse)?;
             if markdown {
                 for (file, text) in reference::pages() {

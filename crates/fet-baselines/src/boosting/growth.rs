@@ -12,7 +12,7 @@ use super::PORTIONS;
 #[serde(default, deny_unknown_fields)]
 pub struct Growth {
     /// The number of trees; with several classes, of each class.
-    #[schemars(range(min = PORTIONS))]
+    #[schemars(range(min = PORTIONS, max = 100_000))]
     pub trees: usize,
     /// The learning rate (shrinkage), a factor on each tree's output.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]

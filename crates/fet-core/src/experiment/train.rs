@@ -128,7 +128,7 @@ impl Weighting {
             }
             Self::Given(weights) => ClassWeights::given(weights.clone())
                 .map(Some)
-                .map_err(|error| refuse(format!("must be valid weights ({error})"))),
+                .map_err(|error| refuse(format!("must be one number above 0 for each class ({error})"))),
         }
     }
 }

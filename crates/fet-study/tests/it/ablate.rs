@@ -197,6 +197,15 @@ fn cell_without_a_folder_fails_and_the_others_continue() {
 }
 
 #[test]
+fn refuses_a_folder_of_results_that_cannot_be_created() {
+    let study = Study::new(STUDY);
+    fs::write(study.path("file"), "in the way").expect("written");
+    let outcome = study.ablate("", &["--out", "file"]);
+    assert_eq!((outcome.code, study.calls().len()), (2, 0), "{outcome:?}");
+    check(&outcome.stderr, &["--out: cannot create the folder file/tiny"]);
+}
+
+#[test]
 fn starts_no_cell_if_one_is_invalid() {
     let study = Study::new(STUDY);
     let outcome = study.ablate("bad=mask=false", &[]);
