@@ -48,6 +48,13 @@ impl Fet {
         Self { program, environment }
     }
 
+    /// Returns the handle with one more environment variable for its runs.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_string(), value.to_string()));
+        self
+    }
+
     /// Returns the program that the environment variable FET_BIN names, or `None` if FET_BIN is not set.
     pub fn from_environment() -> Result<Option<Self>> {
         let Some(program) = env::var_os("FET_BIN").filter(|program| !program.is_empty()) else {

@@ -8,6 +8,7 @@
 
 mod added;
 mod cell;
+mod collect;
 mod composed;
 mod defences;
 mod engine;
@@ -37,6 +38,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use cell::Cell;
+pub use collect::{CollectRequest, CollectVariant, Collected, CollectedCell, collect};
 use engine::local::LocalEngine;
 use engine::slurm::SlurmEngine;
 use engine::{Engine, EngineOutcome, Work};

@@ -15,7 +15,7 @@ use crate::parties::{hub, keys, prune, serve, status};
 use crate::run::{Keep, Log};
 use crate::{
     account, attack, audit, data, exit, explain, init, ledger, list, plot, predict, reference, schema, show,
-    study, threads, train,
+    study, threads, train, worth,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use fet_io::input::InputError;
@@ -34,7 +34,7 @@ struct FetArguments {
 
 /// Commands by task, as `fet --help` shows them.
 const GROUPS: [(&str, &[&str]); 7] = [
-    ("Train and predict", &["init", "data", "run", "predict", "explain", "plot"]),
+    ("Train and predict", &["worth", "init", "data", "run", "predict", "explain", "plot"]),
     ("Compare methods and settings", &["study", "tune"]),
     ("Link tables", &["link", "psi"]),
     ("Measure privacy", &["account", "ledger", "attack", "audit"]),
@@ -149,6 +149,11 @@ enum FetCommand {
         #[arg(long)]
         markdown: bool,
     },
+    /// Measure the gain from federating your own tables.
+    ///
+    /// The command trains every method on the primary's own columns and with the other parties, and says if federating
+    /// improves the prediction, by how much, and which party contributes.
+    Worth(Box<worth::WorthArguments>),
     /// Write an experiment for your own tables.
     Init(init::InitArguments),
     /// Inspect tables before training.
@@ -278,7 +283,11 @@ fn work() -> ExitCode {
     // and leave no partial file.
     let ends_itself = matches!(
         arguments.command,
-        FetCommand::Run { .. } | FetCommand::Party(_) | FetCommand::Study(_) | FetCommand::Tune(_)
+        FetCommand::Run { .. }
+            | FetCommand::Party(_)
+            | FetCommand::Study(_)
+            | FetCommand::Tune(_)
+            | FetCommand::Worth(_)
     );
     if !ends_itself {
         let _ = ctrlc::set_handler(|| fet_io::leave(130));
@@ -423,6 +432,7 @@ fn obey(command: FetCommand) -> anyhow::Result<ExitCode> {
             answer(&explain::explain(&arguments)?)?;
             Ok(ExitCode::SUCCESS)
         }
+        FetCommand::Worth(arguments) => worth::worth(&arguments),
         FetCommand::Study(arguments) => study::study(&arguments),
         FetCommand::Tune(arguments) => study::tune(&arguments),
         FetCommand::Plot { runs, out } => {

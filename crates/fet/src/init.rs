@@ -3,7 +3,7 @@
 //! The experiment is a starting point that runs. The command guesses the keys from the columns that all
 //! tables share, and the task from the label. The user must name the label.
 
-mod plan;
+pub(crate) mod plan;
 mod variants;
 
 use std::path::{Path, PathBuf};

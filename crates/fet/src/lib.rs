@@ -32,6 +32,7 @@ pub mod study;
 pub mod threads;
 pub mod train;
 mod watch;
+mod worth;
 
 pub use cli::main;
 

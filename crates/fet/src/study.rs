@@ -18,7 +18,7 @@ pub fn tune(arguments: &TuneArguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Returns the program that runs the cells: the one that `FET_BIN` names, or this one.
-fn this_program() -> anyhow::Result<Fet> {
+pub(crate) fn this_program() -> anyhow::Result<Fet> {
     match Fet::from_environment()? {
         Some(fet) => Ok(fet),
         None => {
@@ -28,6 +28,6 @@ fn this_program() -> anyhow::Result<Fet> {
 }
 
 /// Marks every error as invalid input, except for failures of cells.
-fn classified(error: anyhow::Error) -> anyhow::Error {
+pub(crate) fn classified(error: anyhow::Error) -> anyhow::Error {
     if error.is::<Failed>() { error } else { input(format!("{error:#}")) }
 }

@@ -26,6 +26,11 @@ pub struct SplitSettings {
     /// Share of records for the test.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub test: f64,
+    /// Share of the training records that the run uses, drawn by seed; all other training records are left
+    /// out. A smaller share is part of a larger one, so that several runs show the effect of more labels.
+    #[serde(skip_serializing_if = "is_whole")]
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
+    pub training_share: f64,
     /// Number of folds of a cross-validation, each tested once; 0 for none.
     #[schemars(extend("x-rule" = "0, or at least 2"))]
     pub folds: usize,
@@ -40,6 +45,10 @@ pub struct SplitSettings {
 
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+fn is_whole(share: &f64) -> bool {
+    *share == 1.0
 }
 
 /// Rule that assigns records to parts.
@@ -70,6 +79,7 @@ impl Default for SplitSettings {
             file: String::new(),
             validation: usual.validation(),
             test: usual.test(),
+            training_share: 1.0,
             folds: 0,
             fold: 0,
             tuning: false,

@@ -5,10 +5,11 @@ use fet_core::data::Task;
 use fet_core::data::{Column, DataError};
 use fet_core::experiment::{SplitKind, SplitSettings};
 use fet_core::message::Parts;
-use fet_core::rng::{Purpose, stream};
+use fet_core::rng::{ChaCha8Rng, Purpose, stream};
 use fet_eval::split::{SplitPart, codes, folds, quantile_strata};
 use fet_eval::{Fractions, SplitError, SplitStrategy};
 use fet_tables::{MISSING_CODE, MISSING_DATE, Values};
+use rand::seq::SliceRandom;
 
 pub use fet_eval::Split;
 
@@ -56,8 +57,8 @@ pub fn split(parts: &Parts, rows: usize, seed: u64) -> Result<Split, DataError> 
 
 /// Returns the description of the settings' split that all parties receive.
 pub fn parts(settings: &SplitSettings, known: &SplitData<'_>, seed: u64) -> Result<Parts, DataError> {
-    let SplitSettings { kind, validation, test, folds: count, fold, tuning, .. } = *settings;
-    if kind == SplitKind::Random && count == 0 && !tuning {
+    let SplitSettings { kind, validation, test, training_share, folds: count, fold, tuning, .. } = *settings;
+    if kind == SplitKind::Random && count == 0 && !tuning && training_share == 1.0 {
         return Ok(Parts::Random { validation, test });
     }
     let rows = known.labels.len();
@@ -98,6 +99,7 @@ pub fn parts(settings: &SplitSettings, known: &SplitData<'_>, seed: u64) -> Resu
     } else {
         Split::new(rows, &strategy, fractions, &mut rng).map_err(|error| unusable(&error))?
     };
+    leave_out(&mut split, training_share, &mut rng);
     if !tuning {
         return parts_of(&split, rows);
     }
@@ -108,6 +110,18 @@ pub fn parts(settings: &SplitSettings, known: &SplitData<'_>, seed: u64) -> Resu
         split.validation.sort_by_key(|&row| numbers[row]);
     }
     parts_of(&split.for_tuning(alternate).map_err(|error| unusable(&error))?, rows)
+}
+
+/// Leaves out all training rows except a share. The rows of one share are among those of every larger share,
+/// and at least one row remains.
+fn leave_out(split: &mut Split, share: f64, rng: &mut ChaCha8Rng) {
+    if share == 1.0 {
+        return;
+    }
+    split.train.shuffle(rng);
+    let kept = (share * split.train.len() as f64).round().max(1.0) as usize;
+    split.aside.extend(split.train.drain(kept.min(split.train.len())..));
+    split.train.sort_unstable();
 }
 
 /// Returns each record's split. In a cross-validation by time, the records after the test rows would belong
@@ -278,6 +292,27 @@ mod tests {
         let halves = split_by("kind = 'stratified'\ntuning = true", None).expect("rows");
         let positive = |rows: &[usize]| rows.iter().filter(|row| *row % 4 == 0).count();
         assert!(positive(&halves.test).abs_diff(positive(&halves.validation)) <= 1);
+    }
+
+    #[test]
+    fn smaller_training_shares_are_parts_of_larger_ones() {
+        for settings in ["", "kind = 'stratified'", "folds = 4\nfold = 1"] {
+            let of_share = |share: &str| {
+                split_by(&format!("training_share = {share}\n{settings}"), None).expect("enough rows")
+            };
+            let (whole, half, quarter) = (of_share("1.0"), of_share("0.5"), of_share("0.25"));
+            assert_eq!(whole, split_by(settings, None).expect("enough rows"), "{settings}");
+            for (share, larger, part) in [(&half, &whole, 2), (&quarter, &half, 4)] {
+                assert!(share.train.len().abs_diff(whole.train.len() / part) <= 1, "{settings}");
+                assert!(share.train.iter().all(|row| larger.train.contains(row)), "{settings}");
+                assert_eq!((&share.validation, &share.test), (&whole.validation, &whole.test), "{settings}");
+                assert_eq!(share.rows(), 1_000, "{settings}");
+            }
+            assert!(
+                half.train.iter().any(|&row| row > whole.train.len()),
+                "{settings}: drawn, not the first"
+            );
+        }
     }
 
     #[test]

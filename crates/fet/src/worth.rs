@@ -1,0 +1,324 @@
+//! `fet worth`: measures the gain from federating, and says if it is worth the effort.
+//!
+//! The command trains every method on the primary's own columns and with the other parties, on the same
+//! splits. The validation rows choose the best of each kind, and the test rows measure the gain. Then it
+//! checks the best method with random links, without each party, and with fewer labels. Every run is a cell of
+//! a study in the output folder, so that the same command resumes an interrupted one.
+
+mod checks;
+mod compare;
+mod page;
+mod plan;
+mod show;
+mod verdict;
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use fet_eval::Metric;
+use fet_io::input::input;
+use fet_study::output::Failed;
+use fet_study::{CollectRequest, CollectVariant, Collected, CollectedCell, Fet};
+
+use crate::experiment_file::{self, ExperimentArguments};
+use crate::init::plan::{Request, plan as plan_experiment};
+use crate::study::this_program;
+use checks::Checks;
+use compare::gain;
+use plan::{ExperimentFacts, MethodPair};
+use verdict::{Answer, Figures, MethodResult, Verdict};
+
+/// Arguments of `fet worth`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct WorthArguments {
+    /// The primary's table, followed by the tables of the other parties; or one experiment file.
+    #[arg(required = true, value_name = "TABLE")]
+    tables: Vec<PathBuf>,
+    /// Column of the primary's table to predict; required with tables.
+    #[arg(long)]
+    label: Option<String>,
+    /// Columns that link the records, with the same names in all tables [default: the columns that all tables
+    /// share].
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    keys: Vec<String>,
+    /// Three splits instead of five, without the slowest method and the checks of the best one.
+    #[arg(long)]
+    quick: bool,
+    /// Number of runs at the same time, each with one thread [default: the number of cores, at most 8].
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Tensor backend, such as flex, ndarray, libtorch or libtorch-cuda.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+    /// Print the answer as JSON.
+    #[arg(long)]
+    json: bool,
+    /// Folder of the experiment, the runs and the answer.
+    #[arg(long, default_value = "worth", value_name = "DIR")]
+    out: PathBuf,
+}
+
+const AFTER_HELP: &str = "\
+The folder DIR then has the experiment (experiment.toml), the answer (worth.html, worth.json), the best experiment
+(recommended.toml), and two studies: methods/ (every method alone and with the other parties) and checks/ (the best
+method with random links, without each party, and with fewer labels). The same command resumes an interrupted one.
+To change a choice of the experiment, edit DIR/experiment.toml and run `fet worth DIR/experiment.toml --out DIR2`.
+
+Exit codes: 0 the answer is complete; 1 a run failed; 2 the input is invalid; 130 interrupted.";
+
+/// Number of splits, and with `--quick`.
+const SPLITS: (u64, u64) = (5, 3);
+
+/// Runs the command. The exit code is 0 if the answer is complete, and 130 if the user interrupted it.
+pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
+    let base = experiment(arguments)?;
+    let loaded = ExperimentArguments { file: base.clone(), ..ExperimentArguments::default() };
+    let loaded = experiment_file::load(&loaded).map_err(|error| input(error.to_string()))?;
+    let facts = ExperimentFacts::new(&loaded.to_table());
+    let methods = plan::methods(&facts, arguments.quick);
+    let runner = Runner::new(arguments, &base)?;
+    let Some(cells) = runner.run("methods", &plan::pairs(&methods))? else {
+        return Ok(ExitCode::from(130));
+    };
+    let metric = cells.first().context("the study has no runs")?.report.metric;
+    let results = method_results(&methods, &cells, metric)?;
+    let choice = Choice::new(&methods, &results, metric)?;
+    let checks = match arguments.quick {
+        true => runner.run("checks", &checks::random_links(&facts, &choice))?,
+        false => runner.run("checks", &checks::variants(&facts, &choice))?,
+    };
+    let Some(checked) = checks else { return Ok(ExitCode::from(130)) };
+    let checks = Checks::new(&facts, &choice, &cells, &checked)?;
+    let answer = choice.answer(&results, &checks, &cells)?;
+    let worth = Worth {
+        metric,
+        label_rows: cells[0].report.rows,
+        splits: runner.seeds.len(),
+        quick: arguments.quick,
+        warnings: cells[0].report.warnings.clone(),
+        results,
+        answer,
+        checks,
+    };
+    let folder = &arguments.out;
+    if base.starts_with(folder) {
+        let text = plan::experiment_text("experiment.toml", &worth.answer.recommended)?;
+        fet_io::write(&folder.join("recommended.toml"), text.as_bytes())?;
+    }
+    let json = serde_json::to_string_pretty(&worth).context("the answer is plain data")?;
+    fet_io::write(&folder.join("worth.json"), format!("{json}\n").as_bytes())?;
+    fet_io::write(&folder.join("worth.html"), page::text(&worth, folder)?.as_bytes())?;
+    let text = if arguments.json { format!("{json}\n") } else { show::text(&worth, folder) };
+    fet_io::answer(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Everything that the command found.
+#[derive(Debug, serde::Serialize)]
+struct Worth {
+    /// Metric of all figures.
+    metric: Metric,
+    /// Number of labelled rows in each part.
+    label_rows: fet_eval::records::Rows,
+    /// Number of splits.
+    splits: usize,
+    /// True for the quick form.
+    quick: bool,
+    /// Warnings of the runs about the data.
+    warnings: Vec<String>,
+    /// Result of each method.
+    results: Vec<MethodResult>,
+    /// Best methods and the verdict.
+    answer: Answer,
+    /// Checks of the best method.
+    checks: Checks,
+}
+
+/// Returns the experiment file: the one that the user names, or one written for the tables.
+fn experiment(arguments: &WorthArguments) -> anyhow::Result<PathBuf> {
+    let WorthArguments { tables, label, keys, out, .. } = arguments;
+    if let [file] = tables.as_slice()
+        && file.extension().is_none_or(|extension| extension == "toml")
+    {
+        if label.is_some() || !keys.is_empty() {
+            return Err(input("--label, --keys: an experiment file names them already; leave them out"));
+        }
+        let file = fet_io::experiment(file);
+        return file.canonicalize().map_err(|error| input(format!("{}: {error}", file.display())));
+    }
+    let label =
+        label.clone().ok_or_else(|| input("--label: name the column of the primary's table to predict"))?;
+    std::fs::create_dir_all(out)
+        .map_err(|error| input(format!("--out {}: cannot create the folder: {error}", out.display())))?;
+    let file = out.join("experiment.toml");
+    let known: Vec<PathBuf> =
+        tables.iter().map(|table| table.canonicalize().unwrap_or_else(|_| table.clone())).collect();
+    let planned = plan_experiment(&Request { tables: &known, label: &label, keys, file: &file })?;
+    for warning in &planned.warnings {
+        fet_io::note!("warning: {warning}");
+    }
+    let text = planned.experiment_text();
+    match std::fs::read_to_string(&file) {
+        Ok(old) if old == text => {}
+        Ok(_) => {
+            let file = file.display();
+            return Err(input(format!(
+                "{file}: is not the experiment for these tables. To use the file, run `fet worth {file} --out` with another \
+                 folder; otherwise name another folder with --out"
+            )));
+        }
+        Err(_) => fet_io::write(&file, text.as_bytes())?,
+    }
+    Ok(file)
+}
+
+/// Runs the studies of one command.
+struct Runner<'a> {
+    arguments: &'a WorthArguments,
+    base: &'a Path,
+    fet: Fet,
+    jobs: NonZeroUsize,
+    seeds: Vec<u64>,
+}
+
+impl<'a> Runner<'a> {
+    fn new(arguments: &'a WorthArguments, base: &'a Path) -> anyhow::Result<Self> {
+        let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let jobs = arguments.jobs.unwrap_or_else(|| cores.min(NonZeroUsize::new(8).unwrap_or(cores)));
+        let splits = if arguments.quick { SPLITS.1 } else { SPLITS.0 };
+        let threads = (cores.get() / jobs.get()).max(1).to_string();
+        let fet = match std::env::var_os("RAYON_NUM_THREADS") {
+            None => this_program()?.with_variable("RAYON_NUM_THREADS", &threads),
+            Some(_) => this_program()?,
+        };
+        Ok(Self { arguments, base, fet, jobs, seeds: (0..splits).collect() })
+    }
+
+    /// Runs a study of these variants. Returns `None` if the user interrupted it.
+    fn run(&self, name: &str, variants: &[CollectVariant]) -> anyhow::Result<Option<Vec<CollectedCell>>> {
+        if variants.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        let out = &self.arguments.out;
+        std::fs::create_dir_all(out)
+            .map_err(|error| input(format!("--out {}: cannot create the folder: {error}", out.display())))?;
+        let request = CollectRequest {
+            file: self.base,
+            name,
+            variants,
+            seeds: &self.seeds,
+            out,
+            jobs: self.jobs,
+            device: self.arguments.device.as_deref(),
+        };
+        match fet_study::collect(&request, &self.fet).map_err(crate::study::classified)? {
+            Collected::Interrupted { done, all } => {
+                fet_io::note!("interrupted: {done} of {all} runs are done; the same command resumes");
+                Ok(None)
+            }
+            Collected::Ended { failures, .. } if !failures.is_empty() => {
+                let all = failures.join("\n  ");
+                Err(Failed(format!(
+                    "{} runs failed; the same command retries them:\n  {all}",
+                    failures.len()
+                ))
+                .into())
+            }
+            Collected::Ended { cells, .. } => Ok(Some(cells)),
+        }
+    }
+}
+
+/// Returns the cells of a variant.
+fn of_variant<'a>(cells: &'a [CollectedCell], name: &str) -> Vec<&'a CollectedCell> {
+    cells.iter().filter(|cell| cell.variant == name).collect()
+}
+
+/// Returns the mean figures of a variant.
+fn figures(cells: &[&CollectedCell]) -> Figures {
+    let mean = |value: fn(&CollectedCell) -> f64| {
+        cells.iter().map(|cell| value(cell)).sum::<f64>() / cells.len() as f64
+    };
+    Figures {
+        validation: mean(|cell| cell.report.best.validation),
+        test: mean(|cell| cell.report.best.test),
+        seconds: mean(|cell| cell.report.cost.seconds),
+    }
+}
+
+fn method_results(
+    methods: &[MethodPair],
+    cells: &[CollectedCell],
+    metric: Metric,
+) -> anyhow::Result<Vec<MethodResult>> {
+    let result = |method: &MethodPair| {
+        let (with, alone) = (of_variant(cells, method.name), of_variant(cells, &plan::alone(method.name)));
+        Ok(MethodResult {
+            name: method.name.to_string(),
+            receives: method.receives,
+            alone: figures(&alone),
+            with: figures(&with),
+            gain: gain(&with, &alone, metric)?,
+        })
+    };
+    methods.iter().map(result).collect()
+}
+
+/// Best methods by the validation rows.
+struct Choice<'a> {
+    alone: (usize, &'a MethodPair),
+    with: (usize, &'a MethodPair),
+    federated: Option<(usize, &'a MethodPair)>,
+    metric: Metric,
+}
+
+impl<'a> Choice<'a> {
+    fn new(methods: &'a [MethodPair], results: &[MethodResult], metric: Metric) -> anyhow::Result<Self> {
+        let at = |index: usize| (index, &methods[index]);
+        let missing = "no run has a finite validation figure";
+        let alone = verdict::best(metric, results, |result| Some(result.alone)).context(missing)?;
+        let with = verdict::best(metric, results, |result| Some(result.with)).context(missing)?;
+        let is_federated = |result: &MethodResult| result.receives == plan::Receives::Representations;
+        let federated = verdict::best(metric, results, |result| is_federated(result).then_some(result.with));
+        Ok(Self {
+            alone: at(alone),
+            with: at(with),
+            federated: federated.filter(|best| *best != with).map(at),
+            metric,
+        })
+    }
+
+    fn answer(
+        &self,
+        results: &[MethodResult],
+        checks: &Checks,
+        cells: &[CollectedCell],
+    ) -> anyhow::Result<Answer> {
+        let alone = of_variant(cells, &plan::alone(self.alone.1.name));
+        let over_alone = |method: &MethodPair| gain(&of_variant(cells, method.name), &alone, self.metric);
+        let best = over_alone(self.with.1)?;
+        let error = verdict::error(self.metric, results[self.alone.0].alone.test);
+        let verdict = verdict::verdict(&best, checks.over_random.as_ref(), error);
+        Ok(Answer {
+            verdict,
+            recommended: self.recommended(verdict),
+            alone: self.alone.0,
+            with: self.with.0,
+            federated: self.federated.map(|(at, _)| at),
+            gain: best,
+            federated_gain: self.federated.map(|(_, method)| over_alone(method)).transpose()?,
+            over_random: checks.over_random,
+        })
+    }
+
+    /// Returns the settings of the method to use.
+    fn recommended(&self, verdict: Verdict) -> Vec<String> {
+        match verdict {
+            Verdict::Yes => self.federated.unwrap_or(self.with).1.with.clone(),
+            Verdict::No | Verdict::NotShown => self.alone.1.alone.clone(),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Answer of `fet worth` as text.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use fet_eval::Metric;
+
+use super::Worth;
+use super::plan::Receives;
+use super::verdict::{Answer, Gain, Verdict, error, rows_needed};
+
+/// Returns the answer as text; `folder` has the files.
+pub(super) fn text(worth: &Worth, folder: &Path) -> String {
+    let mut text = format!("{}\n", paragraph(worth).join("\n"));
+    let _ = write!(text, "\n{}", methods(worth));
+    if !worth.checks.parties.is_empty() {
+        let _ = writeln!(
+            text,
+            "\nGain of each party: the best method with all parties, over itself without the party"
+        );
+        for party in &worth.checks.parties {
+            let _ = writeln!(text, "  {:<24} {}", party.name, gain(worth.metric, &party.gain));
+        }
+    }
+    if !worth.checks.labels.is_empty() {
+        let _ = writeln!(text, "\nGain by number of training labels");
+        for labels in &worth.checks.labels {
+            let _ =
+                writeln!(text, "  {:>8}                 {}", labels.rows, gain(worth.metric, &labels.gain));
+        }
+    }
+    let _ = writeln!(text, "\nNext: {}", next(worth, folder));
+    let _ = writeln!(text, "The whole answer is in {}.", folder.join("worth.html").display());
+    text
+}
+
+/// Returns the answer as sentences.
+pub(super) fn paragraph(worth: &Worth) -> Vec<String> {
+    let Worth { metric, answer, results, .. } = worth;
+    let (own, best) = (&results[answer.alone], &results[answer.with]);
+    let (from, to) = (metric.show(own.alone.test), metric.show(best.with.test));
+    let unit = if metric.unit() == fet_eval::Unit::Share { " %" } else { "" };
+    let share = 100.0 * answer.gain.mean / error(*metric, own.alone.test);
+    let interval = interval(*metric, &answer.gain);
+    let title = match answer.verdict {
+        Verdict::Yes => "Yes: federating improves the prediction.",
+        Verdict::No => "No: federating does not improve the prediction noticeably.",
+        Verdict::NotShown => "Not shown: these rows are too few to decide.",
+    };
+    let mut all = vec![title.to_string()];
+    all.push(format!(
+        "{}: {from}{unit} with the primary alone ({}), {to}{unit} with the other parties ({}). Gain {} ({share:.1} % of the \
+         error alone; 95 % interval {interval}, over test rows and splits).",
+        metric.label(),
+        own.name,
+        best.name,
+        signed(*metric, answer.gain.mean),
+    ));
+    if let Some(random) = &answer.over_random {
+        let meaning = if random.lower > 0.0 {
+            "so the gain comes from the linked records"
+        } else {
+            "so a gain cannot come from the linked records"
+        };
+        all.push(format!(
+            "The true links improve on random links by {} {}, {meaning}.",
+            signed(*metric, random.mean),
+            self::interval(*metric, random)
+        ));
+    }
+    all.extend(federated(worth, answer));
+    all
+}
+
+/// Returns the sentence about methods that keep all columns at their parties.
+fn federated(worth: &Worth, answer: &Answer) -> Option<String> {
+    let metric = worth.metric;
+    if worth.results[answer.with].receives == Receives::Representations {
+        return None;
+    }
+    let best = &worth.results[answer.federated?];
+    let found = answer.federated_gain?;
+    Some(format!(
+        "{} with the other parties needs their raw columns at the primary. Without this, {} is best: gain {} {}.",
+        capitalised(&worth.results[answer.with].name),
+        best.name,
+        signed(metric, found.mean),
+        interval(metric, &found)
+    ))
+}
+
+/// Returns the table of methods.
+fn methods(worth: &Worth) -> String {
+    let metric = worth.metric;
+    let title = metric.title();
+    let mut text =
+        format!("{:<24} {:>14} {:>14}   gain (95 %)\n", format!("test {title}"), "alone", "with others");
+    for (at, result) in worth.results.iter().enumerate() {
+        let mark = |is_best: bool| if is_best { "*" } else { " " };
+        let _ = writeln!(
+            text,
+            "  {:<22} {:>13}{} {:>13}{}   {}",
+            result.name,
+            metric.show(result.alone.test),
+            mark(at == worth.answer.alone),
+            metric.show(result.with.test),
+            mark(at == worth.answer.with),
+            gain(metric, &result.gain)
+        );
+    }
+    text + "* best on the validation rows\n"
+}
+
+/// Returns the advice for the user's next step.
+pub(super) fn next(worth: &Worth, folder: &Path) -> String {
+    let recommended = folder.join("recommended.toml");
+    let run = match recommended.exists() {
+        true => format!("`fet run {}`", recommended.display()),
+        false => {
+            let sets: Vec<String> =
+                worth.answer.recommended.iter().map(|set| format!("--set {set}")).collect();
+            format!("`fet run` with your experiment and {}", sets.join(" "))
+        }
+    };
+    let rows = worth.label_rows.train + worth.label_rows.validation + worth.label_rows.test;
+    match worth.answer.verdict {
+        Verdict::Yes => format!(
+            "{run} trains the best method. Then agree on the terms and on the privacy of the records."
+        ),
+        Verdict::No => format!("{run} trains the best method of the primary alone."),
+        Verdict::NotShown => match rows_needed(&worth.answer.gain, rows) {
+            Some(needed) if needed <= 100 * rows => {
+                format!(
+                    "a gain of this size needs about {needed} labelled rows in place of {rows} to be shown."
+                )
+            }
+            _ => "more labelled rows, or better keys, may show a gain.".to_string(),
+        },
+    }
+}
+
+/// Formats a gain with its interval.
+pub(super) fn gain(metric: Metric, gain: &Gain) -> String {
+    format!("{} {}", signed(metric, gain.mean), interval(metric, gain))
+}
+
+fn interval(metric: Metric, gain: &Gain) -> String {
+    format!("[{}, {}]", signed(metric, gain.lower), signed(metric, gain.upper))
+}
+
+fn signed(metric: Metric, value: f64) -> String {
+    let text = metric.show(value);
+    if text.starts_with('-') { text } else { format!("+{text}") }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut signs = text.chars();
+    signs.next().map_or_else(String::new, |first| first.to_uppercase().chain(signs).collect())
+}
