@@ -17,6 +17,7 @@ mod fet;
 mod file;
 mod grid;
 pub mod output;
+pub mod paired;
 mod pooled;
 mod report;
 mod results;

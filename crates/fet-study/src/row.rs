@@ -35,3 +35,10 @@ pub(crate) enum ComparisonVerdict {
     /// Worse according to the test.
     Worse,
 }
+
+impl ComparisonVerdict {
+    /// Returns true if the test shows a difference.
+    pub(crate) fn differs(self) -> bool {
+        matches!(self, Self::Better | Self::Worse)
+    }
+}

@@ -15,6 +15,7 @@ use super::composed::Composed;
 use super::defences::{Defences, runs};
 use super::failure::CellFailure;
 use super::grid::StudyGrid;
+use super::paired::TestedCells;
 use super::report::{epsilon, label_epsilon};
 use super::results::FinishedCell;
 pub(crate) use super::row::{ComparisonVerdict, Row};
@@ -64,11 +65,14 @@ impl<'a> StudySummary<'a> {
         };
         let mut rows: Vec<Row<'_>> = (0..grid.variants.len()).map(row).collect();
         let runs = runs(cells, &rows);
+        let mut tested = TestedCells::default();
         let compare = |(index, row): (usize, &Row<'_>)| {
+            let metric = metric?;
             // Each run is compared once, and never with itself.
-            let base = metric.and(row.base).filter(|base| runs[index] == index && runs[*base] != index)?;
+            let base = row.base.filter(|base| runs[index] == index && runs[*base] != index)?;
             // The row that represents the base's run has the most seeds.
-            PairedComparison::from_pairs(&pairs(row, &rows[runs[base]]))
+            let base = &rows[runs[base]];
+            PairedComparison::from_pairs(&pairs(row, base), || tested.compare(row, base, metric))
         };
         let mut comparisons: Vec<Option<PairedComparison>> = rows.iter().enumerate().map(compare).collect();
         correct(&mut comparisons);
@@ -81,7 +85,7 @@ impl<'a> StudySummary<'a> {
         let undone = cells.iter().filter(|cell| !done.contains(&cell.folder));
         let failures = undone.filter_map(|cell| Some((cell, CellFailure::read(cell)?))).collect();
         let defences = Defences::from_rows(grid, &rows, &runs, metric);
-        let added = Added::compare_with_controls(grid, &rows, metric);
+        let added = Added::compare_with_controls(grid, &rows, metric, &mut tested);
         let mut summary =
             Self { grid, cells, results, metric, rows, runs, added, defences, failures, notes: Vec::new() };
         summary.notes = summary.notes();
@@ -228,7 +232,7 @@ impl Row<'_> {
 
     /// Returns true if the test shows a difference.
     pub(crate) fn differs(&self) -> bool {
-        matches!(self.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse)
+        self.verdict.differs()
     }
 
     /// Returns the largest ε of the row's cells, infinity if one of them is unbounded, or `None` if no

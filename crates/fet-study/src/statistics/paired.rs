@@ -7,6 +7,8 @@
 
 use statrs::distribution::ContinuousCDF;
 
+use crate::paired::PairedDifference;
+
 use super::{half_width, mean, standard_deviation, student};
 
 /// Minimum number of seeds for a test.
@@ -24,6 +26,8 @@ pub(crate) struct PairedComparison {
     pub(crate) difference: f64,
     /// Test, if there are enough seeds.
     pub(crate) test: Option<Test>,
+    /// Intervals over test rows and splits, or the reason why they are undefined.
+    pub(crate) over_rows: Result<PairedDifference, String>,
 }
 
 /// Result of the test.
@@ -43,11 +47,20 @@ pub(crate) struct Test {
 }
 
 impl PairedComparison {
-    /// Compares pairs of (variant, base), one per seed. Returns `None` without pairs.
-    pub(crate) fn from_pairs(pairs: &[(f64, f64)]) -> Option<Self> {
+    /// Compares pairs of (variant, base), one per seed. Returns `None` without pairs. `over_rows` compares the
+    /// predictions of the same runs.
+    pub(crate) fn from_pairs(
+        pairs: &[(f64, f64)],
+        over_rows: impl FnOnce() -> Result<PairedDifference, String>,
+    ) -> Option<Self> {
         let differences: Vec<f64> = pairs.iter().map(|(variant, base)| variant - base).collect();
         let n = differences.len();
-        (n > 0).then(|| Self { n, difference: mean(&differences), test: test(&differences) })
+        (n > 0).then(|| Self {
+            n,
+            difference: mean(&differences),
+            test: test(&differences),
+            over_rows: over_rows(),
+        })
     }
 }
 
@@ -106,6 +119,11 @@ fn flip(differences: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
 
+    /// Compares pairs of runs without predictions.
+    fn compare(pairs: &[(f64, f64)]) -> Option<PairedComparison> {
+        PairedComparison::from_pairs(pairs, || Err("no predictions".into()))
+    }
+
     fn close(found: f64, expected: f64, what: &str) {
         assert!(
             (found - expected).abs() < 1e-6 * expected.abs().max(1e-6),
@@ -120,7 +138,7 @@ mod tests {
         let one = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
         let two = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
         let pairs: Vec<(f64, f64)> = one.into_iter().zip(two).collect();
-        let comparison = PairedComparison::from_pairs(&pairs).expect("pairs");
+        let comparison = compare(&pairs).expect("pairs");
         let test = comparison.test.expect("enough pairs");
         close(comparison.difference, -1.58, "difference");
         assert!((test.p - 0.002_833).abs() < 5e-7, "{test:?}");
@@ -136,7 +154,7 @@ mod tests {
     fn distinguishes_few_pairs_from_equal_pairs() {
         let test = |differences: &[f64]| {
             let pairs: Vec<(f64, f64)> = differences.iter().map(|&d| (d, 0.0)).collect();
-            PairedComparison::from_pairs(&pairs).map(|comparison| comparison.test)
+            compare(&pairs).map(|comparison| comparison.test)
         };
         assert_eq!(test(&[]), None);
         assert_eq!(test(&[1.0, 2.0]), Some(None), "two pairs have a difference and no test");
@@ -151,9 +169,10 @@ mod tests {
     fn holm_steps_down() {
         let of = |p: f64| {
             let test = Test { half_width: 1.0, p, corrected: p, exact: None, effect: None };
-            Some(PairedComparison { n: 3, difference: 1.0, test: Some(test) })
+            let over_rows = Err(String::new());
+            Some(PairedComparison { n: 3, difference: 1.0, test: Some(test), over_rows })
         };
-        let untested = Some(PairedComparison { n: 1, difference: 1.0, test: None });
+        let untested = compare(&[(1.0, 0.0)]);
         let mut all = [of(0.04), None, of(0.01), untested, of(0.03), of(0.013)];
         correct(&mut all);
         let found: Vec<f64> =
@@ -185,8 +204,7 @@ mod tests {
         let mut below = 0;
         for _ in 0..4_000 {
             let pairs: Vec<(f64, f64)> = (0..5).map(|_| (normal(), normal())).collect();
-            let test =
-                PairedComparison::from_pairs(&pairs).and_then(|comparison| comparison.test).expect("a test");
+            let test = compare(&pairs).and_then(|comparison| comparison.test).expect("a test");
             below += usize::from(test.p < 0.05);
         }
         assert!((145..=255).contains(&below), "{below} of 4,000");

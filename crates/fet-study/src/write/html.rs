@@ -20,7 +20,7 @@ use super::defences;
 use super::details::details;
 use super::figures::figures;
 use super::metrics;
-use super::table::{DIFFERENCE, ReportTable, compared, probability, shown};
+use super::table::{DIFFERENCE, ReportTable, compared, over_rows, probability, shown};
 
 /// SHA-256 of the empty string: the checksum of data without files.
 const NO_FILES: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -177,6 +177,7 @@ fn tests(summary: &StudySummary<'_>) -> Vec<Value> {
             "corrected": corrected,
             "exact": test.and_then(|test| test.exact).map_or_else(|| "—".to_string(), probability),
             "effect": effect,
+            "over_rows": summary.metric.map_or_else(|| "—".to_string(), |metric| over_rows(comparison, metric)[1].clone()),
             "differs": row.differs(),
         }))
     };

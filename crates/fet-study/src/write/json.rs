@@ -50,6 +50,10 @@ pub(super) fn compared(comparison: &PairedComparison) -> Value {
             "p_sign_flip": test.exact,
             "effect_d": test.effect,
         })),
+        "over_rows": match &comparison.over_rows {
+            Ok(found) => json!(found),
+            Err(reason) => json!({ "undefined": reason }),
+        },
     })
 }
 

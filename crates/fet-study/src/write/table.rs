@@ -6,6 +6,7 @@ use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell as Field, CellAlignment};
 use fet_eval::Metric;
 
+use super::super::paired::Ends;
 use super::super::statistics::paired::PairedComparison;
 use super::super::statistics::{mean, standard_deviation};
 use super::super::summary::{Row, StudySummary};
@@ -180,20 +181,7 @@ pub(crate) fn compared(row: &Row<'_>, metric: Option<Metric>) -> [String; 3] {
 /// Returns a difference with its interval, p, and effect size.
 pub(crate) fn against(comparison: Option<&PairedComparison>, metric: Option<Metric>) -> [String; 3] {
     let (Some(comparison), Some(metric)) = (comparison, metric) else { return [dash(), dash(), dash()] };
-    let signed = |value: f64| {
-        let text = metric.show(value.abs());
-        let is_zero = text.chars().all(|c| "0.".contains(c));
-        format!(
-            "{}{text}",
-            if is_zero {
-                ""
-            } else if value < 0.0 {
-                "−"
-            } else {
-                "+"
-            }
-        )
-    };
+    let signed = |value: f64| signed(value, metric);
     let Some(test) = &comparison.test else {
         return [signed(comparison.difference), "untested".to_string(), dash()];
     };
@@ -201,6 +189,31 @@ pub(crate) fn against(comparison: Option<&PairedComparison>, metric: Option<Metr
     let difference = format!("{} [{}, {}]", signed(comparison.difference), signed(low), signed(high));
     let effect = test.effect.map_or_else(dash, |effect| format!("{effect:.1}").replace('-', "−"));
     [difference, probability(test.corrected), effect]
+}
+
+/// Formats a difference with its sign.
+fn signed(value: f64, metric: Metric) -> String {
+    let text = metric.show(value.abs());
+    let is_zero = text.chars().all(|c| "0.".contains(c));
+    format!(
+        "{}{text}",
+        if is_zero {
+            ""
+        } else if value < 0.0 {
+            "−"
+        } else {
+            "+"
+        }
+    )
+}
+
+/// Returns the intervals of a difference over test rows, and over test rows and splits.
+pub(crate) fn over_rows(comparison: &PairedComparison, metric: Metric) -> [String; 2] {
+    let shown = |ends: Ends| format!("[{}, {}]", signed(ends.lower, metric), signed(ends.upper, metric));
+    match &comparison.over_rows {
+        Ok(found) => [shown(found.over_rows), found.over_rows_and_splits.map_or_else(dash, shown)],
+        Err(_) => [dash(), dash()],
+    }
 }
 
 /// Formats ε with two decimals, or a dash if the run releases nothing.
