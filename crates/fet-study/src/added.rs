@@ -37,16 +37,14 @@ impl Added {
         let compare = |index: usize| {
             let control = grid.control_of(index)?;
             let (own, other) = (&rows[index], &rows[control]);
-            let comparison =
-                PairedComparison::from_pairs(&pairs(own, other), || tested.compare(own, other, metric))?;
+            let comparison = PairedComparison::from_pairs(&pairs(own, other), own.correlated(), || {
+                tested.compare(own, other, metric)
+            })?;
             Some((index, control, comparison))
         };
-        let found: Vec<_> = (0..rows.len()).filter_map(compare).collect();
-        let mut comparisons: Vec<_> =
-            found.iter().map(|(_, _, comparison)| Some(comparison.clone())).collect();
-        correct(&mut comparisons);
-        let corrected = found.into_iter().zip(comparisons.into_iter().flatten());
-        let added = corrected.map(|((index, control, _), comparison)| {
+        let mut found: Vec<_> = (0..rows.len()).filter_map(compare).collect();
+        correct(found.iter_mut().map(|(_, _, comparison)| comparison));
+        let added = found.into_iter().map(|(index, control, comparison)| {
             let verdict = verdict(metric, Some(&comparison));
             Self { index, control, comparison, verdict }
         });

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use fet_eval::records::Report;
 use fet_eval::{ChaCha8Rng, Metric, Predictions, SeedableRng, Task};
 
+use super::cell::Repetition;
 use super::row::Row;
 
 pub use fet_eval::paired::{Ends, PairedDifference, PairedError, TestedRun};
@@ -54,9 +55,10 @@ impl TestedCells {
         base: &Row<'_>,
         metric: Metric,
     ) -> Result<PairedDifference, String> {
-        let has = |row: &Row<'_>, seed: u64| row.results.iter().any(|result| result.cell.seed == seed);
+        let has =
+            |row: &Row<'_>, own: Repetition| row.results.iter().any(|result| result.cell.repetition == own);
         let mut runs = |row: &Row<'_>, other: &Row<'_>| -> Result<Vec<TestedRun>, String> {
-            let common = row.results.iter().filter(|result| has(other, result.cell.seed));
+            let common = row.results.iter().filter(|result| has(other, result.cell.repetition));
             let read = |result: &&super::results::FinishedCell<'_>| {
                 let folder = &result.cell.folder;
                 let known = self.0.entry(folder.clone());

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::super::added::Added;
 use super::super::statistics::CONFIDENCE;
-use super::super::summary::StudySummary;
+use super::super::summary::{ComparisonVerdict, StudySummary, power_note};
 use super::json::compared;
 use super::table::{DIFFERENCE, ReportTable, TableRow, against, over_rows};
 
@@ -41,17 +41,18 @@ pub(super) fn notes(summary: &StudySummary<'_>, metric: Metric) -> Vec<String> {
         Direction::Minimise => "below 0 the other parties help",
         Direction::Maximise => "above 0 the other parties help",
     };
+    let unit = summary.grid.unit();
     let tested = summary.added.iter().filter(|added| added.comparison.test.is_some()).count();
     let mut notes = vec![format!(
-        "Each method compared with the same method without other parties, over the seeds that both have: {better}. Bold: p below {:.2} after \
-         Holm's correction for {tested} comparison{}.",
+        "Each method compared with the same method without other parties, over the {unit} that both have: {better}. Bold: p below {:.2} after \
+         Holm's correction for {tested} comparison{}; comparisons with the base are a separate family.",
         1.0 - CONFIDENCE,
         if tested == 1 { "" } else { "s" }
     )];
     let known = || summary.added.iter().filter_map(|added| added.comparison.over_rows.as_ref().ok());
     if known().next().is_some() {
         let splits = match known().all(|found| found.same_rows) {
-            true => "All seeds have the same split, so the second interval holds for these training rows.",
+            true => "All runs have the same split, so the second interval holds for these training rows.",
             false => "It allows for rows that the splits share (Nadeau and Bengio 2003).",
         };
         notes.push(format!(
@@ -71,10 +72,13 @@ pub(super) fn notes(summary: &StudySummary<'_>, metric: Metric) -> Vec<String> {
         .collect();
     if !open.is_empty() {
         notes.push(format!(
-            "Warning: over the seeds the difference is significant, but other test rows could reverse it: {}.",
+            "Warning: over the {unit} the difference is significant, but other test rows could reverse it: {}.",
             open.join("; ")
         ));
     }
+    let untold = summary.added.iter().filter(|added| added.verdict == ComparisonVerdict::NotShown);
+    let untold = untold.map(|added| (summary.rows[added.index].variant.name.clone(), &added.comparison));
+    notes.extend(power_note(metric, &untold.collect::<Vec<_>>()));
     let undefined = |added: &Added| {
         let reason = added.comparison.over_rows.as_ref().err()?;
         Some(format!("{}: {reason}", summary.rows[added.index].variant.name))

@@ -9,7 +9,7 @@ use fet_eval::Metric;
 use super::super::paired::Ends;
 use super::super::statistics::paired::PairedComparison;
 use super::super::statistics::{mean, standard_deviation};
-use super::super::summary::{Row, StudySummary};
+use super::super::summary::{ComparisonVerdict, Row, StudySummary};
 
 /// Contents of a table, rounded.
 #[derive(Debug)]
@@ -175,7 +175,12 @@ pub(crate) fn epsilon_title(summary: &StudySummary<'_>) -> String {
 
 /// Returns the difference from the base with its interval, p, and effect size.
 pub(crate) fn compared(row: &Row<'_>, metric: Option<Metric>) -> [String; 3] {
-    against(row.comparison.as_ref(), metric)
+    let [difference, p, effect] = against(row.comparison.as_ref(), metric);
+    if row.verdict == ComparisonVerdict::NotAsked {
+        [difference, dash(), effect]
+    } else {
+        [difference, p, effect]
+    }
 }
 
 /// Returns a difference with its interval, p, and effect size.

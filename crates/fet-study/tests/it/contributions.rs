@@ -35,7 +35,7 @@ fn contributions_have_intervals_by_test_rows() {
     let warning = "other test rows could reverse it: One more.";
     check(
         &study.read("runs/tiny/table.md"),
-        &["95 % by test rows", "95 % by test rows and splits", warning, "All seeds have the same split"],
+        &["95 % by test rows", "95 % by test rows and splits", warning, "All runs have the same split"],
     );
     check(&study.read("runs/tiny/report.html"), &["95 % by test rows and splits", warning]);
     check(&study.read("runs/tiny/results.json"), &["\"same_rows\": true"]);
@@ -72,4 +72,44 @@ fn names_predictions_that_do_not_belong_to_the_report() {
     fs::remove_file(&path).expect("removed");
     assert_eq!(study.ablate("", &["--report"]).code, 0);
     check(&study.read("runs/tiny/table.md"), &["predictions.csv"]);
+}
+
+#[test]
+fn folds_are_repetitions() {
+    let study = Study::new(&CONTRIBUTIONS.replace("seeds = [0, 1, 2]", "seeds = [0]\nfolds = 3"));
+    let outcome = study.ablate("", &[]);
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    let calls = study.calls();
+    assert_eq!(calls.len(), 9, "{calls:?}");
+    for fold in 0..3 {
+        let set = format!("--set split.folds=3 --set split.fold={fold} --seed 0");
+        assert_eq!(calls.iter().filter(|call| call.contains(&set)).count(), 3, "{set} in {calls:?}");
+    }
+    // Each variant is one row with three values.
+    let csv = study.read("runs/tiny/results.csv");
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines.len() == 10 && lines[0].starts_with("variant,seed,fold,metric,best_epoch,"), "{csv}");
+    assert!(lines[3].starts_with("Alone,0,2,accuracy,2,"), "{csv}");
+    assert!(study.read("runs/tiny/curves.csv").starts_with("variant,seed,fold,epoch,train_loss"));
+    let json: Value = serde_json::from_str(&study.read("runs/tiny/results.json")).expect("JSON");
+    assert_eq!((&json["folds"], json["variants"].as_array().map(Vec::len)), (&3.into(), Some(3)));
+    assert_eq!(json["variants"][0]["metrics"]["accuracy"]["seeds"]["0, fold 1"], 41.0 / 60.0);
+    // The method gets 10, 11 and 12 rows more right: t = 11 / √(1/3 + 60/120) = 12.05 with 2 degrees of freedom, and
+    // p = 1 - t / √(t² + 2).
+    let added = &json["added"][0];
+    let p = added["test"]["p"].as_f64().expect("a test");
+    assert!((p - 0.006_817).abs() < 1e-4 && added["test"]["p_sign_flip"].is_null(), "{added}");
+    assert_eq!((&added["over_rows"]["rows"], &added["over_rows"]["same_rows"]), (&180.into(), &false.into()));
+    check(
+        &study.read("runs/tiny/table.md"),
+        &["3 folds", "Nadeau and Bengio", "over the folds that both have"],
+    );
+    check(&study.read("runs/tiny/report.html"), &["folds <b>3</b>"]);
+
+    // `--folds 0` runs the split of the experiment.
+    let plain = study.ablate("", &["--folds", "0", "--dry-run"]);
+    check(&plain.stdout, &["missing  Alone, seed 0\n", "3 cells, 3 to run"]);
+    let refused = study.ablate("", &["--folds", "1"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    check(&refused.stderr, &["--folds: must be at least 2"]);
 }
