@@ -201,9 +201,13 @@ impl<'a> StudySummary<'a> {
             ));
         }
         if let Some(metric) = self.metric {
-            let open = self.rows.iter().filter(|row| row.verdict == ComparisonVerdict::NotShown);
-            let each = open.filter_map(|row| Some((row.variant.run(), row.comparison.as_ref()?)));
-            notes.extend(power_note(metric, &each.collect::<Vec<_>>()));
+            let with = |verdict: fn(ComparisonVerdict) -> bool| -> Vec<(String, &PairedComparison)> {
+                let rows = self.rows.iter().filter(|row| verdict(row.verdict));
+                rows.filter_map(|row| Some((row.variant.run(), row.comparison.as_ref()?))).collect()
+            };
+            notes.extend(reversible_note(self.grid.unit(), &with(ComparisonVerdict::differs)));
+            let open = with(|verdict| verdict == ComparisonVerdict::NotShown);
+            notes.extend(power_note("Differences from the base", metric, &open));
         }
         notes.extend(few_rows(self.results));
         if self.rows.iter().any(|row| row.verdict == ComparisonVerdict::NotAsked) {
@@ -325,8 +329,9 @@ fn share_rows(row: &Row<'_>, base: &Row<'_>) -> bool {
 /// Maximum number of comparisons that a note names.
 const NAMED: usize = 8;
 
-/// Returns a note on the seeds that comparisons without a significant difference would need.
-pub(crate) fn power_note(metric: Metric, open: &[(String, &PairedComparison)]) -> Option<String> {
+/// Returns a note on the repetitions that comparisons without a significant difference would need. `what` names the
+/// comparisons.
+pub(crate) fn power_note(what: &str, metric: Metric, open: &[(String, &PairedComparison)]) -> Option<String> {
     let one = |(name, comparison): &(String, &PairedComparison)| {
         let power = &comparison.test.as_ref()?.power;
         let (n, found) = (comparison.n, comparison.difference.abs());
@@ -334,8 +339,9 @@ pub(crate) fn power_note(metric: Metric, open: &[(String, &PairedComparison)]) -
             Some(needed) => needed.to_string(),
             None => format!("more than {MOST}"),
         };
+        let unit = if power.correlated > 0.0 { "folds" } else { "seeds" };
         let least = metric.show(power.detectable(n)?);
-        Some(format!("{name}: {needed} (with {n}, a difference of {least})"))
+        Some(format!("{name}: {needed} {unit} for the measured {}, and {n} for {least}", metric.show(found)))
     };
     let mut named: Vec<String> = open.iter().filter_map(one).collect();
     if named.is_empty() {
@@ -346,19 +352,28 @@ pub(crate) fn power_note(metric: Metric, open: &[(String, &PairedComparison)]) -
         named.truncate(NAMED);
         named.push(format!("and {left} more in results.json"));
     }
-    let unit = match open
-        .iter()
-        .any(|(_, comparison)| comparison.test.as_ref().is_some_and(|test| test.power.correlated > 0.0))
-    {
-        true => "Folds",
-        false => "Seeds",
-    };
     Some(format!(
-        "{unit} for a significant difference with a probability of {:.0} %, if the measured difference is the true one: {}. \
-         Few repetitions measure the deviation roughly, so these are orders of magnitude.",
+        "{what} that are not significant, with the repetitions that show a difference with a probability of {:.0} %: {}. Few \
+         repetitions measure the deviation roughly, so these numbers are orders of magnitude.",
         100.0 * POWER,
         named.join("; ")
     ))
+}
+
+/// Returns a warning about significant differences whose interval over test rows and splits contains 0.
+pub(crate) fn reversible_note(unit: &str, significant: &[(String, &PairedComparison)]) -> Option<String> {
+    let is_open = |comparison: &PairedComparison| {
+        let found = comparison.over_rows.as_ref().ok();
+        found.and_then(|found| found.over_rows_and_splits).is_some_and(|ends| ends.contains_zero())
+    };
+    let open = significant.iter().filter(|(_, comparison)| is_open(comparison));
+    let names: Vec<&str> = open.map(|(name, _)| name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Warning: over the {unit} the difference is significant, but other test rows could reverse it: {}.",
+            names.join("; ")
+        )
+    })
 }
 
 /// Number of test rows, in all and of each class, below which a note warns.
@@ -389,9 +404,10 @@ fn few_rows(results: &[FinishedCell<'_>]) -> Option<String> {
         }
         _ => return None,
     };
+    let has_folds = results.iter().any(|result| result.cell.repetition.fold.is_some());
+    let advice = if has_folds { "" } else { ", or test every row by cross-validation (`--folds 5`)" };
     Some(format!(
-        "Warning: the comparisons rest on {part}; a few other rows can change them. Read the intervals by test rows, or test \
-         every row by cross-validation."
+        "Warning: the comparisons rest on {part}; a few other rows can change them. Read the intervals by test rows{advice}."
     ))
 }
 
@@ -466,8 +482,8 @@ pub(crate) mod tests {
         check(RMSE, 3, [Alone, Worse, NotShown], &["Bold", "Warning: the comparisons rest on 1 test row;"]);
         // C differs from A by 0.8, −0.4 and −0.1: d = 0.1 / 0.6245, for which 306 pairs are needed at α = 0.05, and
         // more at half of it.
-        let power = "Seeds for a significant difference with a probability of 80 %, if the measured difference is the true one: C|x: 3";
-        check(RMSE, 3, [Alone, Worse, NotShown], &[power, "(with 3, a difference of"]);
+        let power = "show a difference with a probability of 80 %: C|x: 3";
+        check(RMSE, 3, [Alone, Worse, NotShown], &[power, " seeds for the measured 0.100, and 3 for "]);
         check(RMSE, 2, [Alone, Untested, Untested], &["Fewer than 3 seeds", "(2 of them)"]);
         let mixed = [(0, 0, RMSE, 0.1), (1, 0, ACCURACY, 0.1)];
         assert_eq!(verdicts(&mixed).0, [Alone, Alone, Alone], "other metrics cannot be compared");

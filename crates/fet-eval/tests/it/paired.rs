@@ -80,7 +80,6 @@ fn intervals_cover_the_truth_if_all_seeds_share_the_test_rows() {
             // The models of these runs differ by the mean of their seeds' effects.
             these += u64::from(covers(found.over_rows, 1.0 + mean_of_seeds));
         }
-        println!("rows {of_row}, seeds {of_seed}, both {of_both}: {all} and {these} of {trials}");
         check_coverage(all, trials, range);
         check_coverage(these, trials, [0.93, 0.96]);
     }
@@ -208,7 +207,6 @@ fn intervals_cover_the_truth_if_the_splits_differ() {
             assert!(!problem.is_cross_validation || found.rows == problem.rows, "folds test every row");
             hits += u64::from(covers(found.over_rows_and_splits.expect("several splits"), truth));
         }
-        println!("{} splits of {} rows: {hits}, Student {naive} of {trials}", problem.splits, problem.rows);
         check_coverage(hits, trials, [0.94, 1.0]);
         let below = Binomial::new(0.93, trials).expect("a binomial").cdf(naive);
         assert!(below < 0.05, "Student's interval covers {naive} of {trials}");

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::super::added::Added;
 use super::super::statistics::CONFIDENCE;
-use super::super::summary::{ComparisonVerdict, StudySummary, power_note};
+use super::super::statistics::paired::PairedComparison;
+use super::super::summary::{ComparisonVerdict, StudySummary, power_note, reversible_note};
 use super::json::compared;
 use super::table::{DIFFERENCE, ReportTable, TableRow, against, over_rows};
 
@@ -60,25 +61,13 @@ pub(super) fn notes(summary: &StudySummary<'_>, metric: Metric) -> Vec<String> {
              test rows; read this interval before you rely on a difference. {splits}"
         ));
     }
-    let open = |added: &&Added| {
-        let ends = added.comparison.over_rows.as_ref().ok().and_then(|found| found.over_rows_and_splits);
-        added.verdict.differs() && ends.is_some_and(|ends| ends.contains_zero())
+    let with = |verdict: fn(ComparisonVerdict) -> bool| -> Vec<(String, &PairedComparison)> {
+        let own = summary.added.iter().filter(|added| verdict(added.verdict));
+        own.map(|added| (summary.rows[added.index].variant.name.clone(), &added.comparison)).collect()
     };
-    let open: Vec<&str> = summary
-        .added
-        .iter()
-        .filter(open)
-        .map(|added| summary.rows[added.index].variant.name.as_str())
-        .collect();
-    if !open.is_empty() {
-        notes.push(format!(
-            "Warning: over the {unit} the difference is significant, but other test rows could reverse it: {}.",
-            open.join("; ")
-        ));
-    }
-    let untold = summary.added.iter().filter(|added| added.verdict == ComparisonVerdict::NotShown);
-    let untold = untold.map(|added| (summary.rows[added.index].variant.name.clone(), &added.comparison));
-    notes.extend(power_note(metric, &untold.collect::<Vec<_>>()));
+    notes.extend(reversible_note(unit, &with(ComparisonVerdict::differs)));
+    let open = with(|verdict| verdict == ComparisonVerdict::NotShown);
+    notes.extend(power_note("Contributions", metric, &open));
     let undefined = |added: &Added| {
         let reason = added.comparison.over_rows.as_ref().err()?;
         Some(format!("{}: {reason}", summary.rows[added.index].variant.name))

@@ -148,6 +148,15 @@ fn findings(summary: &StudySummary<'_>) -> Vec<String> {
         Some(format!("The other parties {way} {name} by {size} ({detail})."))
     };
     let mut findings: Vec<String> = summary.added.iter().filter_map(contribution).collect();
+    let (n, unit) = (summary.grid.repetitions().len(), summary.grid.unit());
+    let untold = summary.added.iter().filter(|added| added.verdict == ComparisonVerdict::NotShown);
+    let untold: Vec<String> = untold.map(|added| summary.rows[added.index].variant.run()).collect();
+    if !untold.is_empty() {
+        findings.push(format!(
+            "With {n} {unit}, the contribution of the other parties is not significant for: {}.",
+            untold.join("; ")
+        ));
+    }
     let sentence = |row: &Row<'_>| {
         let (comparison, base) = (row.comparison.as_ref()?, summary.rows[row.base?].variant.run());
         let way = if row.verdict == ComparisonVerdict::Better { "better" } else { "worse" };
@@ -163,7 +172,6 @@ fn findings(summary: &StudySummary<'_>) -> Vec<String> {
         .map(|row| row.variant.run())
         .collect();
     if !open.is_empty() {
-        let (n, unit) = (summary.grid.repetitions().len(), summary.grid.unit());
         findings.push(format!(
             "With {n} {unit}, the difference from the base is not significant for: {}.",
             open.join("; ")
