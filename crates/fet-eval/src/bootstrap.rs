@@ -23,7 +23,7 @@ use crate::undefined::Undefined;
 pub const BCA_ROWS: usize = 3_000;
 
 /// Maximum share of undefined resamples. Above this share the bootstrap returns an error.
-const UNDEFINED_SHARE: f64 = 0.05;
+pub(crate) const UNDEFINED_SHARE: f64 = 0.05;
 
 /// Method that derives an interval from the resamples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,12 +71,7 @@ impl BootstrapSettings {
     /// under curves). Every metric with one or two outputs has 2,000 resamples up to 20,000 rows. 20,000 rows
     /// of 50 classes have 219 resamples for an area and 484 for other metrics.
     pub fn bounded(rows: &Predictions<'_>, metric: Metric) -> Self {
-        let each = match rows.task() {
-            Task::Regression | Task::Binary => 0.0,
-            Task::Multiclass { .. } if matches!(metric, Metric::AucRoc | Metric::AucPr) => 6.5,
-            Task::Multiclass { .. } => 2.5,
-        };
-        let time = rows.rows() as f64 * (40.0 + each * rows.task().classes() as f64);
+        let time = rows.rows() as f64 * Self::nanoseconds(rows.task(), metric);
         let full = Self::default();
         let fits = |resamples: usize| resamples as f64 * time <= BOUND;
         if rows.rows() <= BCA_ROWS && fits(full.resamples + rows.rows()) {
@@ -84,6 +79,16 @@ impl BootstrapSettings {
         }
         let resamples = ((BOUND / time) as usize).clamp(FEWEST, full.resamples);
         Self { resamples, method: BootstrapMethod::Percentile, ..full }
+    }
+
+    /// Returns the time of a resample for each row.
+    pub(crate) fn nanoseconds(task: Task, metric: Metric) -> f64 {
+        let each = match task {
+            Task::Regression | Task::Binary => 0.0,
+            Task::Multiclass { .. } if matches!(metric, Metric::AucRoc | Metric::AucPr) => 6.5,
+            Task::Multiclass { .. } => 2.5,
+        };
+        40.0 + each * task.classes() as f64
     }
 }
 
@@ -158,7 +163,8 @@ pub fn bootstrap_of(
     }
     values.sort_by(f64::total_cmp);
     let wants_bca = method == BootstrapMethod::Bca || (method == BootstrapMethod::Auto && rows <= BCA_ROWS);
-    let corrected = wants_bca.then(|| bca(&values, estimate, rows, &statistic, alpha)).flatten();
+    let jackknife = wants_bca.then(|| jackknife(rows, &statistic)).flatten();
+    let corrected = jackknife.and_then(|jackknife| bca(&values, estimate, &jackknife, alpha));
     let (method, [lower, upper]) = match corrected {
         Some(shares) => (BootstrapMethod::Bca, shares),
         None => (BootstrapMethod::Percentile, [alpha / 2.0, 1.0 - alpha / 2.0]),
@@ -167,29 +173,25 @@ pub fn bootstrap_of(
     Ok(Interval { estimate, lower, upper, alpha, method, resamples, undefined })
 }
 
+/// Returns the statistic without each row, or `None` if one of these values is undefined.
+pub(crate) fn jackknife(rows: usize, statistic: &impl Fn(&[f64]) -> Option<f64>) -> Option<Vec<f64>> {
+    let mut counts = vec![1.0; rows];
+    let without = |row: usize| {
+        counts[row] = 0.0;
+        let value = statistic(&counts);
+        counts[row] = 1.0;
+        value
+    };
+    (0..rows).map(without).collect()
+}
+
 /// Returns the two quantile levels of the sorted resamples that bound the BCa interval.
-fn bca(
-    values: &[f64],
-    estimate: f64,
-    rows: usize,
-    statistic: &impl Fn(&[f64]) -> Option<f64>,
-    alpha: f64,
-) -> Option<[f64; 2]> {
+pub(crate) fn bca(values: &[f64], estimate: f64, jackknife: &[f64], alpha: f64) -> Option<[f64; 2]> {
     // Ties count half: classification metrics take few distinct values.
     let below = values.partition_point(|value| *value < estimate);
     let not_above = values.partition_point(|value| *value <= estimate);
     let share = (below + not_above) as f64 / 2.0 / values.len() as f64;
-    let mut counts = vec![1.0; rows];
-    let jackknife: Option<Vec<f64>> = (0..rows)
-        .map(|row| {
-            counts[row] = 0.0;
-            let value = statistic(&counts);
-            counts[row] = 1.0;
-            value
-        })
-        .collect();
-    let jackknife = jackknife?;
-    let mean = jackknife.iter().sum::<f64>() / rows as f64;
+    let mean = jackknife.iter().sum::<f64>() / jackknife.len() as f64;
     let power = |exponent| jackknife.iter().map(|value| (mean - value).powi(exponent)).sum::<f64>();
     let acceleration = power(3) / (6.0 * power(2).powf(1.5));
 

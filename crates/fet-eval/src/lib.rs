@@ -7,6 +7,7 @@
 //! | [`evaluation`] | all metrics, intervals and errors in one value, for a report |
 //! | [`split`] | training, validation and test rows |
 //! | [`bootstrap`] | confidence intervals of metrics on few test rows |
+//! | [`paired`] | difference between two variants, over test rows and over repetitions |
 //! | [`conformal`] | intervals and sets of classes with a stated coverage |
 //! | [`class_weights`] | weights of rare classes in a loss |
 //! | [`shapley`], [`importance`] | contribution of each party or column |
@@ -25,6 +26,7 @@ pub mod evaluation;
 pub mod importance;
 pub mod metric;
 mod nullable;
+pub mod paired;
 pub mod predictions;
 mod probability;
 mod ranking;

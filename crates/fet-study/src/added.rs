@@ -6,6 +6,7 @@
 //! module compares the two over seeds.
 
 use super::grid::StudyGrid;
+use super::paired::TestedCells;
 use super::statistics::paired::{PairedComparison, correct};
 use super::summary::{ComparisonVerdict, Row, pairs, verdict};
 use fet_eval::Metric;
@@ -30,18 +31,20 @@ impl Added {
         grid: &StudyGrid,
         rows: &[Row<'_>],
         metric: Option<Metric>,
+        tested: &mut TestedCells,
     ) -> Vec<Self> {
         let Some(metric) = metric else { return Vec::new() };
         let compare = |index: usize| {
             let control = grid.control_of(index)?;
-            Some((index, control, PairedComparison::from_pairs(&pairs(&rows[index], &rows[control]))?))
+            let (own, other) = (&rows[index], &rows[control]);
+            let comparison = PairedComparison::from_pairs(&pairs(own, other), own.correlated(), || {
+                tested.compare(own, other, metric)
+            })?;
+            Some((index, control, comparison))
         };
-        let found: Vec<_> = (0..rows.len()).filter_map(compare).collect();
-        let mut comparisons: Vec<_> =
-            found.iter().map(|(_, _, comparison)| Some(comparison.clone())).collect();
-        correct(&mut comparisons);
-        let corrected = found.into_iter().zip(comparisons.into_iter().flatten());
-        let added = corrected.map(|((index, control, _), comparison)| {
+        let mut found: Vec<_> = (0..rows.len()).filter_map(compare).collect();
+        correct(found.iter_mut().map(|(_, _, comparison)| comparison));
+        let added = found.into_iter().map(|(index, control, comparison)| {
             let verdict = verdict(metric, Some(&comparison));
             Self { index, control, comparison, verdict }
         });

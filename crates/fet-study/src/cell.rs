@@ -1,10 +1,11 @@
-//! Cells: one variant with one seed, its identity and its folder.
+//! Cells: one variant with one seed and fold, its identity and its folder.
 //!
 //! The folder's name ends with an address: a hash of the settings, the seed, the data and the version of the
 //! program's results. If a study changes, its old results are not reused. If only the name of a variant
 //! changes, the variant keeps its results. An `engine` runs the cells.
 
 use std::collections::HashMap;
+use std::fmt::{self, Display, Formatter};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -14,16 +15,47 @@ use serde_json::Value;
 use super::fet::{Base, Fet, Variation};
 use super::grid::StudyGrid;
 
-/// One variant with one seed.
+/// One of the repetitions of a variant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Repetition {
+    /// The seed.
+    pub(crate) seed: u64,
+    /// The fold, if the study has a cross-validation.
+    pub(crate) fold: Option<usize>,
+}
+
+impl From<u64> for Repetition {
+    fn from(seed: u64) -> Self {
+        Self { seed, fold: None }
+    }
+}
+
+impl Repetition {
+    /// Returns the seed as a JSON number, or seed and fold as text.
+    pub(crate) fn json(&self) -> Value {
+        if self.fold.is_none() { self.seed.into() } else { self.to_string().into() }
+    }
+}
+
+impl Display for Repetition {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.fold {
+            None => write!(f, "{}", self.seed),
+            Some(fold) => write!(f, "{}, fold {fold}", self.seed),
+        }
+    }
+}
+
+/// One variant with one seed and fold.
 #[derive(Debug)]
 pub(crate) struct Cell {
     /// The variant's index in the grid.
     pub(crate) index: usize,
     /// The variant's name.
     pub(crate) variant: String,
-    /// The seed.
-    pub(crate) seed: u64,
-    /// The variant's changes, each as `path=value`.
+    /// Its seed and fold.
+    pub(crate) repetition: Repetition,
+    /// The changes of the variant and the fold, each as `path=value`.
     pub(crate) sets: Vec<String>,
     /// Its identity, from `fet show`; the report must repeat it.
     pub(crate) identity: RunIdentity,
@@ -36,32 +68,41 @@ pub(crate) struct Cell {
 impl Cell {
     /// The cell's name in progress lines.
     pub(crate) fn title(&self) -> String {
-        format!("{}, seed {}", self.variant, self.seed)
+        format!("{}, seed {}", self.variant, self.repetition)
     }
 
     /// Returns the settings of this cell that differ from the study's base.
     pub(crate) fn variation(&self) -> Variation<'_> {
-        Variation { sets: &self.sets, seed: self.seed }
+        Variation { sets: &self.sets, seed: self.repetition.seed }
     }
 }
 
-/// Returns the cells of a grid, by variant and then seed. `fet` checks each cell; the first cell that `fet`
+/// Returns the cells of a grid, by variant, seed and fold. `fet` checks each cell; the first cell that `fet`
 /// refuses gives the error.
 pub(crate) fn resolve(grid: &StudyGrid, fet: &Fet, base: &Base<'_>, out: &Path) -> Result<Vec<Cell>> {
-    let pairs: Vec<(usize, u64)> = (0..grid.variants.len())
-        .flat_map(|index| grid.seeds.iter().map(move |&seed| (index, seed)))
+    let sets = |index: usize, repetition: Repetition| {
+        let mut sets = grid.variants[index].sets.clone();
+        if let Some(fold) = repetition.fold {
+            sets.extend([format!("split.folds={}", grid.folds), format!("split.fold={fold}")]);
+        }
+        sets
+    };
+    let repetitions = grid.repetitions();
+    let all: Vec<(usize, Repetition, Vec<String>)> = (0..grid.variants.len())
+        .flat_map(|index| repetitions.iter().map(move |&repetition| (index, repetition)))
+        .map(|(index, repetition)| (index, repetition, sets(index, repetition)))
         .collect();
     let variations: Vec<Variation<'_>> =
-        pairs.iter().map(|&(index, seed)| Variation { sets: &grid.variants[index].sets, seed }).collect();
+        all.iter().map(|(_, repetition, sets)| Variation { sets, seed: repetition.seed }).collect();
     let shown = fet.show(base, &variations)?;
     let mut cells: Vec<Cell> = Vec::new();
     let mut folders: Option<(PathBuf, HashMap<String, PathBuf>)> = None;
     let mut addresses: HashMap<String, usize> = HashMap::new();
-    for ((index, seed), shown) in pairs.into_iter().zip(shown) {
+    for ((index, repetition, sets), shown) in all.into_iter().zip(shown) {
         let variant = &grid.variants[index];
         let identity = match shown {
             ShowAnswer::Identity(identity) => identity,
-            ShowAnswer::Refused(error) => bail!("{}, seed {seed}: {error}", variant.name),
+            ShowAnswer::Refused(error) => bail!("{}, seed {repetition}: {error}", variant.name),
         };
         let (study, known) = match &mut folders {
             Some(folders) => folders,
@@ -77,11 +118,12 @@ pub(crate) fn resolve(grid: &StudyGrid, fet: &Fet, base: &Base<'_>, out: &Path) 
             bail!("variants must differ, but {control:?} and {:?} are the same experiment", variant.name);
         }
         let folder = known.get(&address).cloned().unwrap_or_else(|| {
-            study.join("cells").join(format!("{}-s{seed}-{address}", slug(&variant.name)))
+            let fold = repetition.fold.map_or_else(String::new, |fold| format!("-f{fold}"));
+            study.join("cells").join(format!("{}-s{}{fold}-{address}", slug(&variant.name), repetition.seed))
         });
         addresses.insert(address, index);
-        let (name, sets) = (variant.name.clone(), variant.sets.clone());
-        cells.push(Cell { index, variant: name, seed, sets, identity, study: study.clone(), folder });
+        let name = variant.name.clone();
+        cells.push(Cell { index, variant: name, repetition, sets, identity, study: study.clone(), folder });
     }
     Ok(cells)
 }

@@ -30,7 +30,7 @@ use fet_eval::records::{AttackRecord, Attacker, Target};
 use fet_eval::{Direction, Metric};
 use serde_json::Value;
 
-use super::cell::Cell;
+use super::cell::{Cell, Repetition};
 use super::grid::StudyGrid;
 use super::row::Row;
 use super::statistics::mean;
@@ -42,7 +42,7 @@ pub(crate) const BETA: f64 = 0.5;
 pub(crate) const NOTHING: f64 = 0.05;
 
 /// One value for each seed.
-pub(crate) type BySeed = BTreeMap<u64, f64>;
+pub(crate) type BySeed = BTreeMap<Repetition, f64>;
 
 /// The defences of a study and the attacks on them.
 #[derive(Debug)]
@@ -185,13 +185,16 @@ impl Defence {
 
     /// Returns the attacks that count and lack seeds that another such attack has, each with the missing
     /// seeds.
-    pub(crate) fn lacking<'a>(&self, attacks: &'a [AttackSummary]) -> Vec<(&'a AttackSummary, Vec<u64>)> {
+    pub(crate) fn lacking<'a>(
+        &self,
+        attacks: &'a [AttackSummary],
+    ) -> Vec<(&'a AttackSummary, Vec<Repetition>)> {
         let counted = || attacks.iter().zip(&self.leakage).filter(|(attack, _)| attack.counts);
-        let all: BTreeSet<u64> = counted().flat_map(|(_, leakage)| leakage.keys().copied()).collect();
+        let all: BTreeSet<Repetition> = counted().flat_map(|(_, leakage)| leakage.keys().copied()).collect();
         let lacks =
             |leakage: &BySeed| all.iter().copied().filter(|seed| !leakage.contains_key(seed)).collect();
         let each = counted().map(|(attack, leakage)| (attack, lacks(leakage)));
-        each.filter(|(_, seeds): &(_, Vec<u64>)| !seeds.is_empty()).collect()
+        each.filter(|(_, seeds): &(_, Vec<Repetition>)| !seeds.is_empty()).collect()
     }
 
     fn from_rows(run: usize, rows: &[Row<'_>], runs: &[usize], attacks: &[AttackSummary]) -> Self {
@@ -200,11 +203,11 @@ impl Defence {
         // Cells with the same seed are the same run, so the first of these cells gives the metric.
         let mut tests = BySeed::new();
         for result in results() {
-            tests.entry(result.cell.seed).or_insert(result.report.best.test);
+            tests.entry(result.cell.repetition).or_insert(result.report.best.test);
         }
         let leakage = |attack: &AttackSummary| -> BySeed {
             let own = results().filter(|result| result.report.experiment["attack"] == attack.settings);
-            own.filter_map(|result| Some((result.cell.seed, result.report.attack.as_ref()?.leakage())))
+            own.filter_map(|result| Some((result.cell.repetition, result.report.attack.as_ref()?.leakage())))
                 .collect()
         };
         Self {
@@ -267,7 +270,7 @@ pub(crate) fn values(by_seed: &BySeed) -> Vec<f64> {
 fn together<'a>(parts: impl Iterator<Item = &'a BySeed>) -> BySeed {
     let parts: Vec<&BySeed> = parts.collect();
     let Some(first) = parts.first() else { return BySeed::new() };
-    let of = |seed: &u64| {
+    let of = |seed: &Repetition| {
         let values: Option<Vec<f64>> = parts.iter().map(|part| part.get(seed).copied()).collect();
         Some((*seed, mean(&values?)))
     };

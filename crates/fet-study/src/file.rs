@@ -53,6 +53,8 @@ pub(crate) struct Profile {
     pub(crate) set: Vec<String>,
     /// Replaces the study's seeds.
     pub(crate) seeds: Option<Vec<u64>>,
+    /// Replaces the study's folds.
+    pub(crate) folds: Option<usize>,
     /// Names of the variants to run; empty means all.
     #[serde(default)]
     pub(crate) only: Vec<String>,
@@ -67,6 +69,10 @@ pub(crate) struct Profile {
 pub(crate) struct Ablation {
     /// Seeds; every variant runs with each seed.
     pub(crate) seeds: Vec<u64>,
+    /// Number of cross-validation folds: every variant runs on each fold of each seed's split. 0 means the split of
+    /// the experiment.
+    #[serde(default)]
+    pub(crate) folds: usize,
     /// Variants; empty means only the base.
     #[serde(default)]
     pub(crate) variants: Vec<VariantTable>,
@@ -204,6 +210,7 @@ impl Head {
 impl Ablation {
     fn check(&self) -> Result<()> {
         check_seeds("ablation.seeds", &self.seeds)?;
+        check_folds("ablation.folds", self.folds)?;
         let mut names = HashSet::new();
         for variant in &self.variants {
             let name = &variant.name;
@@ -243,6 +250,7 @@ impl Profile {
         if let Some(seeds) = &self.seeds {
             check_seeds(&format!("{place}.seeds"), seeds)?;
         }
+        check_folds(&format!("{place}.folds"), self.folds.unwrap_or_default())?;
         check_axes(&format!("{place}.axes"), &self.axes)?;
         for key in self.axes.keys() {
             let is_axis = study.is_some_and(|study| study.axes.contains_key(key));
@@ -278,6 +286,12 @@ pub(crate) fn check_seeds(field: &str, seeds: &[u64]) -> Result<()> {
     for seed in seeds {
         ensure!(seen.insert(seed), "{field}: seeds must differ, but {seed} appears twice");
     }
+    Ok(())
+}
+
+/// Checks a number of folds. The error names `field`, the source of the number.
+pub(crate) fn check_folds(field: &str, folds: usize) -> Result<()> {
+    ensure!(folds != 1, "{field}: must be at least 2, or 0 for the split of the experiment, but is 1");
     Ok(())
 }
 
@@ -335,6 +349,7 @@ mod tests {
         check("seeds = []", &["ablation.seeds", "at least one seed", "[]"]);
         check("seeds = [0, 1, 0]", &["ablation.seeds", "must differ", "0 appears twice"]);
         check("seeds = [-1]", &["seeds = [-1]", "line 3"]);
+        check("seeds = [0]\nfolds = 1", &["ablation.folds", "at least 2", "1"]);
         check("seeds = 1", &["seeds = 1", "sequence"]);
         check("seeds = [0]\nsedes = [1]", &["unknown field `sedes`", "`axes`"]);
         check(&format!("{variant} 'A'\nsets = []"), &["unknown field `sets`", "`set`"]);

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::file::{Head, Profile, Published, StudyFile, VariantTable, check_seeds};
+use super::cell::Repetition;
+use super::file::{Head, Profile, Published, StudyFile, VariantTable, check_folds, check_seeds};
 
 /// The variants and seeds of a study, in the order of the tables.
 #[derive(Debug, PartialEq)]
@@ -18,6 +19,8 @@ pub(crate) struct StudyGrid {
     pub(crate) variants: Vec<Variant>,
     /// Seeds, at least one and all different.
     pub(crate) seeds: Vec<u64>,
+    /// Number of cross-validation folds; 0 means the split of the experiment.
+    pub(crate) folds: usize,
     /// Changes of the profile to the base, including the name of the results.
     pub(crate) sets: Vec<String>,
     /// The selected profile, if any.
@@ -50,6 +53,8 @@ pub(crate) struct Variant {
 pub(crate) struct Scope {
     /// Replaces the file's seeds.
     pub(crate) seeds: Option<Vec<u64>>,
+    /// Replaces the file's folds.
+    pub(crate) folds: Option<usize>,
     /// Names of variants, with or without the values of the axes; empty means all.
     pub(crate) only: Vec<String>,
     /// The profile to use.
@@ -91,6 +96,8 @@ impl StudyGrid {
         }
         let seeds = scope.seeds.clone().or(profile.seeds).unwrap_or(own_seeds);
         check_seeds("--seeds", &seeds)?;
+        let folds = scope.folds.or(profile.folds).unwrap_or(study.folds);
+        check_folds("--folds", folds)?;
         // The checks use the whole study: a profile may lack variants that the rules and the base name.
         let whole = combinations(&study.variants, &study.axes);
         for rule in &study.exclude {
@@ -152,6 +159,7 @@ impl StudyGrid {
             name,
             variants,
             seeds,
+            folds,
             sets,
             profile: scope.profile.clone(),
             head: file.head,
@@ -161,12 +169,29 @@ impl StudyGrid {
         })
     }
 
+    /// Returns the repetitions of each variant: every fold of every seed.
+    pub(crate) fn repetitions(&self) -> Vec<Repetition> {
+        let each = |&seed: &u64| -> Vec<Repetition> {
+            if self.folds == 0 {
+                return vec![Repetition { seed, fold: None }];
+            }
+            (0..self.folds).map(|fold| Repetition { seed, fold: Some(fold) }).collect()
+        };
+        self.seeds.iter().flat_map(each).collect()
+    }
+
+    /// Returns the name of the repetitions.
+    pub(crate) fn unit(&self) -> &'static str {
+        if self.folds == 0 { "seeds" } else { "folds" }
+    }
+
     /// Builds a grid from `variants` that are not in any file.
-    pub(crate) fn of_variants(name: &str, variants: Vec<Variant>, seeds: Vec<u64>) -> Self {
+    pub(crate) fn of_variants(name: &str, variants: Vec<Variant>, seeds: Vec<u64>, folds: usize) -> Self {
         Self {
             name: name.to_string(),
             variants,
             seeds,
+            folds,
             sets: Vec::new(),
             profile: None,
             head: Head::default(),
@@ -211,6 +236,17 @@ impl StudyGrid {
         let control = own.control.as_ref()?;
         let named = |other: &Variant| other.name == *control || (other.root == *control && other.agrees(own));
         self.variants.iter().position(named).filter(|control| *control != index)
+    }
+}
+
+impl StudyGrid {
+    /// Returns true if the comparison of variant `index` with its base is a question of the study. A control
+    /// variant is only a reference for another variant. If a variant's control variant is its base, the
+    /// contribution of the other parties already answers the question.
+    pub(crate) fn asks_about(&self, index: usize) -> bool {
+        let is_control = (0..self.variants.len()).any(|other| self.control_of(other) == Some(index));
+        let control = self.control_of(index);
+        !is_control && (control.is_none() || control != self.base_of(index))
     }
 }
 

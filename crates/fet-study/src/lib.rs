@@ -1,6 +1,6 @@
 //! Ablation studies: from an ablation file to a report.
 //!
-//! A cell is one variant with one seed. [`ablate`] reads the file, finds or builds `fet`, and has `fet show`
+//! A cell is one variant with one seed, or with one fold of a cross-validation. [`ablate`] reads the file, finds or builds `fet`, and has `fet show`
 //! check every cell. It skips finished cells, has an engine run the other cells, summarises the results, and
 //! writes the report.
 //!
@@ -18,6 +18,7 @@ mod fet;
 mod file;
 mod grid;
 pub mod output;
+pub mod paired;
 mod pooled;
 mod report;
 mod results;
@@ -86,6 +87,9 @@ pub struct AblateArguments {
     /// Seeds that replace those of the file.
     #[arg(long, value_delimiter = ',', value_name = "A,B,C")]
     seeds: Option<Vec<u64>>,
+    /// Number of cross-validation folds that replaces that of the file: every variant runs on each fold.
+    #[arg(long, value_name = "N")]
+    folds: Option<usize>,
     /// Run only this variant; can be given many times. The tables then contain only these variants.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -121,6 +125,7 @@ An ablation file is an experiment file with one more table:
 
   [ablation]
   seeds = [0, 1, 2, 3, 4]
+  folds = 5                              # optional: every variant on each of 5 cross-validation folds
   base = \"FeT\"                           # optional: the base of comparisons; else the first
   [[ablation.variants]]
   name = \"FeT\"
@@ -155,6 +160,7 @@ pub fn ablate(arguments: &AblateArguments, locate: impl FnOnce() -> Result<Fet>)
     let quick = arguments.quick.then(|| "quick".to_string());
     let scope = Scope {
         seeds: arguments.seeds.clone(),
+        folds: arguments.folds,
         only: arguments.only.clone(),
         profile: arguments.profile.clone().or(quick),
     };
@@ -269,7 +275,7 @@ fn dry_run(arguments: &AblateArguments, state: &StudyState<'_>, fet: &Fet, base:
         };
         let time = estimate.cell(cell).filter(|_| is_missing.contains(&cell.folder));
         let time = time.map_or_else(String::new, |time| format!(", about {}", duration(time)));
-        answer(format!("{state}  {}, seed {}{time}", cell.variant, cell.seed));
+        answer(format!("{state}  {}{time}", cell.title()));
         answer(format!("         {}", fet.run_line(base, cell.variation(), &cell.folder)));
     }
     let jobs = arguments.jobs.unwrap_or(NonZeroUsize::MIN);

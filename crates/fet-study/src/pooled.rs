@@ -5,6 +5,7 @@
 
 use fet_eval::{Bin, Estimate, Evaluation, Metric, Residuals, Scores};
 
+use super::cell::Repetition;
 use super::results::FinishedCell;
 use super::row::Row;
 use super::statistics::mean;
@@ -18,9 +19,9 @@ const RESIDUAL_BINS: usize = 30;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Values {
     /// Seed and value.
-    pub(crate) values: Vec<(u64, f64)>,
+    pub(crate) values: Vec<(Repetition, f64)>,
     /// Seeds without a value, each with the reason.
-    pub(crate) undefined: Vec<(u64, String)>,
+    pub(crate) undefined: Vec<(Repetition, String)>,
 }
 
 /// A calibration curve.
@@ -71,7 +72,7 @@ impl Values {
         self.values.iter().map(|(_, value)| *value).collect()
     }
 
-    fn push(&mut self, seed: u64, value: Result<f64, String>) {
+    fn push(&mut self, seed: Repetition, value: Result<f64, String>) {
         match value {
             Ok(value) => self.values.push((seed, value)),
             Err(reason) => self.undefined.push((seed, reason)),
@@ -223,8 +224,8 @@ pub(crate) fn groups(row: &Row<'_>) -> Option<ByGroup> {
     found
 }
 
-fn evaluations<'a>(row: &'a Row<'a>) -> impl Iterator<Item = (u64, &'a Evaluation)> {
-    row.results.iter().map(|result| (result.cell.seed, &result.report.evaluation))
+fn evaluations<'a>(row: &'a Row<'a>) -> impl Iterator<Item = (Repetition, &'a Evaluation)> {
+    row.results.iter().map(|result| (result.cell.repetition, &result.report.evaluation))
 }
 
 /// Returns true if `scores` belong to the task of `metric`.

@@ -29,6 +29,9 @@ const ATTACKS: &str = "variant,seed,attack,attacker,target,party,measure,value,b
 const COSTS: &str = "variant,seed,seconds,rows_per_second,peak_memory_bytes,commit,cell";
 const CURVES: &str = "variant,seed,epoch,train_loss,validation,test,bytes_from_primary,bytes_to_primary";
 
+/// Index of the column `fold`, if a table has it.
+const FOLD: usize = 2;
+
 /// Returns the text of `results.csv`. Folders of cells are relative to `study`. The last columns are every
 /// metric on the test rows and the ends of the main metric's interval. A metric is empty if it is undefined
 /// or belongs to another task.
@@ -40,7 +43,7 @@ pub(crate) fn results(results: &[FinishedCell<'_>], study: &Path) -> String {
             |of: fn(&Measure) -> f64| result.map_or_else(String::new, |measure| of(measure).to_string());
         let mut fields = vec![
             quoted(&cell.variant),
-            cell.seed.to_string(),
+            cell.repetition.seed.to_string(),
             report.metric.to_string(),
             report.best.epoch.to_string(),
             report.best.validation.to_string(),
@@ -83,7 +86,7 @@ pub(crate) fn attacks(results: &[FinishedCell<'_>]) -> String {
         for measure in &attack.measures {
             row(&[
                 quoted(&cell.variant),
-                cell.seed.to_string(),
+                cell.repetition.seed.to_string(),
                 quoted(&attack.attack),
                 attack.attacker.name().to_string(),
                 attack.target.name().to_string(),
@@ -103,7 +106,7 @@ pub(crate) fn costs(results: &[FinishedCell<'_>], study: &Path) -> String {
     table(COSTS, results, |FinishedCell { cell, report }, row| {
         row(&[
             quoted(&cell.variant),
-            cell.seed.to_string(),
+            cell.repetition.seed.to_string(),
             report.cost.seconds.to_string(),
             report.cost.train_rows_per_second.to_string(),
             report.cost.peak_memory_bytes.to_string(),
@@ -120,7 +123,7 @@ pub(crate) fn curves(results: &[FinishedCell<'_>]) -> String {
         for epoch in &report.epochs {
             row(&[
                 quoted(&cell.variant),
-                cell.seed.to_string(),
+                cell.repetition.seed.to_string(),
                 epoch.epoch.to_string(),
                 number(epoch.train_loss),
                 number(epoch.validation),
@@ -137,9 +140,17 @@ fn table(
     results: &[FinishedCell<'_>],
     rows: impl Fn(&FinishedCell<'_>, &mut dyn FnMut(&[String])),
 ) -> String {
+    // The column `fold` follows the seed in a study with a cross-validation.
+    let has_folds = results.iter().any(|result| result.cell.repetition.fold.is_some());
+    let header = if has_folds { header.replacen("seed,", "seed,fold,", 1) } else { header.to_string() };
     let mut text = format!("{header}\n");
     for result in results {
+        let fold = result.cell.repetition.fold.map_or_else(String::new, |fold| fold.to_string());
         rows(result, &mut |fields| {
+            let mut fields = fields.to_vec();
+            if has_folds {
+                fields.insert(FOLD, fold.clone());
+            }
             text.push_str(&fields.join(","));
             text.push('\n');
         });
@@ -170,6 +181,7 @@ pub(crate) mod tests {
     use fet_eval::{ChaCha8Rng, Predictions, SeedableRng, Task};
     use serde_json::json;
 
+    use super::super::cell::Repetition;
     use super::*;
 
     pub(crate) const ACCURACY: Metric = Metric::Accuracy;
@@ -221,7 +233,7 @@ pub(crate) mod tests {
         let cell = Cell {
             index,
             variant: ["A", "B", "C|x", "D, \"d\""][index].into(),
-            seed,
+            repetition: Repetition { seed, fold: None },
             sets: Vec::new(),
             identity,
             study: "runs/x".into(),

@@ -15,10 +15,22 @@ pub(crate) struct Row<'a> {
     pub(crate) tests: Vec<f64>,
     /// Index of the row that this row is compared with.
     pub(crate) base: Option<usize>,
-    /// Comparison with the base.
+    /// Comparison with the base. Only tests of variants that the study asks about are corrected.
     pub(crate) comparison: Option<PairedComparison>,
     /// Outcome of the comparison.
     pub(crate) verdict: ComparisonVerdict,
+}
+
+impl Row<'_> {
+    /// Returns the number of test rows divided by the number of training and validation rows if the runs are folds
+    /// of a cross-validation, and 0 otherwise.
+    pub(crate) fn correlated(&self) -> f64 {
+        let folds = || self.results.iter().filter(|result| result.cell.repetition.fold.is_some());
+        let tested: usize = folds().map(|result| result.report.rows.test).sum();
+        let fitted: usize =
+            folds().map(|result| result.report.rows.train + result.report.rows.validation).sum();
+        if fitted == 0 { 0.0 } else { tested as f64 / fitted as f64 }
+    }
 }
 
 /// Outcome of comparing a variant with its base.
@@ -26,6 +38,9 @@ pub(crate) struct Row<'a> {
 pub(crate) enum ComparisonVerdict {
     /// No comparison: the base itself, or a variant whose base has no result.
     Alone,
+    /// Difference without a test, because the study asks another question about the variant: it is a control
+    /// variant, or its control variant is the base.
+    NotAsked,
     /// Too few seeds for a test.
     Untested,
     /// The test shows no difference. This does not prove equality.
@@ -34,4 +49,11 @@ pub(crate) enum ComparisonVerdict {
     Better,
     /// Worse according to the test.
     Worse,
+}
+
+impl ComparisonVerdict {
+    /// Returns true if the test shows a difference.
+    pub(crate) fn differs(self) -> bool {
+        matches!(self, Self::Better | Self::Worse)
+    }
 }

@@ -1,8 +1,9 @@
 //! Mean, sample standard deviation, median, and the 95 % interval of a mean.
 //!
-//! The module `paired` tests the difference between two variants.
+//! The module `paired` tests the difference between two variants, and `power` counts the seeds that a test needs.
 
 pub(crate) mod paired;
+pub(crate) mod power;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -24,10 +25,14 @@ pub(crate) fn standard_deviation(values: &[f64]) -> Option<f64> {
 /// Returns half the width of the 95 % interval of the mean (Student's t), or `None` for fewer than three
 /// values. With two values the interval would be useless: thirteen times as wide as the distance between the
 /// values.
-pub(crate) fn half_width(values: &[f64]) -> Option<f64> {
+///
+/// `correlated` is 0 for independent values. For the folds of a cross-validation it is the number of test rows
+/// divided by the number of training and validation rows: the variance of the mean is s² (1/n + correlated), as in
+/// the corrected resampled t-test (Nadeau and Bengio 2003).
+pub(crate) fn half_width(values: &[f64], correlated: f64) -> Option<f64> {
     let deviation = standard_deviation(values).filter(|_| values.len() > 2)?;
     let t = student(values.len() - 1)?.inverse_cdf(0.5 + CONFIDENCE / 2.0);
-    Some(t * deviation / (values.len() as f64).sqrt())
+    Some(t * deviation * (1.0 / values.len() as f64 + correlated).sqrt())
 }
 
 /// Returns the median, or NaN without values. For an even number of values this is the mean of the middle
@@ -77,7 +82,7 @@ mod tests {
 
     #[test]
     fn intervals_follow_students_t() {
-        let check = |values: &[f64], expected: Option<f64>| match (half_width(values), expected) {
+        let check = |values: &[f64], expected: Option<f64>| match (half_width(values, 0.0), expected) {
             (Some(found), Some(expected)) => {
                 assert!((found - expected).abs() < 1e-9 * expected, "{values:?}: {found}")
             }
@@ -89,5 +94,8 @@ mod tests {
         // and 2.7764451051977987 for 4.
         check(&[1.0, 2.0, 3.0], Some(4.302_652_729_911_275 / 3.0_f64.sqrt()));
         check(&[1.0, 2.0, 3.0, 4.0, 5.0], Some(2.776_445_105_197_798_7 * (2.5_f64 / 5.0).sqrt()));
+        // Five folds: a test row for every four other rows.
+        let corrected = half_width(&[1.0, 2.0, 3.0, 4.0, 5.0], 0.25).expect("five values");
+        assert!((corrected - 2.776_445_105_197_798_7 * (2.5_f64 * (0.2 + 0.25)).sqrt()).abs() < 1e-9);
     }
 }

@@ -10,15 +10,17 @@ use fet_eval::Metric;
 use fet_eval::records::AttackRecord;
 
 use super::added::Added;
-use super::cell::Cell;
+use super::cell::{Cell, Repetition};
 use super::composed::Composed;
 use super::defences::{Defences, runs};
 use super::failure::CellFailure;
 use super::grid::StudyGrid;
+use super::paired::TestedCells;
 use super::report::{epsilon, label_epsilon};
 use super::results::FinishedCell;
 pub(crate) use super::row::{ComparisonVerdict, Row};
 use super::statistics::paired::{FEWEST, PairedComparison, correct};
+use super::statistics::power::{MOST, POWER};
 use super::statistics::{CONFIDENCE, half_width, mean, median, standard_deviation};
 
 /// The summary of a study.
@@ -64,28 +66,43 @@ impl<'a> StudySummary<'a> {
         };
         let mut rows: Vec<Row<'_>> = (0..grid.variants.len()).map(row).collect();
         let runs = runs(cells, &rows);
+        let mut tested = TestedCells::default();
         let compare = |(index, row): (usize, &Row<'_>)| {
+            let metric = metric?;
             // Each run is compared once, and never with itself.
-            let base = metric.and(row.base).filter(|base| runs[index] == index && runs[*base] != index)?;
+            let base = row.base.filter(|base| runs[index] == index && runs[*base] != index)?;
             // The row that represents the base's run has the most seeds.
-            PairedComparison::from_pairs(&pairs(row, &rows[runs[base]]))
+            let base = &rows[runs[base]];
+            PairedComparison::from_pairs(&pairs(row, base), row.correlated(), || {
+                tested.compare(row, base, metric)
+            })
         };
         let mut comparisons: Vec<Option<PairedComparison>> = rows.iter().enumerate().map(compare).collect();
-        correct(&mut comparisons);
-        for (row, comparison) in rows.iter_mut().zip(comparisons) {
-            row.verdict =
-                metric.map_or(ComparisonVerdict::Alone, |metric| verdict(metric, comparison.as_ref()));
+        let asked: Vec<bool> = (0..rows.len()).map(|index| grid.asks_about(index)).collect();
+        let family = comparisons.iter_mut().zip(&asked).filter(|(_, asked)| **asked);
+        correct(family.filter_map(|(comparison, _)| comparison.as_mut()));
+        for ((row, comparison), asked) in rows.iter_mut().zip(comparisons).zip(asked) {
+            row.verdict = match metric {
+                Some(_) if comparison.is_some() && !asked => ComparisonVerdict::NotAsked,
+                Some(metric) => verdict(metric, comparison.as_ref()),
+                None => ComparisonVerdict::Alone,
+            };
             row.comparison = comparison;
         }
         let done: std::collections::HashSet<_> = results.iter().map(|result| &result.cell.folder).collect();
         let undone = cells.iter().filter(|cell| !done.contains(&cell.folder));
         let failures = undone.filter_map(|cell| Some((cell, CellFailure::read(cell)?))).collect();
         let defences = Defences::from_rows(grid, &rows, &runs, metric);
-        let added = Added::compare_with_controls(grid, &rows, metric);
+        let added = Added::compare_with_controls(grid, &rows, metric, &mut tested);
         let mut summary =
             Self { grid, cells, results, metric, rows, runs, added, defences, failures, notes: Vec::new() };
         summary.notes = summary.notes();
         summary
+    }
+
+    /// Returns the largest [`Row::correlated`] of all rows.
+    pub(crate) fn correlated(&self) -> f64 {
+        self.rows.iter().map(Row::correlated).fold(0.0, f64::max)
     }
 
     /// Returns the number of tested comparisons.
@@ -159,18 +176,46 @@ impl<'a> StudySummary<'a> {
         let few = self.rows.iter().filter(|row| row.verdict == ComparisonVerdict::Untested).count();
         if few > 0 {
             notes.push(format!(
-                "Fewer than {FEWEST} seeds: there is no test, so differences may be due to chance ({few} of them); `--seeds` adds \
-                 seeds."
+                "Fewer than {FEWEST} {}: there is no test, so differences may be due to chance ({few} of them); `--seeds` adds \
+                 seeds.",
+                self.grid.unit()
+            ));
+        }
+        if self.grid.folds > 0 {
+            notes.push(format!(
+                "Cross-validation: every variant ran on {} folds of the rows for each seed, and each fold counts as a repetition. Folds \
+                 share training rows, so p and intervals are those of the corrected resampled t-test (Nadeau and Bengio 2003). The \
+                 correction is approximate: no unbiased estimate of the variance over folds exists (Bengio and Grandvalet 2004).",
+                self.grid.folds
             ));
         }
         let tested = self.tested();
         if tested > 0 {
             let level = 1.0 - CONFIDENCE;
             notes.push(format!(
-                "Bold: a difference from the base by the paired t-test over seeds, p below {level:.2} after Holm's \
+                "Bold: a difference from the base by the {} over {}, p below {level:.2} after Holm's \
                  correction for {tested} comparison{}. Other differences are not significant, which does not mean that the variants are equal.",
+                if self.grid.folds > 0 { "corrected t-test" } else { "paired t-test" },
+                self.grid.unit(),
                 if tested == 1 { "" } else { "s" }
             ));
+        }
+        if let Some(metric) = self.metric {
+            let with = |verdict: fn(ComparisonVerdict) -> bool| -> Vec<(String, &PairedComparison)> {
+                let rows = self.rows.iter().filter(|row| verdict(row.verdict));
+                rows.filter_map(|row| Some((row.variant.run(), row.comparison.as_ref()?))).collect()
+            };
+            notes.extend(reversible_note(self.grid.unit(), &with(ComparisonVerdict::differs)));
+            let open = with(|verdict| verdict == ComparisonVerdict::NotShown);
+            notes.extend(power_note("Differences from the base", metric, &open));
+        }
+        notes.extend(few_rows(self.results));
+        if self.rows.iter().any(|row| row.verdict == ComparisonVerdict::NotAsked) {
+            notes.push(
+                "No p: a control variant, or a variant whose control variant is the base. Contributions are a separate family of \
+                 comparisons."
+                    .to_string(),
+            );
         }
         if self.rows.iter().any(|row| row.base.is_some_and(|base| !share_rows(row, &self.rows[base]))) {
             notes.push(
@@ -218,17 +263,20 @@ impl Row<'_> {
 
     /// Returns half the width of the mean's 95 % interval.
     pub(crate) fn half_width(&self) -> Option<f64> {
-        half_width(&self.tests)
+        half_width(&self.tests, self.correlated())
     }
 
-    /// Returns the test against the base, if any.
+    /// Returns the test against the base, if the study asks about the variant.
     pub(crate) fn test(&self) -> Option<&super::statistics::paired::Test> {
+        if self.verdict == ComparisonVerdict::NotAsked {
+            return None;
+        }
         self.comparison.as_ref()?.test.as_ref()
     }
 
     /// Returns true if the test shows a difference.
     pub(crate) fn differs(&self) -> bool {
-        matches!(self.verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse)
+        self.verdict.differs()
     }
 
     /// Returns the largest ε of the row's cells, infinity if one of them is unbounded, or `None` if no
@@ -264,18 +312,103 @@ impl Row<'_> {
 
 /// Returns the test metrics (variant, base) of each seed that both have.
 pub(crate) fn pairs(row: &Row<'_>, base: &Row<'_>) -> Vec<(f64, f64)> {
-    let of_base: HashMap<u64, f64> =
-        base.results.iter().map(|result| (result.cell.seed, result.report.best.test)).collect();
+    let of_base: HashMap<Repetition, f64> =
+        base.results.iter().map(|result| (result.cell.repetition, result.report.best.test)).collect();
     let own = row.results.iter();
-    own.filter_map(|result| Some((result.report.best.test, *of_base.get(&result.cell.seed)?))).collect()
+    own.filter_map(|result| Some((result.report.best.test, *of_base.get(&result.cell.repetition)?))).collect()
 }
 
 /// Returns true if variant and base were trained and tested on the same rows, for each seed that both have.
 fn share_rows(row: &Row<'_>, base: &Row<'_>) -> bool {
     row.results.iter().all(|own| {
-        let same_seed = base.results.iter().find(|result| result.cell.seed == own.cell.seed);
+        let same_seed = base.results.iter().find(|result| result.cell.repetition == own.cell.repetition);
         same_seed.is_none_or(|base| base.report.data.split == own.report.data.split)
     })
+}
+
+/// Maximum number of comparisons that a note names.
+const NAMED: usize = 8;
+
+/// Returns a note on the repetitions that comparisons without a significant difference would need. `what` names the
+/// comparisons.
+pub(crate) fn power_note(what: &str, metric: Metric, open: &[(String, &PairedComparison)]) -> Option<String> {
+    let one = |(name, comparison): &(String, &PairedComparison)| {
+        let power = &comparison.test.as_ref()?.power;
+        let (n, found) = (comparison.n, comparison.difference.abs());
+        let needed = match power.needed(found) {
+            Some(needed) => needed.to_string(),
+            None => format!("more than {MOST}"),
+        };
+        let unit = if power.correlated > 0.0 { "folds" } else { "seeds" };
+        let least = metric.show(power.detectable(n)?);
+        Some(format!("{name}: {needed} {unit} for the measured {}, and {n} for {least}", metric.show(found)))
+    };
+    let mut named: Vec<String> = open.iter().filter_map(one).collect();
+    if named.is_empty() {
+        return None;
+    }
+    if named.len() > NAMED {
+        let left = named.len() - NAMED;
+        named.truncate(NAMED);
+        named.push(format!("and {left} more in results.json"));
+    }
+    Some(format!(
+        "{what} that are not significant, with the repetitions that show a difference with a probability of {:.0} %: {}. Few \
+         repetitions measure the deviation roughly, so these numbers are orders of magnitude.",
+        100.0 * POWER,
+        named.join("; ")
+    ))
+}
+
+/// Returns a warning about significant differences whose interval over test rows and splits contains 0.
+pub(crate) fn reversible_note(unit: &str, significant: &[(String, &PairedComparison)]) -> Option<String> {
+    let is_open = |comparison: &PairedComparison| {
+        let found = comparison.over_rows.as_ref().ok();
+        found.and_then(|found| found.over_rows_and_splits).is_some_and(|ends| ends.contains_zero())
+    };
+    let open = significant.iter().filter(|(_, comparison)| is_open(comparison));
+    let names: Vec<&str> = open.map(|(name, _)| name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Warning: over the {unit} the difference is significant, but other test rows could reverse it: {}.",
+            names.join("; ")
+        )
+    })
+}
+
+/// Number of test rows, in all and of each class, below which a note warns.
+const FEW_ROWS: usize = 100;
+const FEW_OF_A_CLASS: f64 = 30.0;
+
+/// Returns a warning if a comparison rests on few test rows, or on few rows of a class. The rows of all folds of a
+/// seed count together.
+fn few_rows(results: &[FinishedCell<'_>]) -> Option<String> {
+    let mut rows: BTreeMap<(usize, u64), usize> = BTreeMap::new();
+    let mut classes: BTreeMap<(usize, u64, String), f64> = BTreeMap::new();
+    for FinishedCell { cell, report } in results {
+        *rows.entry((cell.index, cell.repetition.seed)).or_default() += report.rows.test;
+        let Some(confusion) = &report.evaluation.confusion else { continue };
+        for (class, predicted) in confusion.cells.iter().enumerate() {
+            let name = report.class_names.get(class).cloned().unwrap_or_else(|| class.to_string());
+            *classes.entry((cell.index, cell.repetition.seed, name)).or_default() +=
+                predicted.iter().sum::<f64>();
+        }
+    }
+    let fewest = classes.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
+    let part = match (fewest, rows.into_values().min()) {
+        (Some(((_, seed, name), count)), _) if count < FEW_OF_A_CLASS => {
+            format!("{count} test rows of class `{name}` (seed {seed})")
+        }
+        (_, Some(count)) if count < FEW_ROWS => {
+            format!("{count} test row{}", if count == 1 { "" } else { "s" })
+        }
+        _ => return None,
+    };
+    let has_folds = results.iter().any(|result| result.cell.repetition.fold.is_some());
+    let advice = if has_folds { "" } else { ", or test every row by cross-validation (`--folds 5`)" };
+    Some(format!(
+        "Warning: the comparisons rest on {part}; a few other rows can change them. Read the intervals by test rows{advice}."
+    ))
 }
 
 pub(crate) fn verdict(metric: Metric, comparison: Option<&PairedComparison>) -> ComparisonVerdict {
@@ -340,11 +473,53 @@ pub(crate) mod tests {
                 assert!(notes.contains(part), "{part:?} is not in {notes}");
             }
         };
-        check(ACCURACY, 3, [Alone, Better, NotShown], &["Holm", "2 comparisons"]);
-        check(RMSE, 3, [Alone, Worse, NotShown], &["Bold"]);
+        check(
+            ACCURACY,
+            3,
+            [Alone, Better, NotShown],
+            &["Holm", "2 comparisons", "Warning: the comparisons rest on 2 test rows of class `no`"],
+        );
+        check(RMSE, 3, [Alone, Worse, NotShown], &["Bold", "Warning: the comparisons rest on 1 test row;"]);
+        // C differs from A by 0.8, −0.4 and −0.1: d = 0.1 / 0.6245, for which 306 pairs are needed at α = 0.05, and
+        // more at half of it.
+        let power = "show a difference with a probability of 80 %: C|x: 3";
+        check(RMSE, 3, [Alone, Worse, NotShown], &[power, " seeds for the measured 0.100, and 3 for "]);
         check(RMSE, 2, [Alone, Untested, Untested], &["Fewer than 3 seeds", "(2 of them)"]);
         let mixed = [(0, 0, RMSE, 0.1), (1, 0, ACCURACY, 0.1)];
         assert_eq!(verdicts(&mixed).0, [Alone, Alone, Alone], "other metrics cannot be compared");
+    }
+
+    /// A variant whose control variant is the base, a variant with another control variant, and that control variant.
+    #[test]
+    fn each_question_is_counted_once() {
+        let text = "name = 'x'\n[ablation]\nseeds = [0, 1, 2]\nvariants = [{ name = 'A' }, { name = 'B', control = 'A' }, \
+                    { name = 'C|x', control = 'D' }, { name = 'D' }]";
+        let grid = StudyGrid::parse(text, &Scope::default()).expect("a grid");
+        let made = (0..4).flat_map(|variant| (0..3).map(move |seed| (variant, seed)));
+        let made =
+            made.map(|(variant, seed)| finished(variant, seed, RMSE, (variant as u64 * (seed + 2)) as f64));
+        let (cells, reports): (Vec<_>, Vec<_>) = made.unzip();
+        let results = pair(&cells, &reports);
+        let summary = StudySummary::new(&grid, &cells, &results);
+        let corrected = |index: usize| summary.rows[index].test().map(|test| test.corrected / test.p);
+        use ComparisonVerdict::{Alone, NotAsked};
+        let verdicts: Vec<ComparisonVerdict> = summary.rows.iter().map(|row| row.verdict).collect();
+        assert_eq!((verdicts[0], verdicts[1], verdicts[3]), (Alone, NotAsked, NotAsked));
+        assert_eq!(
+            (corrected(1), corrected(2), corrected(3)),
+            (None, Some(1.0), None),
+            "one question about the base"
+        );
+        assert_eq!(summary.added.len(), 2);
+        let least = summary.added.iter().filter_map(|added| added.comparison.test.as_ref());
+        let least = least.min_by(|a, b| a.p.total_cmp(&b.p)).expect("a test");
+        assert!((least.corrected / least.p - 2.0).abs() < 1e-9, "two questions about contributions");
+        assert!(
+            summary.notes.iter().any(|note| note.starts_with("No p: a control variant")),
+            "{:?}",
+            summary.notes
+        );
+        assert!(summary.rows[1].comparison.is_some(), "the difference remains");
     }
 
     #[test]

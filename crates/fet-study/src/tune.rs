@@ -57,6 +57,9 @@ pub struct TuneArguments {
     /// the study]
     #[arg(long, value_delimiter = ',', value_name = "A,B,C")]
     seeds: Option<Vec<u64>>,
+    /// Number of cross-validation folds, instead of the file's; candidates are ranked by the mean over the folds.
+    #[arg(long, value_name = "N")]
+    folds: Option<usize>,
     /// Seed for drawing candidates: another number draws other candidates.
     #[arg(long, value_name = "NUMBER", default_value = "0")]
     draw: u64,
@@ -80,6 +83,7 @@ A search reads one more table of an experiment file:
   [tune]
   candidates = 27                        # the unchanged experiment and 26 random draws
   keep = 3                               # one in three continues
+  folds = 5                              # optional: every candidate on each of 5 cross-validation folds
   rungs = 3                              # with a ninth of the epochs, then a third, then all
   [tune.space]
   \"method.dropout\" = { from = 0.0, to = 0.4 }
@@ -91,7 +95,8 @@ A search reads one more table of an experiment file:
 The test rows are held out (`split.tuning`): the search neither trains on them nor scores them. Half of the validation rows
 select the epoch; the other half compares candidates. A random split has different test rows for each seed. The settings
 chosen with one seed may thus depend on the test rows of another seed. Only a split by a column, by time or by a file keeps
-the test rows unseen over all seeds.
+the test rows unseen over all seeds. With folds, the test rows of one fold are training and validation rows of the others: a
+cross-validation of the chosen settings is optimistic, and only rows outside the table give an unbiased estimate.
 The results are in DIR/NAME-tune (and -VARIANT, -PROFILE, -drawN): tune.md, tune.json, and a folder per cell in cells/. The same command resumes.
 
 Exit codes: 0 the search is done; 1 no candidate could be run; 2 the input is invalid; 130 interrupted.";
@@ -178,6 +183,7 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
                 &outcome::TuneResults {
                     rungs: &rungs,
                     seeds: &seeds,
+                    folds: tune.folds,
                     file: &path,
                     own: &own,
                     warning: composed.warning(),
@@ -225,7 +231,7 @@ impl TuneContext<'_> {
     /// privacy loss to that of the search.
     fn rung(&self, number: usize, left: &[Candidate], composed: &mut Composed) -> Result<RungOutcome> {
         let variants = left.iter().map(|candidate| variant(candidate, self.tune, number)).collect();
-        let grid = StudyGrid::of_variants(self.name, variants, self.seeds.to_vec());
+        let grid = StudyGrid::of_variants(self.name, variants, self.seeds.to_vec(), self.tune.folds);
         let cells = cell::resolve(&grid, self.fet, self.base, &self.arguments.out)?;
         if self.run(&cells)? == EngineOutcome::Interrupted {
             return Ok(RungOutcome::Interrupted);
@@ -241,8 +247,8 @@ impl TuneContext<'_> {
         let mut rung = Rung { epochs, scores: Vec::new() };
         for (index, candidate) in left.iter().enumerate() {
             let own: Vec<_> = done.iter().filter(|result| result.cell.index == index).collect();
-            // A candidate that fails with one seed leaves the search, even if its other seeds have results.
-            let whole = own.len() == self.seeds.len();
+            // A candidate that fails with one seed or fold leaves the search, even if its others have results.
+            let whole = own.len() == grid.repetitions().len();
             rung.scores
                 .extend(whole.then(|| CandidateScore::from_runs(candidate.number, &candidate.drawn, &own)));
         }
@@ -283,6 +289,7 @@ fn search(file: &StudyFile, arguments: &TuneArguments) -> Result<Tune> {
         );
     };
     tune.candidates = arguments.candidates.unwrap_or(tune.candidates);
+    tune.folds = arguments.folds.unwrap_or(tune.folds);
     tune.check()?;
     let known: Vec<&str> = file
         .ablation

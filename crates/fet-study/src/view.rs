@@ -204,7 +204,11 @@ impl CellProgress<'_> {
 
     fn event(&self, state: &str, more: Value) {
         let cell = self.cell;
-        let mut event = json!({"event": "cell", "variant": cell.variant, "seed": cell.seed, "state": state});
+        let mut event =
+            json!({"event": "cell", "variant": cell.variant, "seed": cell.repetition.seed, "state": state});
+        if let Some(fold) = cell.repetition.fold {
+            event["fold"] = fold.into();
+        }
         if let (Some(event), Value::Object(more)) = (event.as_object_mut(), more) {
             event.extend(more);
         }

@@ -29,7 +29,7 @@ pub(crate) fn files(summary: &StudySummary<'_>) -> String {
     format!("{always}{attacked}")
 }
 
-/// Writes all files of a study. Returns the tables for display, and the notes on the last table.
+/// Writes all files of a study. Returns the tables for display, and the notes on contributions and defences.
 pub(crate) fn write_study(
     summary: &StudySummary<'_>,
     folder: &Path,
@@ -39,13 +39,18 @@ pub(crate) fn write_study(
     let added = added::table(summary);
     let attacked = summary.defences.as_ref();
     let defences = attacked.map(|defences| defences::table(summary, defences));
-    let notes = attacked.map_or_else(Vec::new, defences::notes);
-    let mut markdown = table.markdown();
-    markdown.extend(summary.notes.iter().map(|note| format!("\n{note}\n")));
-    if let (Some(added), Some(metric)) = (&added, summary.metric) {
-        markdown.push_str(&format!("\n{}:\n\n{}", added::TITLE, added.markdown()));
-        markdown.extend(added::notes(summary, metric).iter().map(|note| format!("\n{note}\n")));
+    let of_added = summary.metric.filter(|_| added.is_some()).map(|metric| added::notes(summary, metric));
+    let of_added = of_added.unwrap_or_default();
+    let of_defences = attacked.map_or_else(Vec::new, defences::notes);
+    let mut markdown = String::new();
+    // The comparison of each method with its control variant comes first.
+    if let Some(added) = &added {
+        markdown.push_str(&format!("{}:\n\n{}", added::TITLE, added.markdown()));
+        markdown.extend(of_added.iter().map(|note| format!("\n{note}\n")));
+        markdown.push_str("\nEvery variant:\n\n");
     }
+    markdown.push_str(&table.markdown());
+    markdown.extend(summary.notes.iter().map(|note| format!("\n{note}\n")));
     if let Some(every) = &every {
         markdown.push_str(&format!("\nEvery metric:\n\n{}", every.markdown()));
         markdown.extend(metrics::notes(summary).iter().map(|note| format!("\n{note}\n")));
@@ -53,7 +58,7 @@ pub(crate) fn write_study(
     if let (Some(attacked), Some(defences)) = (attacked, &defences) {
         let caption = defences::caption(summary, attacked);
         markdown.push_str(&format!("\n{}\n{caption}\n", defences.markdown()));
-        markdown.extend(notes.iter().map(|note| format!("\n{note}\n")));
+        markdown.extend(of_defences.iter().map(|note| format!("\n{note}\n")));
     }
     let files = [
         ("results.csv", Some(results::results(summary.results, folder))),
@@ -80,5 +85,6 @@ pub(crate) fn write_study(
             None => {}
         }
     }
-    Ok((std::iter::once(table).chain(added).chain(defences).collect(), notes))
+    let tables = added.into_iter().chain(std::iter::once(table)).chain(defences).collect();
+    Ok((tables, [of_added, of_defences].concat()))
 }

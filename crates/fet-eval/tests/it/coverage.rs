@@ -10,7 +10,7 @@ use statrs::distribution::{Binomial, DiscreteCDF};
 /// Fails if a binomial of probability `p` is as far off as `hits` of `trials` with probability below 1e-3
 /// (two-sided).
 #[track_caller]
-fn check_binomial(hits: u64, trials: u64, p: f64) {
+pub(crate) fn check_binomial(hits: u64, trials: u64, p: f64) {
     let binomial = Binomial::new(p, trials).expect("a binomial");
     let above = if hits == 0 { 1.0 } else { 1.0 - binomial.cdf(hits - 1) };
     let tail = binomial.cdf(hits).min(above);

@@ -2,6 +2,7 @@
 
 mod coverage;
 mod golden;
+mod paired;
 mod report;
 mod shapley;
 mod splits;

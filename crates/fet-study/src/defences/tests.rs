@@ -62,7 +62,7 @@ pub(crate) fn look_without(
     let grid = StudyGrid::parse(grid, &Scope::default()).expect("a grid");
     let (cells, reports) = cells(given, ACCURACY);
     let mut results: Vec<FinishedCell<'_>> = pair(&cells, &reports);
-    results.retain(|result| !missing.contains(&(result.cell.index, result.cell.seed)));
+    results.retain(|result| !missing.contains(&(result.cell.index, result.cell.repetition.seed)));
     look(&StudySummary::new(&grid, &cells, &results));
 }
 
@@ -82,8 +82,8 @@ fn look(
 }
 
 fn close(found: &BySeed, expected: &[(u64, f64)], what: &str) {
-    let is_close = |(found, expected): ((&u64, &f64), &(u64, f64))| {
-        *found.0 == expected.0 && (found.1 - expected.1).abs() < 1e-6
+    let is_close = |(found, expected): ((&Repetition, &f64), &(u64, f64))| {
+        *found.0 == expected.0.into() && (found.1 - expected.1).abs() < 1e-6
     };
     let same = found.len() == expected.len() && found.iter().zip(expected).all(is_close);
     assert!(same, "{what}: {found:?}, not {expected:?}");
@@ -177,7 +177,7 @@ fn attacks_with_different_seeds_get_no_common_score() {
         close(&noise.by_target[0], &[(0, 0.781_358)], "seeds of both attacks on labels");
         close(&noise.by_target[1], &[(0, 0.909_091), (1, 0.824_993)], "features");
         close(&noise.comprehensive, &[], "the attacks have different seeds");
-        assert_eq!(noise.lacking(&defences.attacks), [(&defences.attacks[1], vec![1])]);
+        assert_eq!(noise.lacking(&defences.attacks), [(&defences.attacks[1], vec![1.into()])]);
         // 1 / (1 + √0.5 L) for the undefended run: labels (0.638698 + 0.876101) / 2 and (0.702117 + 0.779519)
         // / 2, features 0.779519.
         close(&none.comprehensive, &[(0, 0.768_459), (1, 0.760_168)], "the other has them all");
@@ -187,9 +187,9 @@ fn attacks_with_different_seeds_get_no_common_score() {
     look_without(GRID, &GIVEN, &[(3, 0), (4, 1), (5, 1)], |summary| {
         let defences = summary.defences.as_ref().expect("attacked");
         let noise = &defences.defences[1];
-        let lacking: Vec<Vec<u64>> =
+        let lacking: Vec<Vec<Repetition>> =
             noise.lacking(&defences.attacks).into_iter().map(|(_, seeds)| seeds).collect();
-        assert_eq!(lacking, [[0], [1], [1]]);
+        assert_eq!(lacking, [0, 1, 1].map(|seed: u64| vec![Repetition::from(seed)]));
         close(&noise.comprehensive, &[], "no seed in common");
     });
 }

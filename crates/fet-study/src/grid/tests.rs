@@ -47,7 +47,7 @@ fn grids_are_expanded_in_order() {
 fn selections_choose_variants() {
     let check = |seeds: Option<&[u64]>, only: &[&str], variants: usize, seeds_left: usize| {
         let only = only.iter().map(ToString::to_string).collect();
-        let scope = Scope { seeds: seeds.map(<[u64]>::to_vec), only, profile: None };
+        let scope = Scope { seeds: seeds.map(<[u64]>::to_vec), only, ..Scope::default() };
         let grid = grid(GRID, &scope).expect("a grid");
         assert_eq!((grid.variants.len(), grid.seeds.len()), (variants, seeds_left), "{scope:?}");
     };
@@ -64,7 +64,7 @@ fn a_profile_is_a_smaller_study() {
     );
     let picked = |profile: Option<&str>, only: &[&str]| {
         let only = only.iter().map(ToString::to_string).collect();
-        grid(&text, &Scope { seeds: None, only, profile: profile.map(str::to_string) })
+        grid(&text, &Scope { only, profile: profile.map(str::to_string), ..Scope::default() })
     };
     let quick = picked(Some("quick"), &[]).expect("a grid");
     let names: Vec<&str> = quick.variants.iter().map(|variant| variant.name.as_str()).collect();
@@ -80,7 +80,7 @@ fn a_profile_is_a_smaller_study() {
 fn refuses_unknown_selections() {
     let check = |text: &str, seeds: Option<&[u64]>, only: &[&str], parts: &[&str]| {
         let only = only.iter().map(ToString::to_string).collect();
-        let scope = Scope { seeds: seeds.map(<[u64]>::to_vec), only, profile: None };
+        let scope = Scope { seeds: seeds.map(<[u64]>::to_vec), only, ..Scope::default() };
         let message = grid(text, &scope).expect_err("refused").to_string();
         for part in parts {
             assert!(message.contains(part), "{message:?} lacks {part:?}");

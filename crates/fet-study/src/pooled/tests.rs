@@ -27,8 +27,11 @@ fn metrics_are_by_seed_and_undefined_ones_have_a_reason() {
     let other = |report: &mut Report| report.evaluation = finished(0, 2, RMSE, 0.5).1.evaluation;
     let (found, halves) =
         look(ACCURACY, &[&|_| {}, &none, &other], |row| (metric(row, ACCURACY), half_widths(row)));
-    assert_eq!((found.values, found.undefined), (vec![(0, 0.5)], vec![(1, "why".to_string())]));
-    assert_eq!((halves.values, halves.undefined), (vec![(0, 0.25), (2, 0.25)], vec![(1, "why".to_string())]));
+    assert_eq!((found.values, found.undefined), (vec![(0.into(), 0.5)], vec![(1.into(), "why".to_string())]));
+    assert_eq!(
+        (halves.values, halves.undefined),
+        (vec![(0.into(), 0.25), (2.into(), 0.25)], vec![(1.into(), "why".to_string())])
+    );
 }
 
 #[test]

@@ -40,6 +40,8 @@ pub(super) struct TuneResults<'a> {
     pub(super) rungs: &'a [Rung],
     /// Seeds of every candidate's runs.
     pub(super) seeds: &'a [u64],
+    /// Number of folds; 0 without cross-validation.
+    pub(super) folds: usize,
     /// Experiment file.
     pub(super) file: &'a Path,
     /// Changes of the profile, the command line and the variant.
@@ -152,14 +154,21 @@ pub(super) fn conclude(search: &TuneResults<'_>, folder: &Path) -> Result<()> {
         None => "the unchanged experiment failed".to_string(),
     };
     let found = format!(
-        "Best: {}, {} on {} validation rows that were not used to select an epoch; {own}. No test row was used.",
+        "Best: {}, {} on {} validation rows{} that were not used to select an epoch; {own}. {}",
         if best.number == 0 {
             "the unchanged experiment".to_string()
         } else {
             format!("candidate {}", best.number)
         },
         metric.phrase(mean(&best.values)),
-        best.rows
+        best.rows,
+        if search.folds > 0 { " of each fold" } else { "" },
+        if search.folds > 0 {
+            "Test rows of one fold are training and validation rows of the others, so a cross-validation with these settings is \
+             optimistic."
+        } else {
+            "No test row was used."
+        }
     );
     let sets: Vec<String> =
         search.own.iter().chain(&best.drawn).map(|set| format!(" --set {}", shell_quoted(set))).collect();
@@ -180,6 +189,7 @@ pub(super) fn conclude(search: &TuneResults<'_>, folder: &Path) -> Result<()> {
         "file": search.file,
         "metric": metric,
         "seeds": search.seeds,
+        "folds": search.folds,
         "base": search.own,
         "rungs": search.rungs.iter().map(|rung| json!({
             "epochs": rung.epochs,

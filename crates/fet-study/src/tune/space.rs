@@ -7,6 +7,8 @@ use fet_eval::ChaCha8Rng;
 use rand::RngExt;
 use serde::Deserialize;
 
+use super::super::file::check_folds;
+
 /// The table `[tune]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,6 +23,10 @@ pub(crate) struct Tune {
     /// next.
     #[serde(default = "rungs")]
     pub(crate) rungs: usize,
+    /// Number of cross-validation folds: every candidate runs on each fold, and candidates are ranked by the mean over
+    /// the folds. 0 means the split of the experiment.
+    #[serde(default)]
+    pub(crate) folds: usize,
     /// Search space: the values of each setting.
     #[serde(default)]
     pub(crate) space: BTreeMap<String, Range>,
@@ -80,6 +86,7 @@ impl Tune {
         within("candidates", self.candidates, 2, MOST)?;
         within("keep", self.keep, 2, MOST)?;
         within("rungs", self.rungs, 1, 10)?;
+        check_folds("tune.folds", self.folds)?;
         let spaces = self.variants.iter().map(|(name, space)| (format!("tune.variants, {name:?}"), space));
         for (place, space) in [("tune.space".to_string(), &self.space)].into_iter().chain(spaces) {
             for (path, range) in space {

@@ -5,6 +5,7 @@
 use fet_eval::Direction;
 use serde_json::{Map, Value, json};
 
+use super::super::cell::Repetition;
 use super::super::defences::{AttackSummary, BETA, BySeed, Defence, Defences, NOTHING, score, values};
 use super::super::statistics::{mean, standard_deviation};
 use super::super::summary::StudySummary;
@@ -129,10 +130,10 @@ pub(super) fn notes(defences: &Defences) -> Vec<String> {
 }
 
 /// Lists the attacks with their missing seeds, as part of a sentence.
-fn lacking(all: &[(&AttackSummary, Vec<u64>)]) -> String {
-    let part = |(attack, seeds): &(&AttackSummary, Vec<u64>)| {
+fn lacking(all: &[(&AttackSummary, Vec<Repetition>)]) -> String {
+    let part = |(attack, seeds): &(&AttackSummary, Vec<Repetition>)| {
         let word = if seeds.len() == 1 { "seed" } else { "seeds" };
-        let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+        let seeds: Vec<String> = seeds.iter().map(Repetition::to_string).collect();
         format!("{} lacks {word} {}", attack.name, seeds.join(", "))
     };
     all.iter().map(part).collect::<Vec<_>>().join("; ")
@@ -159,7 +160,9 @@ pub(super) fn json(summary: &StudySummary<'_>, defences: &Defences) -> Value {
             (attack.name.clone(), own)
         });
         let lacking = defence.lacking(&defences.attacks).into_iter();
-        let lacking = lacking.map(|(attack, seeds)| (attack.name.clone(), json!(seeds)));
+        let lacking = lacking.map(|(attack, seeds)| {
+            (attack.name.clone(), seeds.iter().map(Repetition::json).collect::<Value>())
+        });
         let targets = defences.targets.iter().zip(&defence.by_target);
         let targets = targets.map(|(target, scores)| (target.name().to_string(), figures(scores)));
         json!({

@@ -125,7 +125,7 @@ fn variants(summary: &StudySummary<'_>, metric: Metric) -> Figure {
 /// Charts the metric of every defence against the leakage under each attack.
 fn leakage(summary: &StudySummary<'_>, metric: Metric, defences: &Defences) -> Vec<Figure> {
     let figure = |(index, attack): (usize, &AttackSummary)| {
-        let points = points(metric, defences, index);
+        let points = points(metric, defences, index, summary.correlated());
         let title = format!("Utility against leakage: {}", attack.name);
         let draw = |size| plane(size, &title, metric, &points);
         Figure {
@@ -153,7 +153,7 @@ pub(super) fn leakage_file(summary: &StudySummary<'_>, defences: &Defences) -> O
     let panel = |(index, attack): (usize, &AttackSummary)| Panel {
         title: attack.name.clone(),
         size: PANEL,
-        chart: plane(PANEL, &attack.name, metric, &points(metric, defences, index)),
+        chart: plane(PANEL, &attack.name, metric, &points(metric, defences, index, summary.correlated())),
     };
     let picture = Picture {
         title: format!("{}: utility against leakage", summary.grid.name),
@@ -174,7 +174,7 @@ fn plane(size: Size, title: &str, metric: Metric, points: &[Point]) -> String {
 }
 
 /// Returns a point for each defence that has a result under the attack.
-fn points(metric: Metric, defences: &Defences, attack: usize) -> Vec<Point> {
+fn points(metric: Metric, defences: &Defences, attack: usize, correlated: f64) -> Vec<Point> {
     let point = |(number, defence): (usize, &Defence)| {
         // Use only seeds that have both figures.
         let both = defence.leakage[attack]
@@ -182,8 +182,9 @@ fn points(metric: Metric, defences: &Defences, attack: usize) -> Vec<Point> {
             .filter_map(|(seed, leakage)| Some((*leakage, metric.scaled(*defence.tests.get(seed)?))));
         let seeds: Vec<(f64, f64)> = both.collect();
         let (leakage, tests): (Vec<f64>, Vec<f64>) = seeds.iter().copied().unzip();
-        let interval =
-            |values: &[f64]| half_width(values).map(|half| (mean(values) - half, mean(values) + half));
+        let interval = |values: &[f64]| {
+            half_width(values, correlated).map(|half| (mean(values) - half, mean(values) + half))
+        };
         Point {
             number,
             name: defence.name.clone(),

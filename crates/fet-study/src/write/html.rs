@@ -6,21 +6,24 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
+use fet_eval::Metric;
 use fet_eval::records::EpochReport;
 use minijinja::Environment;
 use minijinja::value::Serde;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::super::added::Added;
 use super::super::failure;
 use super::super::results::FinishedCell;
+use super::super::statistics::paired::PairedComparison;
 use super::super::summary::{ComparisonVerdict, Row, StudySummary};
 use super::added;
 use super::defences;
 use super::details::details;
 use super::figures::figures;
 use super::metrics;
-use super::table::{DIFFERENCE, ReportTable, compared, probability, shown};
+use super::table::{DIFFERENCE, ReportTable, compared, over_rows, probability, shown};
 
 /// SHA-256 of the empty string: the checksum of data without files.
 const NO_FILES: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -80,6 +83,7 @@ pub(super) fn text(
         "paper": grid.head.paper,
         "data": grid.head.data,
         "seeds": grid.seeds,
+        "folds": grid.folds,
         "done": summary.results.len(),
         "all": summary.cells.len(),
         "devices": distinct(&|result| result.report.device.clone()).join(", "),
@@ -133,19 +137,34 @@ pub(super) fn text(
 /// Returns the outcomes of the tests as sentences.
 fn findings(summary: &StudySummary<'_>) -> Vec<String> {
     let Some(metric) = summary.metric else { return Vec::new() };
+    let contribution = |added: &Added| {
+        let name = summary.rows[added.index].variant.run();
+        let way = match added.verdict {
+            ComparisonVerdict::Better => "improve",
+            ComparisonVerdict::Worse => "worsen",
+            _ => return None,
+        };
+        let (size, detail) = size(&added.comparison, metric)?;
+        Some(format!("The other parties {way} {name} by {size} ({detail})."))
+    };
+    let mut findings: Vec<String> = summary.added.iter().filter_map(contribution).collect();
+    let (n, unit) = (summary.grid.repetitions().len(), summary.grid.unit());
+    let untold = summary.added.iter().filter(|added| added.verdict == ComparisonVerdict::NotShown);
+    let untold: Vec<String> = untold.map(|added| summary.rows[added.index].variant.run()).collect();
+    if !untold.is_empty() {
+        findings.push(format!(
+            "With {n} {unit}, the contribution of the other parties is not significant for: {}.",
+            untold.join("; ")
+        ));
+    }
     let sentence = |row: &Row<'_>| {
         let (comparison, base) = (row.comparison.as_ref()?, summary.rows[row.base?].variant.run());
-        let (name, test) = (row.variant.run(), row.test()?);
         let way = if row.verdict == ComparisonVerdict::Better { "better" } else { "worse" };
-        let size = metric.amount(comparison.difference.abs());
-        let (low, high) = (comparison.difference - test.half_width, comparison.difference + test.half_width);
-        let (low, high) = if comparison.difference < 0.0 { (-high, -low) } else { (low, high) };
-        let (low, high) = (metric.show(low).replace('-', "−"), metric.show(high));
-        let p = probability(test.corrected);
-        let p = if p.starts_with('<') { format!("p {p}") } else { format!("p = {p}") };
-        row.differs().then(|| format!("{name} is {way} than {base} by {size} (95 %: {low} to {high}; {p})."))
+        let (size, detail) = size(comparison, metric)?;
+        let name = row.variant.run();
+        row.differs().then(|| format!("{name} is {way} than {base} by {size} ({detail})."))
     };
-    let mut findings: Vec<String> = summary.rows.iter().filter_map(sentence).collect();
+    findings.extend(summary.rows.iter().filter_map(sentence));
     let open: Vec<String> = summary
         .rows
         .iter()
@@ -153,13 +172,23 @@ fn findings(summary: &StudySummary<'_>) -> Vec<String> {
         .map(|row| row.variant.run())
         .collect();
     if !open.is_empty() {
-        let n = summary.grid.seeds.len();
         findings.push(format!(
-            "With {n} seeds, the difference from the base is not significant for: {}.",
+            "With {n} {unit}, the difference from the base is not significant for: {}.",
             open.join("; ")
         ));
     }
     findings
+}
+
+/// Returns the size of a tested difference, and its interval with p.
+fn size(comparison: &PairedComparison, metric: Metric) -> Option<(String, String)> {
+    let test = comparison.test.as_ref()?;
+    let (low, high) = (comparison.difference - test.half_width, comparison.difference + test.half_width);
+    let (low, high) = if comparison.difference < 0.0 { (-high, -low) } else { (low, high) };
+    let (low, high) = (metric.show(low).replace('-', "−"), metric.show(high));
+    let p = probability(test.corrected);
+    let p = if p.starts_with('<') { format!("p {p}") } else { format!("p = {p}") };
+    Some((metric.amount(comparison.difference.abs()), format!("95 %: {low} to {high}; {p}")))
 }
 
 /// Returns every test with all its figures.
@@ -173,10 +202,14 @@ fn tests(summary: &StudySummary<'_>) -> Vec<Value> {
             "base": base,
             "n": comparison.n,
             "difference": difference,
-            "p": test.map_or_else(|| "untested".to_string(), |test| probability(test.p)),
+            "p": match row.verdict {
+                ComparisonVerdict::NotAsked => "—".to_string(),
+                _ => test.map_or_else(|| "untested".to_string(), |test| probability(test.p)),
+            },
             "corrected": corrected,
             "exact": test.and_then(|test| test.exact).map_or_else(|| "—".to_string(), probability),
             "effect": effect,
+            "over_rows": summary.metric.map_or_else(|| "—".to_string(), |metric| over_rows(comparison, metric)[1].clone()),
             "differs": row.differs(),
         }))
     };

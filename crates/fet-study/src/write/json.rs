@@ -17,6 +17,7 @@ pub(super) fn text(summary: &StudySummary<'_>) -> Result<String> {
         "profile": grid.profile,
         "question": grid.head.question,
         "seeds": grid.seeds,
+        "folds": grid.folds,
         "delta": summary.delta(),
         "metric": summary.metric,
         "cells": {
@@ -27,7 +28,7 @@ pub(super) fn text(summary: &StudySummary<'_>) -> Result<String> {
         "variants": summary.rows.iter().map(|row| variant(summary, row)).collect::<Vec<_>>(),
         "added": added::json(summary),
         "failures": summary.failures.iter().map(|(cell, failure)| json!({
-            "variant": cell.variant, "seed": cell.seed, "problem": failure.problem,
+            "variant": cell.variant, "seed": cell.repetition.json(), "problem": failure.problem,
         })).collect::<Vec<_>>(),
         "notes": summary.notes,
     });
@@ -49,7 +50,16 @@ pub(super) fn compared(comparison: &PairedComparison) -> Value {
             "p_holm": test.corrected,
             "p_sign_flip": test.exact,
             "effect_d": test.effect,
+            "power": {
+                "level": test.power.level,
+                "detectable_difference": test.power.detectable(comparison.n),
+                "pairs_for_this_difference": test.power.needed(comparison.difference),
+            },
         })),
+        "over_rows": match &comparison.over_rows {
+            Ok(found) => json!(found),
+            Err(reason) => json!({ "undefined": reason }),
+        },
     })
 }
 

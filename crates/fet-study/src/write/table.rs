@@ -6,9 +6,10 @@ use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell as Field, CellAlignment};
 use fet_eval::Metric;
 
+use super::super::paired::Ends;
 use super::super::statistics::paired::PairedComparison;
 use super::super::statistics::{mean, standard_deviation};
-use super::super::summary::{Row, StudySummary};
+use super::super::summary::{ComparisonVerdict, Row, StudySummary};
 
 /// Contents of a table, rounded.
 #[derive(Debug)]
@@ -174,26 +175,18 @@ pub(crate) fn epsilon_title(summary: &StudySummary<'_>) -> String {
 
 /// Returns the difference from the base with its interval, p, and effect size.
 pub(crate) fn compared(row: &Row<'_>, metric: Option<Metric>) -> [String; 3] {
-    against(row.comparison.as_ref(), metric)
+    let [difference, p, effect] = against(row.comparison.as_ref(), metric);
+    if row.verdict == ComparisonVerdict::NotAsked {
+        [difference, dash(), effect]
+    } else {
+        [difference, p, effect]
+    }
 }
 
 /// Returns a difference with its interval, p, and effect size.
 pub(crate) fn against(comparison: Option<&PairedComparison>, metric: Option<Metric>) -> [String; 3] {
     let (Some(comparison), Some(metric)) = (comparison, metric) else { return [dash(), dash(), dash()] };
-    let signed = |value: f64| {
-        let text = metric.show(value.abs());
-        let is_zero = text.chars().all(|c| "0.".contains(c));
-        format!(
-            "{}{text}",
-            if is_zero {
-                ""
-            } else if value < 0.0 {
-                "−"
-            } else {
-                "+"
-            }
-        )
-    };
+    let signed = |value: f64| signed(value, metric);
     let Some(test) = &comparison.test else {
         return [signed(comparison.difference), "untested".to_string(), dash()];
     };
@@ -201,6 +194,31 @@ pub(crate) fn against(comparison: Option<&PairedComparison>, metric: Option<Metr
     let difference = format!("{} [{}, {}]", signed(comparison.difference), signed(low), signed(high));
     let effect = test.effect.map_or_else(dash, |effect| format!("{effect:.1}").replace('-', "−"));
     [difference, probability(test.corrected), effect]
+}
+
+/// Formats a difference with its sign.
+fn signed(value: f64, metric: Metric) -> String {
+    let text = metric.show(value.abs());
+    let is_zero = text.chars().all(|c| "0.".contains(c));
+    format!(
+        "{}{text}",
+        if is_zero {
+            ""
+        } else if value < 0.0 {
+            "−"
+        } else {
+            "+"
+        }
+    )
+}
+
+/// Returns the intervals of a difference over test rows, and over test rows and splits.
+pub(crate) fn over_rows(comparison: &PairedComparison, metric: Metric) -> [String; 2] {
+    let shown = |ends: Ends| format!("[{}, {}]", signed(ends.lower, metric), signed(ends.upper, metric));
+    match &comparison.over_rows {
+        Ok(found) => [shown(found.over_rows), found.over_rows_and_splits.map_or_else(dash, shown)],
+        Err(_) => [dash(), dash()],
+    }
 }
 
 /// Formats ε with two decimals, or a dash if the run releases nothing.

@@ -2,6 +2,7 @@
 
 mod ablate;
 mod browser;
+mod contributions;
 mod defences;
 mod engines;
 mod study;

@@ -139,3 +139,29 @@ fn explains_invalid_searches() {
     let empty = "name = \"tiny\"\n[tune]\n";
     check_fault(empty, &[], &["tune.space", "is empty"]);
 }
+
+#[test]
+fn ranks_by_the_mean_over_folds() {
+    let study = Study::new(&SEARCH.replace("candidates = 9", "candidates = 2\nrungs = 1\nfolds = 3"));
+    let found = tune(&study, "", &[]);
+    assert_eq!(found.code, 0, "{found:?}");
+    let calls = study.calls();
+    assert_eq!(calls.len(), 6, "{calls:?}");
+    for fold in 0..3 {
+        let set = format!("--set split.folds=3 --set split.fold={fold}");
+        assert_eq!(calls.iter().filter(|call| call.contains(&set)).count(), 2, "{set} in {calls:?}");
+    }
+    check(
+        &found.stdout,
+        &["validation rows of each fold", "a cross-validation with these settings is optimistic"],
+    );
+    assert!(!found.stdout.contains("No test row was used"), "{found:?}");
+    let json: Value = serde_json::from_str(&study.read("runs/tiny-tune/tune.json")).expect("JSON");
+    assert_eq!(json["best"]["values"].as_array().map(Vec::len), Some(3), "{json}");
+
+    // A candidate that fails on one fold leaves the search.
+    let study = Study::new(&SEARCH.replace("candidates = 9", "candidates = 2\nrungs = 1"));
+    let failed = tune(&study, "fail=split.fold=1", &["--folds", "2"]);
+    assert_eq!(failed.code, 1, "{failed:?}");
+    assert_eq!(tune(&study, "", &["--folds", "1"]).code, 2);
+}
