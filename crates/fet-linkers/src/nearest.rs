@@ -2,8 +2,8 @@
 //!
 //! A kd-tree searches keys of up to eight dimensions. Beyond that, the linker computes all distances. Equal
 //! distances are ordered by index. Euclidean distances use the raw keys, so for longitudes and latitudes they
-//! are in degrees. With `metric = "haversine"`, keys are longitude and latitude in degrees, and distances are
-//! in metres.
+//! are in degrees; with `units`, each column is divided by its unit first. With `metric = "haversine"`, keys
+//! are longitude and latitude in degrees, and distances are in metres.
 
 use fet_linkage::neighbours::Neighbours;
 use fet_linkage::points;
@@ -27,6 +27,11 @@ pub struct NearestSettings {
     pub pad: bool,
     /// Measure of the distance between keys.
     pub metric: Metric,
+    /// Difference in each key column that counts as a distance of 1, so that columns with other ranges have an
+    /// equal importance; empty for 1 in every column.
+    #[schemars(extend("x-rule" = "empty, or a number above 0 for each key column"))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<f64>,
 }
 
 /// Measure of the distance between keys.
@@ -42,11 +47,24 @@ pub enum Metric {
 
 impl Default for NearestSettings {
     fn default() -> Self {
-        Self { neighbours: 20, pad: false, metric: Metric::Euclidean }
+        Self { neighbours: 20, pad: false, metric: Metric::Euclidean, units: Vec::new() }
     }
 }
 
 impl Recipe<dyn Linker> for NearestSettings {
+    fn check(&self) -> Result<(), Violation> {
+        let is_unit = |unit: &f64| unit.is_finite() && *unit > 0.0;
+        if !self.units.iter().all(is_unit) {
+            let rule = "must be a number above 0 for each key column";
+            return Err(Violation::new("units", rule, format!("{:?}", self.units)));
+        }
+        if self.metric == Metric::Haversine && !self.units.is_empty() {
+            let rule = "must be left out for `metric = \"haversine\"`, which measures in metres";
+            return Err(Violation::new("units", rule, format!("{:?}", self.units)));
+        }
+        Ok(())
+    }
+
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
         Ok(Box::new(Nearest(self.clone())))
     }
@@ -79,12 +97,30 @@ struct Near(NearestSettings);
 
 impl DataHolder for Near {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
-        let NearestSettings { neighbours, pad, metric } = self.0;
+        let NearestSettings { neighbours, pad, metric, ref units } = self.0;
         let (queries, records) = check_numbers(task.queries, task.records, neighbours, pad)?;
-        let found = nearest(queries, records, neighbours.min(records.rows()), metric)?;
+        let take = neighbours.min(records.rows());
+        let found = if units.is_empty() {
+            nearest(queries, records, take, metric)?
+        } else {
+            nearest(&in_units(queries, units)?, &in_units(records, units)?, take, metric)?
+        };
         (task.progress)(queries.rows());
         Ok(links(neighbours, found))
     }
+}
+
+/// Divides each column by its unit.
+fn in_units(keys: &Matrix<f64>, units: &[f64]) -> Result<Matrix<f64>, LinkError> {
+    if units.len() != keys.columns() {
+        return Err(LinkError::Setting(format!(
+            "`linker.units` must have a number for each of the {} key columns; it is {units:?}",
+            keys.columns()
+        )));
+    }
+    let values = keys.values().chunks_exact(units.len());
+    let scaled = values.flat_map(|key| key.iter().zip(units).map(|(value, unit)| value / unit));
+    Ok(Matrix::new(units.len(), scaled.collect()))
 }
 
 /// Returns the `take` nearest records of each query. Scores are negative distances.
@@ -187,8 +223,30 @@ mod tests {
     }
 
     #[test]
+    fn units_give_columns_of_other_ranges_an_equal_importance() {
+        let at = |values: &[f64]| Keys::from(Matrix::new(2, values.to_vec()));
+        let (query, records) = (at(&[0.0, 0.0]), at(&[0.3, 0.0, 0.0, 24.0]));
+        let with =
+            |units: &[f64]| NearestSettings { neighbours: 2, units: units.to_vec(), ..Default::default() };
+        assert_eq!(link(with(&[]), &query, &records).expect("linkable").row(0), [0, 1]);
+        let scaled = link(with(&[0.1, 24.0]), &query, &records).expect("linkable");
+        assert_eq!(scaled.row(0), [1, 0]);
+        assert_eq!(scaled.similarities(0).expect("it gives them")[0], -1.0);
+        let error = link(with(&[1.0]), &query, &records).expect_err("two columns").to_string();
+        assert!(error.contains("each of the 2 key columns"), "{error}");
+        for (units, metric) in [
+            (vec![0.0, 1.0], Metric::Euclidean),
+            (vec![f64::NAN], Metric::Euclidean),
+            (vec![1.0; 2], Metric::Haversine),
+        ] {
+            let settings = NearestSettings { units, metric, ..Default::default() };
+            assert!(settings.check().is_err(), "{settings:?}");
+        }
+    }
+
+    #[test]
     fn degrees_are_checked() {
-        let settings = || NearestSettings { neighbours: 1, metric: Metric::Haversine, pad: false };
+        let settings = || NearestSettings { neighbours: 1, metric: Metric::Haversine, ..Default::default() };
         let at = |values: &[f64]| Keys::from(Matrix::new(2, values.to_vec()));
         let error =
             link(settings(), &at(&[1.3, 103.8]), &at(&[0.0, 0.0])).expect_err("latitude first").to_string();

@@ -17,7 +17,7 @@ pub struct Top1Settings {
 
 impl Recipe<dyn Linker> for Top1Settings {
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
-        NearestSettings { neighbours: 1, pad: false, metric: self.metric }.build(&())
+        NearestSettings { neighbours: 1, metric: self.metric, ..NearestSettings::default() }.build(&())
     }
 }
 

@@ -3,7 +3,11 @@
 //! The experiment is a starting point that runs. The command guesses the keys from the columns that all
 //! tables share, and the task from the label. The user must name the label.
 
+mod keys;
+mod linking;
 pub(crate) mod plan;
+mod tables;
+mod training;
 mod variants;
 
 use std::path::{Path, PathBuf};

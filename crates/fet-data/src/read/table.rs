@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use fet_core::data::{Comparison, DataError, Folders, KeyKind, Keys, Matrix, TextTable};
 use fet_core::linker::APART;
-use fet_tables::{Column, Kind, Options, Table, TableError, Values};
+use fet_tables::{Column, Kind, MISSING_DATE, Options, Table, TableError, Values};
 
 use super::locate;
 
 /// Largest number of a key or a feature: it must be finite in 32 bits, and its square in 64 bits.
 const LARGEST: f64 = 1e38;
+/// Microseconds of a day, the unit of dates as keys.
+const MICROSECONDS_OF_A_DAY: f64 = 86_400e6;
 
 /// Table with the name of its file.
 #[derive(Debug)]
@@ -112,9 +114,17 @@ impl FileTable {
         self.error(text.strip_prefix("the table ").unwrap_or(&text))
     }
 
+    /// Returns the numbers of a column. Dates become days since 1970-01-01, with the time as a fraction.
     fn numbers(&self, name: &str) -> Result<Vec<f64>, DataError> {
-        let Values::Number(values) = &self.column(name)?.values else {
-            return Err(self.error(format!("column `{name}` must hold numbers")));
+        let days = |&at: &i64| if at == MISSING_DATE { f64::NAN } else { at as f64 / MICROSECONDS_OF_A_DAY };
+        let dates: Vec<f64>;
+        let values = match &self.column(name)?.values {
+            Values::Number(values) => values,
+            Values::Date(values) => {
+                dates = values.iter().map(days).collect();
+                &dates
+            }
+            _ => return Err(self.error(format!("column `{name}` must hold numbers"))),
         };
         match values.iter().position(|value| value.is_nan()) {
             Some(row) => {

@@ -1,4 +1,10 @@
-//! Variants of the study that `fet init` suggests.
+//! Methods: the method of the experiment, and the variants of the study that `fet init` suggests.
+
+use super::keys::KeyChoice;
+use super::linking::Linking;
+
+/// Number of training rows below which dropout helps.
+const SMALL: usize = 30_000;
 
 /// Data that a variant sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,9 +21,9 @@ impl Role {
     /// Returns a description of the data.
     pub(crate) fn description(self) -> &'static str {
         match self {
-            Self::Alone => "the primary alone",
-            Self::Together => "with the other parties",
-            Self::RandomLinks => "with random records of the other parties",
+            Self::Alone => "The primary alone",
+            Self::Together => "With the other parties",
+            Self::RandomLinks => "With random records of the other parties",
         }
     }
 }
@@ -37,37 +43,104 @@ pub(crate) struct Variant {
     pub(crate) role: Role,
 }
 
+/// Name of the variant that all others are compared with.
+pub(crate) const BASE: &str = "boosted trees, alone";
+
+/// Settings of `fet-pool`, each as a path below the method and a value.
+pub(super) fn settings_of_pool(keys: &KeyChoice, train: usize) -> Vec<(&'static str, &'static str)> {
+    let mut settings = vec![("optimizer.learning_rate", "0.003")];
+    if train < SMALL {
+        settings.push(("dropout", "0.1"));
+    }
+    if keys.are_places() {
+        settings.push(("key_encoding.grid.width", "8"));
+    }
+    settings
+}
+
 /// Returns the variants of the experiment.
-pub(super) fn variants() -> Vec<Variant> {
-    let variant = |name: &str, reason: &str, set: &[&str], control: Option<&str>, role| Variant {
+pub(super) fn variants(pool: &[(&str, &str)], linking: &Linking) -> Vec<Variant> {
+    let variant = |name: &str, reason: &str, set: Vec<String>, control: Option<&str>, role| Variant {
         name: name.into(),
         reason: reason.into(),
-        set: set.iter().map(|set| (*set).to_string()).collect(),
+        set,
         control: control.map(String::from),
         role,
     };
-    vec![
-        variant("FeT", "the experiment above", &[], Some("FeT alone"), Role::Together),
+    let text = |set: &str| set.to_string();
+    let of_pool = |more: &[&str]| -> Vec<String> {
+        let settings = pool.iter().map(|(path, value)| format!("method.{path}={value}"));
+        [text("method.kind=fet-pool")]
+            .into_iter()
+            .chain(settings)
+            .chain(more.iter().map(|set| text(set)))
+            .collect()
+    };
+    let of_fet = |kind: &str| vec![format!("method.kind={kind}"), text("method.dropout=0.1")];
+    let random = vec![text("linker.kind=random"), format!("linker.neighbours={}", linking.neighbours)];
+    use Role::{Alone, RandomLinks, Together};
+    let mut all = vec![
+        variant(BASE, "a strong model to beat", vec![text("method.kind=gbdt-solo")], None, Alone),
+        variant("linear, alone", "a simple model", vec![text("method.kind=linear-solo")], None, Alone),
+        variant(
+            "FeT-Pool with trees, alone",
+            "the experiment's method without the others, its control",
+            vec![text("method.inner.others=false")],
+            None,
+            Alone,
+        ),
+        variant(
+            "FeT-Pool with trees",
+            "the experiment as above",
+            Vec::new(),
+            Some("FeT-Pool with trees, alone"),
+            Together,
+        ),
+        variant(
+            "FeT-Pool with trees, random links",
+            "a lead over the control with wrong links does not come from the others' records",
+            random,
+            Some("FeT-Pool with trees, alone"),
+            RandomLinks,
+        ),
+        variant(
+            "FeT-Pool alone",
+            "the network without trees, the control of the next variant",
+            of_pool(&["method.others=false"]),
+            None,
+            Alone,
+        ),
+        variant(
+            "FeT-Pool",
+            "the network without trees",
+            of_pool(&["encoder.kind=mlp"]),
+            Some("FeT-Pool alone"),
+            Together,
+        ),
         variant(
             "FeT alone",
-            "the same method without the other parties",
-            &["method.kind=fet-alone"],
+            "the decoder of FeT, the control of the next variant",
+            of_fet("fet-alone"),
             None,
-            Role::Alone,
+            Alone,
         ),
+        variant("FeT", "the Federated Transformer", of_fet("fet"), Some("FeT alone"), Together),
         variant(
-            "boosted trees, alone",
-            "a strong method of the primary alone",
-            &["method.kind=gbdt-solo"],
-            None,
-            Role::Alone,
+            "boosted trees, nearest record",
+            "trees on the joined tables, which is not federated: a figure to compare with",
+            vec![text("method.kind=gbdt-top1")],
+            Some(BASE),
+            Together,
         ),
-        variant(
-            "FeT, random links",
-            "wrong links: a lead over the control does not come from the others' records",
-            &["linker.kind=random", "linker.neighbours=1"],
-            Some("FeT alone"),
-            Role::RandomLinks,
-        ),
-    ]
+    ];
+    if linking.perhaps_one_to_one {
+        all.push(variant(
+            "FeT-Pool with trees, one to one",
+            "keys are unique on both sides: a record may belong to one row at most",
+            vec![text("linker.one_to_one=true")],
+            Some("FeT-Pool with trees, alone"),
+            Together,
+        ));
+    }
+    all
 }

@@ -44,7 +44,7 @@ fn writes_an_experiment_that_runs() {
             "shops.csv",
             "stops.csv",
             "takings",
-            ["task = \"regression\"", "keys = [\"lon\", \"lat\"]", "drop = [\"empty\"]"],
+            ["task = \"regression\"", "keys = [\"lon\", \"lat\"]", "# `empty`: only missing cells."],
         ),
         (
             "busy",
@@ -58,7 +58,7 @@ fn writes_an_experiment_that_runs() {
             "people.csv",
             "register.csv",
             "city",
-            ["task = \"multiclass\"", "key_kind = \"text\"", "kind = \"clk\""],
+            ["task = \"multiclass\"", "key_kind = \"text\"", "kind = \"clk\"\nneighbours = 5"],
         ),
     ] {
         let file = format!("{name}.toml");
@@ -117,47 +117,248 @@ fn asks_for_settings_that_it_cannot_guess() {
     assert!(!folder.join("experiment.toml").exists());
 }
 
+/// Writes tables, runs `fet init`, and returns the text of the experiment and the messages.
+fn init(folder: &Path, tables: &[(&str, &str)], more: &[&str]) -> (String, String) {
+    for (name, text) in tables {
+        fs::write(folder.join(name), text).expect("written");
+    }
+    let _ = fs::remove_file(folder.join("e.toml"));
+    let names: Vec<&str> = tables.iter().map(|(name, _)| *name).collect();
+    let arguments = [&["init"], names.as_slice(), &["--label=y", "--out=e.toml"], more].concat();
+    let output = fet(folder, &arguments);
+    assert!(output.status.success(), "{output:?}");
+    let check = fet(folder, &["data", "check", "e.toml"]);
+    assert!(check.status.success(), "{check:?}");
+    let text = fs::read_to_string(folder.join("e.toml")).expect("written");
+    (text, String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Returns a table with a header and these rows.
+fn table(header: &str, rows: usize, row: &dyn Fn(usize) -> String) -> String {
+    (0..rows).fold(format!("{header}\n"), |table, at| table + &row(at) + "\n")
+}
+
+/// Returns a number from 0 to 1 that looks random.
+fn noise(at: usize) -> f64 {
+    ((at as f64 * 12.9898).sin() * 43_758.5453).rem_euclid(1.0)
+}
+
 /// Dates and columns with missing cells can be keys.
 #[test]
 fn accepts_dates_and_texts_with_missing_cells_as_keys() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let days = |column: &str| -> String {
-        format!("date,of {column},{column}\n")
-            + &(1..=40)
-                .map(|day| {
-                    format!("2020-{:02}-{:02},{},{}\n", 1 + day / 20, 1 + day % 20, day % 3, day * 7 % 11)
-                })
-                .collect::<String>()
+    let days = |column: &str, form: &dyn Fn(usize) -> String| {
+        let row = |day: usize| format!("{},{},{}", form(day), day % 3, day * 7 % 11);
+        table(&format!("date,of {column},{column}"), 40, &row)
     };
-    let people = |column: &str| -> String {
+    let iso = |day: usize| format!("2020-{:02}-{:02}", 1 + day / 20, 1 + day % 20);
+    let month_first = |day: usize| format!("{:02}/{:02}/2020", 1 + day / 20, 1 + day % 20);
+    let times = |column: &str, minute: usize| {
+        let row = |row: usize| format!("{}:{minute:02},{},{}", 6 + row % 12, row % 5, row * 7 % 11);
+        table(&format!("clock,of {column},{column}"), 40, &row)
+    };
+    let people = |column: &str| {
+        let number = |row: usize| if row == 7 { String::new() } else { row.to_string() };
+        let row = |row: usize| format!("ann {row},{},{},{}", number(row), row % 3, ["a", "b"][row % 2]);
+        table(&format!("name,nr,of {column},{column}"), 40, &row)
+    };
+    for (first, second, more, parts) in [
+        (
+            days("y", &iso),
+            days("z", &month_first),
+            &[][..],
+            &[
+                "keys = [\"date\"]",
+                "columns = { date = \"date\" }",
+                "columns = { date = \"date:%m/%d/%Y\" }",
+                "kind = \"nearest\"",
+                "one_to_one = true",
+                "column = \"date\"",
+            ][..],
+        ),
+        (days("y", &iso), days("z", &iso), &["--keys=date"], &["key_kind = \"numbers\""]),
+        (times("y", 0), times("z", 30), &[], &["columns = { clock = \"time\" }"]),
+        (
+            people("y"),
+            people("z"),
+            &[],
+            &["keys = [\"name\", \"nr\"]", "key_kind = \"text\"", "kind = \"exact\""],
+        ),
+    ] {
+        let (text, _) = init(folder, &[("a.csv", &first), ("b.csv", &second)], more);
+        assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text}");
+        let _ = fs::remove_dir_all(folder.join("run"));
+        let run = fet(folder, &["run", "e.toml", "--set=train.epochs=1", "--out=run"]);
+        assert!(run.status.success(), "{run:?}\n{text}");
+    }
+}
+
+#[test]
+fn chooses_the_linker_by_the_uniqueness_of_the_keys() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let places = |header: &str, rows: usize, at: &dyn Fn(usize) -> (f64, f64)| {
+        let row = |row: usize| format!("{},{},{},{}", at(row).0, at(row).1, row % 7, row * 13 % 29);
+        table(header, rows, &row)
+    };
+    let own = |row: usize| (noise(row), noise(row + 5_000));
+    let copy = |row: usize| (own(row).0 + 0.0002, own(row).1 - 0.0002);
+    let other = |row: usize| (noise(row + 20_000), noise(row + 30_000));
+    let station = |row: usize| ((row % 10) as f64, (row % 10 * 3 % 10) as f64);
+    let ids = |header: &str, id: &dyn Fn(usize) -> usize| {
+        table(header, 200, &|row| format!("{},{},{}", id(row), row % 7, row * 13 % 29))
+    };
+    let text = |header: &str, name: &dyn Fn(usize) -> String| {
+        table(header, 200, &|row| format!("{},{},{}", name(row), row % 7, row * 13 % 29))
+    };
+    let a = "lat,lon,size,y";
+    let b = "lat,lon,lines,z";
+    for (first, second, parts) in [
+        // Copies with a small error, both unique.
+        (
+            places(a, 300, &own),
+            places(b, 300, &copy),
+            &[
+                "keys = [\"lon\", \"lat\"]",
+                "one_to_one = true",
+                "neighbours = 5",
+                "haversine",
+                "grid.width = 8",
+            ][..],
+        ),
+        // Unrelated places: unique, but not mutual.
+        (
+            places(a, 300, &own),
+            places(b, 300, &other),
+            &["one_to_one = false", "neighbours = 10", "one to one"],
+        ),
+        (places(a, 300, &own), places(b, 1_200, &other), &["one_to_one = false", "neighbours = 20"]),
+        // Many rows at ten stations, each with one record.
+        (places(a, 300, &station), places(b, 10, &station), &["kind = \"nearest\"\nneighbours = 1"]),
+        (
+            ids("shop id,size,y", &|row| 1_000 + row * 7 % 100),
+            ids("shop id,lines,z", &|row| 1_000 + row * 7 % 100),
+            &["kind = \"exact\"\nneighbours = 2", "key_kind = \"numbers\""],
+        ),
+        (
+            text("name,size,y", &|row| format!("Ann Smith {row}")),
+            text("name,lines,z", &|row| format!("ann smith {row}")),
+            &["kind = \"exact\"\nneighbours = 1"],
+        ),
+        (
+            text("name,size,y", &|row| format!("Ann Smith {row}")),
+            text("name,lines,z", &|row| format!("An Smit {row}")),
+            &["one_to_one = true", "kind = \"clk\"\nneighbours = 5"],
+        ),
+    ] {
+        let (text, _) = init(folder.path(), &[("a.csv", &first), ("b.csv", &second)], &[]);
+        assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text}");
+    }
+}
+
+#[test]
+fn gives_keys_of_other_ranges_an_equal_importance_and_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rows = |header: &str| {
         let row = |row: usize| {
             format!(
-                "ann {row},{},{},{}\n",
-                if row == 7 { String::new() } else { row.to_string() },
-                row % 3,
-                ["a", "b"][row % 2]
+                "{:.3},{:.3},{:.1},{},{}",
+                noise(row),
+                noise(row + 500),
+                row as f64 * 10.0,
+                row % 5,
+                row * 7 % 31
             )
         };
-        format!("name,nr,of {column},{column}\n") + &(0..40).map(row).collect::<String>()
+        table(header, 100, &row)
     };
-    for (name, text) in
-        [("m1.csv", days("y")), ("m2.csv", days("z")), ("m3.csv", people("y")), ("m4.csv", people("z"))]
-    {
-        fs::write(folder.join(name), text).expect("written");
-    }
-    for (tables, more, parts) in [
-        (["m1.csv", "m2.csv"], &[][..], &["keys = [\"date\"]", "dates = [1]", "near = [30.0]"][..]),
-        (["m1.csv", "m2.csv"], &["--keys=date"], &["dates = [1]"]),
-        (["m3.csv", "m4.csv"], &[], &["keys = [\"name\", \"nr\"]", "key_kind = \"text\""]),
+    let (first, second) = (rows("lat,lon,hours,size,y"), rows("lat,lon,hours,temp,z"));
+    let (text, messages) = init(folder.path(), &[("a.csv", &first), ("b.csv", &second)], &[]);
+    // The standard deviation of 0, 10, ..., 990 is 10 · √((100² - 1) / 12) = 288.7.
+    assert!(text.contains("units = [0.2") && text.contains(", 289.0]"), "{text}");
+    assert!(messages.contains("warning: ") && messages.contains("ranges of the keys"), "{messages}");
+    let run = fet(folder.path(), &["run", "e.toml", "--set=train.epochs=1", "--out=run"]);
+    assert!(run.status.success(), "{run:?}");
+}
+
+#[test]
+fn chooses_metric_and_split_by_the_label_and_by_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let second = table("k,w,z", 200, &|row| format!("{}.5,{}.5,{}", row % 20, row % 9, row % 5));
+    let date = |row: usize| format!("20{:02}-{:02}-{:02}", 10 + row / 20, 1 + row % 12, 1 + row % 28);
+    let first = |header: &str, cell: &dyn Fn(usize) -> String, label: &dyn Fn(usize) -> String| {
+        let row =
+            |row: usize| format!("{}.5,{}.5,{},{},{}", row % 20, row % 9, row % 7, cell(row), label(row));
+        table(header, 200, &row)
+    };
+    let rare = |row: usize| if row % 20 == 3 { "yes".into() } else { "no".to_string() };
+    let half = |row: usize| ["no", "yes"][row % 2].to_string();
+    let three =
+        |row: usize| ["a", "b", "c"][usize::from(row % 10 == 0) + usize::from(row % 20 == 0)].to_string();
+    let late = |row: usize| if row < 180 { "no".into() } else { "yes".to_string() };
+    let number = |row: usize| (row * 7 % 31).to_string();
+    let year = |row: usize| (2000 + row / 10).to_string();
+    let two_years = |row: usize| (2000 + row / 100).to_string();
+    let patient = |row: usize| format!("p{}", row % 50);
+    for (first, parts, message) in [
+        (
+            first("k,w,size,seen,y", &date, &rare),
+            &[
+                "metric = \"auc-roc\"",
+                "`yes` has 5.0 % of the rows",
+                "kind = \"time\"\ncolumn = \"seen\"",
+                "140 training",
+            ][..],
+            "about 2 rows of `yes`",
+        ),
+        (
+            first("k,w,size,birth date,y", &date, &half),
+            &["metric = \"accuracy\"", "kind = \"stratified\""],
+            "",
+        ),
+        (
+            first("k,w,size,year,y", &year, &three),
+            &["metric = \"balanced-accuracy\"", "class_weights = \"balanced\"", "column = \"year\""],
+            "",
+        ),
+        (first("k,w,size,Yr Sold,y", &year, &number), &["metric = \"rmse\"", "column = \"Yr Sold\""], ""),
+        (first("k,w,size,year,y", &two_years, &number), &["# Not by time", "kind = \"random\""], ""),
+        // All rows of one class are the latest.
+        (first("k,w,size,seen,y", &date, &late), &["# Not by time", "kind = \"stratified\""], ""),
+        (
+            first("k,w,size,patient id,y", &patient, &number),
+            &["kind = \"random\"", "`patient id` repeats: 50 values in 200 rows"],
+            "split.kind = \"group\"",
+        ),
     ] {
-        let _ = fs::remove_file(folder.join("e.toml"));
-        let output =
-            fet(folder, &[&["init", tables[0], tables[1], "--label=y", "--out=e.toml"], more].concat());
-        assert!(output.status.success(), "{output:?}");
-        let text = fs::read_to_string(folder.join("e.toml")).expect("written");
+        let (text, messages) = init(folder.path(), &[("a.csv", &first), ("b.csv", &second)], &[]);
         assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text}");
-        let check = fet(folder, &["data", "check", "e.toml"]);
-        assert!(check.status.success(), "{check:?}\n{text}");
+        assert!(messages.contains(message), "{message} in {messages}");
+    }
+}
+
+/// The study in the file runs, with all of its methods, and reports the contribution of the other parties.
+#[test]
+fn writes_a_study_that_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let row = |row: usize| {
+        let (lon, lat) = (noise(row), noise(row + 700));
+        format!(
+            "{lon:.4},{lat:.4},{},{}",
+            row % 7,
+            ["a", "b", "c"][usize::from(row % 4 == 0) + usize::from(row % 8 == 0)]
+        )
+    };
+    let (first, second) = (table("lon,lat,size,y", 160, &row), table("lon,lat,lines,kind", 150, &row));
+    let (text, _) = init(folder, &[("a.csv", &first), ("b.csv", &second)], &[]);
+    assert!(text.contains("class_weights = \"balanced\""), "{text}");
+    let study = fet(folder, &["study", "e.toml", "--quick", "--out=studies"]);
+    assert!(study.status.success(), "{study:?}\n{text}");
+    let named =
+        fs::read_dir(folder.join("studies")).expect("results").next().expect("a study").expect("readable");
+    let report = fs::read_to_string(named.path().join("table.md")).expect("a table");
+    for part in ["boosted trees, alone", "linear, alone", "FeT-Pool with trees", "FeT alone"] {
+        assert!(report.contains(part), "{part} in {report}");
     }
 }

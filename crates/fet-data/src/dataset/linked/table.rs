@@ -26,7 +26,8 @@ pub struct TableSettings {
     /// Names of columns to leave out; empty to use all.
     pub drop: Vec<String>,
     /// Kinds of columns, as `column = "kind"`, that replace the kinds shown by `fet data show`; empty to
-    /// infer all.
+    /// infer all. A key of numbers may be a "date", which becomes days since 1970, or a "time", which becomes
+    /// hours.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub columns: BTreeMap<String, Kind>,
     /// Delimiter between the cells of a line: one character, or "tab"; empty to detect the delimiter.
@@ -100,9 +101,10 @@ impl TableSettings {
                 return Err(Violation::new("keys", "must name each column once", format!("{:?}", self.keys)));
             }
         }
-        let is_no_form = |kind: &Kind| !matches!(kind, Kind::Plain | Kind::Amount(_));
+        let is_no_form =
+            |kind: &Kind| !matches!(kind, Kind::Plain | Kind::Amount(_) | Kind::Date { .. } | Kind::Time);
         if let Some(key) = self.keys.iter().find(|key| self.columns.get(*key).is_some_and(is_no_form)) {
-            let rule = "must not name a key, except with the form of its numbers, such as number:1,234.5: `key_kind` sets the kind of keys";
+            let rule = "must not name a key, except with the form of its numbers, such as number:1,234.5, or as a date or time: `key_kind` sets the kind of keys";
             return Err(Violation::new("columns", rule, format!("{key:?}")));
         }
         if let Some(key) = self.drop.iter().find(|name| self.keys.contains(name)) {

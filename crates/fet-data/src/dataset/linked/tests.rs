@@ -100,6 +100,36 @@ fn rows_are_drawn_by_seed() {
 }
 
 #[test]
+fn dates_and_times_are_keys_in_days_and_hours() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let primary = "day,hour,y,area\n31/01/1970,06:30,1,5\n01/02/1970,7:00,2,6\n";
+    std::fs::write(folder.path().join("p.csv"), primary).expect("writable");
+    std::fs::write(folder.path().join("s.csv"), "when,clock,size\n1970-01-02 12:00,18,5\n")
+        .expect("writable");
+    let settings = |forms: &str| {
+        format!(
+            "kind = 'linked'\nlabel = 'y'\nprimary = {{ file = 'p.csv', keys = ['day', 'hour'], columns = {forms} }}\n\
+             secondaries = [{{ file = 's.csv', keys = ['when', 'clock'], columns = {{ when = 'date' }} }}]"
+        )
+    };
+    let load = |forms: &str| {
+        let slot = Slot::<dyn Dataset>::from_table(settings(forms).parse().expect("TOML")).expect("sound");
+        let context =
+            DatasetContext { folders: &folder.path().into(), seed: 0, metadata: &["day".to_string()] };
+        slot.build(&context).expect("sound").load().map_err(|error| error.to_string())
+    };
+    let data = load("{ day = 'date:%d/%m/%Y', hour = 'time' }").expect("good tables");
+    assert_eq!(data.primary.keys.numbers().expect("numbers").values(), [30.0, 6.5, 31.0, 7.0]);
+    assert_eq!(data.secondaries[0].keys.numbers().expect("numbers").values(), [1.5, 18.0]);
+    assert_eq!(data.metadata.columns[0].values.kind(), "date", "a split by time sees dates");
+    let refused = load("{ hour = 'time' }").expect_err("no number");
+    assert!(refused.contains("column `day`: must be a number"), "{refused}");
+    std::fs::write(folder.path().join("p.csv"), primary.replace("01/02/1970", "")).expect("writable");
+    let refused = load("{ day = 'date:%d/%m/%Y', hour = 'time' }").expect_err("no date");
+    assert!(refused.contains("row 1 (from 0) column `day`: must be a number; it is missing"), "{refused}");
+}
+
+#[test]
 fn impossible_settings_are_refused() {
     let check = |name: &str, value: toml::Value, part: &str| {
         let error = load(folder().path(), &[(name, value)]).expect_err("refused");
