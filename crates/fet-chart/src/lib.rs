@@ -34,9 +34,9 @@ pub use style::page as page_style;
 /// A chart's size, in CSS pixels.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
-    /// The width.
+    /// Width of the chart.
     pub width: f64,
-    /// The height; [`dots`] and [`heat`] take what they need.
+    /// Height of the chart; [`dots`] and [`heat`] ignore it and use the height of their rows.
     pub height: f64,
     /// Width of the column for variants' names; 0 if the names are above their dots.
     pub names: f64,

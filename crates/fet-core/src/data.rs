@@ -34,7 +34,7 @@ impl<T: Copy> Matrix<T> {
     /// Creates a table of `values.len() / columns` rows.
     ///
     /// # Panics
-    /// If the values do not fill whole rows: the caller made the table.
+    /// If the values do not fill whole rows, which is an error of the caller.
     pub fn new(columns: usize, values: Vec<T>) -> Self {
         // Without columns, only a table without values is valid.
         assert!(

@@ -143,7 +143,7 @@ struct AgreedTerms {
     settings: CommonSettings,
     /// Hash of the party's own copy of the settings.
     settings_hash: [u8; 32],
-    /// Digest of the terms that all parties have.
+    /// Digest of the terms that all parties share.
     common: [u8; 32],
 }
 

@@ -23,10 +23,10 @@ const END: &str = "\"}";
 #[derive(Debug)]
 pub struct Lines {
     path: PathBuf,
-    /// Bytes of the sound lines.
+    /// Length of the complete lines, in bytes.
     length: u64,
     last: String,
-    /// A part of a line follows the sound ones.
+    /// True if an incomplete line follows the complete lines.
     torn: bool,
 }
 

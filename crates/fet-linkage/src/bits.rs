@@ -19,7 +19,7 @@ impl BitTable {
         Self { bits, words: vec![0; rows * bits / 64] }
     }
 
-    /// Returns a table of existing rows, given word by word.
+    /// Returns a table with the rows of `words`, one row after another.
     ///
     /// # Panics
     /// If the words do not fill whole rows.

@@ -38,7 +38,7 @@ pub struct FilterTables<'a> {
 /// that meets costs a memory access, whatever its length.
 const HASHED: f64 = 70.0;
 const COMPARED: f64 = 40.0;
-/// A query that is expected to meet at most this multiple of K records may meet fewer than K.
+/// Multiple of K. A query that is expected to meet fewer records than this may meet fewer than K.
 const AMPLE: f64 = 2.0;
 /// Maximum number of compared words for a search without blocking: two threads take 45 s for this many.
 const SOON: f64 = 1e12;

@@ -51,8 +51,8 @@ pub fn read_bytes(bytes: &[u8], path: &Path, options: &Options) -> Result<Table,
 }
 
 /// Reads a table from `reader`, such as standard input. The formats are those of [`read`], plain or
-/// compressed. `format` is the format of the table; `None` detects it from the first bytes. The whole input
-/// is held in memory.
+/// compressed. `format` is the format of the table; `None` detects it from the first bytes. The function
+/// holds the whole input in memory.
 ///
 /// # Errors
 /// Same as [`read`]; messages call the file "standard input".

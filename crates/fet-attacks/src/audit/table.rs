@@ -8,8 +8,8 @@ use fet_core::registry::{SettingsError, plugins};
 
 use super::{Audit, Settings, input};
 
-/// Returns one experiment for each mechanism and relation, with those of the experiment's own privacy
-/// settings that the mechanism also has.
+/// Returns one experiment for each mechanism and relation. It keeps the experiment's privacy settings that the
+/// mechanism also has.
 fn variants(experiment: &Experiment) -> Result<Vec<Experiment>, SettingsError> {
     let own = experiment.privacy.settings();
     let mut all = Vec::new();

@@ -144,7 +144,7 @@ fn trigger(features: &Matrix<f32>) -> Vec<f32> {
     (0..features.columns()).map(end).collect()
 }
 
-/// Returns the share of rows whose most probable class fits. For a binary task, class 1 is predicted above
+/// Returns the share of rows whose most probable class fits. A binary task predicts class 1 above
 /// one half.
 fn share(outputs: &Outputs, rows: &[usize], fits: impl Fn(usize, usize) -> bool) -> f64 {
     let likeliest = |row: &usize| match outputs.0.get(row)?.as_slice() {

@@ -140,7 +140,7 @@ impl TextTable {
     /// Creates a table of these cells, in rows of `columns` cells.
     ///
     /// # Panics
-    /// If the cells do not fill whole rows: the caller made the table.
+    /// If the cells do not fill whole rows, which is an error of the caller.
     pub fn new(columns: usize, cells: Vec<String>) -> Self {
         Self::from_cells(columns, cells)
     }

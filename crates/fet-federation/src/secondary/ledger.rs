@@ -45,7 +45,7 @@ pub(super) struct Ledger {
     lost: Option<(u64, usize)>,
     /// Releases reserved on the disk: the number left, and the number of parties.
     reserved: Option<(u64, usize)>,
-    /// Number of releases in a reservation; `None` if each record goes to the disk.
+    /// Number of releases in a reservation; `None` if the party writes each release to the disk.
     at_a_time: Option<u64>,
     /// Releases of earlier sessions.
     known: HashSet<Digest>,

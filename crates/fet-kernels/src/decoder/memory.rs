@@ -28,7 +28,8 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Memory for the gradients of context and total of this many queries, which [`Memory::attend_back`] reads.
+    /// Returns the memory for the gradients of the context and the total of `queries` queries, which
+    /// [`Memory::attend_back`] reads.
     pub(super) fn gradients(&mut self, queries: usize, width: usize) -> (&mut [f32], &mut [f32]) {
         (sized(&mut self.context_gradient, queries * width), sized(&mut self.total_gradient, queries))
     }

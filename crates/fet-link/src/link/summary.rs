@@ -10,8 +10,8 @@ use fet_linkers::contents;
 
 use super::pairs::LinkedPairs;
 
-/// Lines for people about the keys. `compared` names the comparison of each column of texts where equal keys are linked; there `missing` are
-/// the cells that count as empty.
+/// Returns lines for people about the keys. A linker of equal keys gives in `compared` the comparison of each
+/// column, and in `missing` the cells that count as empty.
 pub(super) fn keys(
     primary: &Keys,
     secondary: &Keys,

@@ -18,7 +18,7 @@ pub(super) enum Hash {
     Blake,
     /// Double hashing with steps of constant length (Schnell, Bachteler, Reiher 2011).
     Double {
-        /// True if a step length of zero is drawn again.
+        /// True if the hash draws another step length in place of zero.
         prevent_singularity: bool,
     },
 }

@@ -217,11 +217,11 @@ fn table<T: Send>(patterns: &[Pattern], of: impl Fn(&Pattern, &Pattern) -> T + S
     patterns.par_iter().map(|a| patterns.iter().map(|b| of(a, b)).collect()).collect()
 }
 
-/// Place of patterns whose number of common bits equals the number expected by chance.
+/// Place of two patterns that have as many common bits as chance gives.
 const NOTHING: u16 = 256;
 
-/// Returns the place of two patterns: the number of common bits beyond the number expected if their bits were
-/// drawn at random from `bits`, set or not.
+/// Returns the place of two patterns in the table: [`NOTHING`] plus the number of common bits, less the number
+/// expected if the bits of both patterns were drawn at random from `bits` bits.
 fn beyond(a: &Pattern, b: &Pattern, bits: usize) -> u16 {
     let chance = a.bits.len() as f64 * b.bits.len() as f64 / bits as f64;
     let more = common(&a.bits, &b.bits) as f64 - chance;

@@ -141,7 +141,7 @@ fn settle(columns: &Columns, mut set: Vec<u64>, least: usize) -> Option<Pattern>
     None
 }
 
-/// A bit that a set's records have more often, or less often, than all records.
+/// Bit that is more frequent, or less frequent, in the records of a set than in all records.
 struct Differing {
     bit: usize,
     /// Share of the set's records with the bit.

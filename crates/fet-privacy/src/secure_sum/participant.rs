@@ -162,8 +162,8 @@ impl Participant {
         Ok(sent.unmasking)
     }
 
-    /// Returns the value of the participant's key share for the last attempt that it unmasked, in place of a
-    /// `party` that took part and dropped out.
+    /// Returns the participant's contribution to the mask of a `party` that took part and dropped out. The
+    /// contribution is the value of its key share for the last attempt that it unmasked.
     pub fn reveal(&self, round: u64, attempt: u32, party: usize) -> Result<Evaluation, SumError> {
         let fits = |sent: &&SentMessage| (sent.round, sent.attempt, sent.unmasked) == (round, attempt, true);
         let sent = self.sent.as_ref().filter(fits).ok_or(SumError::NotSent { attempt })?;

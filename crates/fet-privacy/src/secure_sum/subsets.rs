@@ -30,8 +30,8 @@ fn blocks(count: usize, spare: usize, wrong: usize) -> usize {
     spare.checked_div(wrong).map_or(0, |size| count.div_ceil(size))
 }
 
-/// Returns the number of ways to choose `chosen` of `of`. The count is exact only up to a limit above
-/// [`MOST`].
+/// Returns the number of ways to choose `chosen` of `of` elements. The count is exact only up to a limit
+/// above [`MOST`].
 fn choices(of: usize, chosen: usize) -> usize {
     (0..chosen)
         .try_fold(1usize, |ways, done| {

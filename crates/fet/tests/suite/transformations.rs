@@ -86,7 +86,7 @@ struct EncoderCase {
     shared_norm: bool,
     dynamic_mask: bool,
     available: usize,
-    /// Number of neighbours that the step sees: the last of seven.
+    /// Number of neighbours that the step sees: the last `shown` of seven.
     shown: usize,
 }
 

@@ -21,8 +21,8 @@ pub(in crate::secondary) struct Counting {
 pub(in crate::secondary) struct Counted {
     counting: Counting,
     tally: Tally,
-    /// If the party is frozen: smallest number of active parties in each pass over the rows, by the sample
-    /// and the number of the pass.
+    /// Smallest number of active parties in each pass over the rows, by the sample and the number of the pass.
+    /// Only a frozen party counts passes.
     passes: BTreeMap<(Vec<u8>, usize), usize>,
     /// Number of releases of each portion with each sample.
     portions: HashMap<(Vec<u8>, u64), usize>,

@@ -22,8 +22,8 @@ pub(super) fn is_theirs(text: &str) -> bool {
     }
 }
 
-/// Returns the encodings of a table by a clkhash schema; `keys` contains the names of the encoded columns, if
-/// they differ.
+/// Returns the encodings of a table by a clkhash schema. `keys` has the names of the encoded columns if they
+/// differ from those of the schema.
 pub(super) fn encode(
     schema: &Path,
     text: &str,

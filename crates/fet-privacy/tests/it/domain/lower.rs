@@ -83,8 +83,8 @@ fn largest(rate: f64, noise: f64, steps: f64, delta: f64) -> f64 {
     search(-40.0 * noise, 1.0 + 40.0 * noise, both)
 }
 
-/// Returns the bound from the sum of `count` outcomes. Several k form one group that counts as its smallest
-/// k. This makes sums smaller, in the mixture only, and weakens both events.
+/// Returns the bound from the sum of `count` outcomes. Several values of k form a group that counts as its
+/// smallest k. Groups lower the sums of the mixture only, so both events become weaker.
 fn sum(rate: f64, noise: f64, count: f64, delta: f64) -> f64 {
     let deviation = noise * count.sqrt();
     let groups = Groups::new(count, rate);
