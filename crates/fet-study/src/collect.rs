@@ -99,7 +99,7 @@ pub fn collect(request: &CollectRequest<'_>, fet: &Fet) -> Result<Collected> {
         own
     };
     let variants = request.variants.iter().map(variant).collect();
-    let grid = StudyGrid::of_variants(request.name, variants, request.seeds.to_vec());
+    let grid = StudyGrid::of_variants(request.name, variants, request.seeds.to_vec(), 0);
     let sets = [format!("name={}", toml::Value::from(request.name))];
     let base = Base { file: request.file, sets: &sets, device: request.device };
     let cells = cell::resolve(&grid, fet, &base, request.out)?;
@@ -112,7 +112,7 @@ pub fn collect(request: &CollectRequest<'_>, fet: &Fet) -> Result<Collected> {
     for stage in [Stage::FirstSeed, Stage::OtherSeeds] {
         let waiting: Vec<&Cell> = missing(&cells)
             .into_iter()
-            .filter(|cell| stage == Stage::OtherSeeds || cell.seed == first.seed)
+            .filter(|cell| stage == Stage::OtherSeeds || cell.repetition == first.repetition)
             .collect();
         if waiting.is_empty() {
             continue;
@@ -142,7 +142,7 @@ pub fn collect(request: &CollectRequest<'_>, fet: &Fet) -> Result<Collected> {
     let failures = failures.map(describe).collect();
     let collected = done.iter().map(|result| CollectedCell {
         variant: result.cell.variant.clone(),
-        seed: result.cell.seed,
+        seed: result.cell.repetition.seed,
         report: result.report.clone(),
         folder: result.cell.folder.clone(),
     });

@@ -255,7 +255,7 @@ fn method_results(
     metric: Metric,
 ) -> anyhow::Result<Vec<MethodResult>> {
     let result = |method: &MethodPair| {
-        let (with, alone) = (of_variant(cells, method.name), of_variant(cells, &plan::alone(method.name)));
+        let (with, alone) = (of_variant(cells, method.name), of_variant(cells, method.control));
         Ok(MethodResult {
             name: method.name.to_string(),
             receives: method.receives,
@@ -297,7 +297,7 @@ impl<'a> Choice<'a> {
         checks: &Checks,
         cells: &[CollectedCell],
     ) -> anyhow::Result<Answer> {
-        let alone = of_variant(cells, &plan::alone(self.alone.1.name));
+        let alone = of_variant(cells, self.alone.1.control);
         let over_alone = |method: &MethodPair| gain(&of_variant(cells, method.name), &alone, self.metric);
         let best = over_alone(self.with.1)?;
         let error = verdict::error(self.metric, results[self.alone.0].alone.test);

@@ -5,7 +5,7 @@ use fet_study::{CollectVariant, CollectedCell};
 use serde::Serialize;
 
 use super::compare::gain;
-use super::plan::{ExperimentFacts, alone};
+use super::plan::ExperimentFacts;
 use super::verdict::{Figures, Gain};
 use super::{Choice, figures, of_variant};
 
@@ -64,7 +64,7 @@ pub(super) fn variants(facts: &ExperimentFacts, choice: &Choice<'_>) -> Vec<Coll
     }
     for share in SHARES {
         let fewer = vec![format!("split.training_share={share}")];
-        all.push(variant(share_name(&alone(own.name), share), &[&own.alone, &fewer]));
+        all.push(variant(share_name(own.control, share), &[&own.alone, &fewer]));
         all.push(variant(share_name(best.name, share), &[&best.with, &fewer]));
     }
     all
@@ -106,8 +106,8 @@ impl Checks {
         let mut labels = Vec::new();
         for share in SHARES.into_iter().chain([1.0]) {
             let (known, names) = match share == 1.0 {
-                true => (cells, (best.name.to_string(), alone(own.name))),
-                false => (checked, (share_name(best.name, share), share_name(&alone(own.name), share))),
+                true => (cells, (best.name.to_string(), own.control.to_string())),
+                false => (checked, (share_name(best.name, share), share_name(own.control, share))),
             };
             let (with, without) = (of_variant(known, &names.0), of_variant(known, &names.1));
             if let (Some(first), Some(gain)) = (with.first(), gain_over(&with, &without, metric)?) {

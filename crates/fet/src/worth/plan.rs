@@ -8,6 +8,8 @@ use fet_study::CollectVariant;
 pub(super) struct MethodPair {
     /// Name in tables.
     pub(super) name: &'static str,
+    /// Name of the variant on the primary's own columns. Two methods may share it.
+    pub(super) control: &'static str,
     /// Data that the primary receives from the other parties.
     pub(super) receives: Receives,
     /// Settings with the other parties, each as `path=value`.
@@ -31,10 +33,12 @@ pub(super) enum Receives {
 pub(super) struct ExperimentFacts {
     /// Number of records that the linker finds for a row.
     pub(super) neighbours: u64,
-    /// True if the keys are numbers, such as coordinates.
-    pub(super) has_places: bool,
     /// Names of the other parties, if each of them can be left out.
     pub(super) others: Vec<String>,
+    /// True if the linker can restrict each record to one row, and does not.
+    pub(super) may_be_one_to_one: bool,
+    /// Settings of the pooled network, each as a path and a value.
+    pool: Vec<(String, toml::Value)>,
     /// Value of `data.secondaries`, to leave a party out.
     secondaries: Vec<toml::Value>,
 }
@@ -60,9 +64,25 @@ impl ExperimentFacts {
                 |field: &str| party.get(field).and_then(toml::Value::as_str).filter(|text| !text.is_empty());
             text("name").or(text("file")).map_or_else(|| format!("party {}", at + 1), str::to_string)
         };
+        // Only tables of a pooled network have the setting `joint`.
+        let pool = [lookup(&["method", "inner"]), lookup(&["method"])].into_iter().flatten();
+        let pool = pool.filter_map(toml::Value::as_table).find(|table| table.contains_key("joint"));
+        let pool = match pool {
+            Some(own) => own
+                .iter()
+                .filter(|(name, _)| !["kind", "others"].contains(&name.as_str()))
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+            None => vec![
+                ("key_encoding.grid.width".to_string(), toml::Value::Integer(if is_text { 0 } else { 8 })),
+                ("optimizer.learning_rate".to_string(), toml::Value::Float(0.003)),
+            ],
+        };
+        let one_to_one = lookup(&["linker", "one_to_one"]).and_then(toml::Value::as_bool);
         Self {
             neighbours: neighbours.unwrap_or(1),
-            has_places: !is_text,
+            may_be_one_to_one: one_to_one == Some(false),
+            pool,
             others: secondaries.iter().enumerate().map(name).collect(),
             secondaries,
         }
@@ -87,45 +107,55 @@ impl ExperimentFacts {
 /// Returns the methods to compare. `quick` leaves out the slowest.
 pub(super) fn methods(facts: &ExperimentFacts, quick: bool) -> Vec<MethodPair> {
     let sets = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let grid = if facts.has_places { "8" } else { "0" };
     let pool = |place: &str| {
-        vec![
-            format!("{place}.kind=fet-pool"),
-            format!("{place}.key_encoding.grid.width={grid}"),
-            format!("{place}.optimizer.learning_rate=0.003"),
-        ]
+        let settings = facts.pool.iter().map(|(path, value)| format!("{place}.{path}={value}"));
+        [format!("{place}.kind=fet-pool")].into_iter().chain(settings).collect::<Vec<_>>()
     };
     let inside = || [vec!["method.kind=with-trees".to_string()], pool("method.inner")].concat();
     let encoder = || "encoder.kind=mlp".to_string();
     let mut methods = vec![
         MethodPair {
             name: "linear model",
+            control: "linear model, alone",
             receives: Receives::Columns,
             with: sets(&["method.kind=linear-top1"]),
             alone: sets(&["method.kind=linear-solo"]),
         },
         MethodPair {
             name: "boosted trees",
+            control: "boosted trees, alone",
             receives: Receives::Columns,
             with: sets(&["method.kind=gbdt-top1"]),
             alone: sets(&["method.kind=gbdt-solo"]),
         },
         MethodPair {
             name: "FeT-Pool",
+            control: "FeT-Pool, alone",
             receives: Receives::Representations,
             with: [pool("method"), vec![encoder()]].concat(),
             alone: [pool("method"), sets(&["method.others=false"])].concat(),
         },
         MethodPair {
             name: "FeT-Pool with trees",
+            control: "FeT-Pool with trees, alone",
             receives: Receives::Representations,
             with: [inside(), vec![encoder()]].concat(),
             alone: [inside(), sets(&["method.inner.others=false"])].concat(),
         },
     ];
+    if facts.may_be_one_to_one {
+        methods.push(MethodPair {
+            name: "FeT-Pool with trees, one to one",
+            control: "FeT-Pool with trees, alone",
+            receives: Receives::Representations,
+            with: [inside(), vec![encoder(), "linker.one_to_one=true".to_string()]].concat(),
+            alone: [inside(), sets(&["method.inner.others=false"])].concat(),
+        });
+    }
     if !quick {
         methods.push(MethodPair {
             name: "FeT",
+            control: "FeT, alone",
             receives: Receives::Representations,
             with: sets(&["method.kind=fet"]),
             alone: sets(&["method.kind=fet-alone"]),
@@ -134,25 +164,18 @@ pub(super) fn methods(facts: &ExperimentFacts, quick: bool) -> Vec<MethodPair> {
     methods
 }
 
-/// Returns the name of a method's variant without the other parties.
-pub(super) fn alone(method: &str) -> String {
-    format!("{method}, alone")
-}
-
-/// Returns both variants of every method.
+/// Returns both variants of every method, and a shared control once.
 pub(super) fn pairs(methods: &[MethodPair]) -> Vec<CollectVariant> {
-    let both = |method: &MethodPair| {
-        let control = alone(method.name);
-        [
-            CollectVariant { name: control.clone(), sets: method.alone.clone(), control: None },
-            CollectVariant {
-                name: method.name.to_string(),
-                sets: method.with.clone(),
-                control: Some(control),
-            },
-        ]
-    };
-    methods.iter().flat_map(both).collect()
+    let mut all: Vec<CollectVariant> = Vec::new();
+    for method in methods {
+        if all.iter().all(|known| known.name != method.control) {
+            let name = method.control.to_string();
+            all.push(CollectVariant { name, sets: method.alone.clone(), control: None });
+        }
+        let (name, control) = (method.name.to_string(), Some(method.control.to_string()));
+        all.push(CollectVariant { name, sets: method.with.clone(), control });
+    }
+    all
 }
 
 /// Returns the text of an experiment that changes the settings `sets` of the file `base` in the same folder.
