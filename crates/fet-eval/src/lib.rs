@@ -8,6 +8,7 @@
 //! | [`split`] | training, validation and test rows |
 //! | [`bootstrap`] | confidence intervals of metrics on few test rows |
 //! | [`conformal`] | intervals and sets of classes with a stated coverage |
+//! | [`coverage`] | coverage on rows with known labels, by class and by decile of the prediction |
 //! | [`class_weights`] | weights of rare classes in a loss |
 //! | [`shapley`], [`importance`] | contribution of each party or column |
 //!
@@ -21,6 +22,7 @@ pub mod class_weights;
 mod classification;
 pub mod conformal;
 pub mod confusion;
+pub mod coverage;
 pub mod evaluation;
 pub mod importance;
 pub mod metric;
@@ -39,6 +41,7 @@ mod undefined;
 pub use bootstrap::Interval;
 pub use calibration::Bin;
 pub use confusion::Confusion;
+pub use coverage::{Coverage, Covered, Decile};
 pub use evaluation::{Estimate, Evaluation, Group, Groups, Others, Quantile, Residuals};
 pub use fet_io::did_you_mean;
 pub use metric::{Direction, Metric, Task, Unit};

@@ -32,6 +32,7 @@ use fet_core::parameters::{Parameters, host};
 use fet_core::party::Party;
 use fet_core::privacy::{PrivacyMechanism, Randomness, Releases, Spent, Tally};
 use fet_core::rng::{OwnSeed, Purpose, stream};
+use fet_eval::Coverage;
 use fet_eval::conformal::Conformal;
 use fet_eval::evaluation::Evaluation;
 use fet_privacy::secure_sum::CollectError;
@@ -669,11 +670,18 @@ impl Trainer {
         self.scoring.evaluation(&self.evaluated()?, &mut stream(self.core.seed, 0, Purpose::Bootstrap, 0))
     }
 
-    /// Returns the bound on the predictions of new rows with this probability, from the best model's errors
+    /// Returns the bounds on the predictions of new rows with this probability, from the best model's errors
     /// on the validation rows.
     pub fn conformal(&self, coverage: f64) -> Option<Conformal> {
         let [validation, _] = self.evaluated()?;
-        self.scoring.conformal(&validation, coverage)
+        let mut rng = stream(self.core.seed, 0, Purpose::Calibration, 0);
+        self.scoring.conformal(&validation, coverage, &mut rng)
+    }
+
+    /// Returns the coverage of these bounds on the test rows; `None` before the first epoch.
+    pub fn coverage(&self, conformal: &Conformal) -> Option<Coverage> {
+        let [_, test] = self.evaluated()?;
+        self.scoring.coverage(conformal, &test)
     }
 
     /// Returns the standardisation of keys and features.

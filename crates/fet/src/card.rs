@@ -11,6 +11,8 @@ use fet_eval::records::{Guarantee, Report};
 use fet_eval::{Estimate, Metric, ScoreValue};
 use fet_federation::trainer::Trainer;
 
+use crate::bounds;
+
 /// Returns the card of a run as Markdown.
 pub(crate) fn card(
     experiment: &Experiment,
@@ -75,6 +77,14 @@ fn scores(card: &mut String, report: &Report, conformal: Option<&Conformal>) {
             "Each prediction has an interval, or a set of classes, that contains the true value with probability {} \
              ({COVERAGE}).\n",
             1.0 - conformal.alpha
+        );
+    }
+    if let Some(coverage) = &report.coverage {
+        let _ = writeln!(
+            card,
+            "Coverage on the test rows, calibrated on {} validation rows:\n\n{}",
+            coverage.calibration_rows,
+            bounds::table(coverage, &report.class_names)
         );
     }
 }

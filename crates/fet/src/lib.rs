@@ -6,6 +6,7 @@
 pub mod account;
 pub mod attack;
 pub mod audit;
+mod bounds;
 mod card;
 mod cli;
 pub mod data;

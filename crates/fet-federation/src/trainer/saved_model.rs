@@ -40,7 +40,7 @@ struct Header {
     class_names: Vec<String>,
     /// Standardisation of each secondary's similarities, if the method uses them.
     similarities: Vec<Option<Uniform>>,
-    /// Bound of intervals and sets of classes, from the validation rows; `None` if there is none.
+    /// Bounds of intervals and sets of classes, from the validation rows; `None` if there are none.
     conformal: Option<Conformal>,
 }
 
@@ -143,7 +143,7 @@ impl SavedModel {
             .map_err(|error| Violation::new("from", rule, format!("one of another model: {error}")))
     }
 
-    /// Returns the bound of intervals and sets of classes.
+    /// Returns the bounds of intervals and sets of classes.
     pub fn conformal(&self) -> Option<&Conformal> {
         self.header.conformal.as_ref()
     }
