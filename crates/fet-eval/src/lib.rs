@@ -9,6 +9,7 @@
 //! | [`bootstrap`] | confidence intervals of metrics on few test rows |
 //! | [`conformal`] | intervals and sets of classes with a stated coverage |
 //! | [`coverage`] | coverage on rows with known labels, by class and by decile of the prediction |
+//! | [`drift`] | comparison of new values with earlier ones |
 //! | [`class_weights`] | weights of rare classes in a loss |
 //! | [`shapley`], [`importance`] | contribution of each party or column |
 //!
@@ -23,6 +24,7 @@ mod classification;
 pub mod conformal;
 pub mod confusion;
 pub mod coverage;
+pub mod drift;
 pub mod evaluation;
 pub mod importance;
 pub mod metric;

@@ -38,7 +38,7 @@ use fet_eval::evaluation::Evaluation;
 use fet_privacy::secure_sum::CollectError;
 
 use crate::federation::Federation;
-use crate::prepare::{PreparedParty, PrimaryData, Uniform};
+use crate::prepare::{PreparedParty, PrimaryData, Reference, Uniform};
 use crate::schedule::{Part, Schedule, Split};
 use crate::secondary::Store;
 
@@ -60,6 +60,8 @@ pub struct Trainer {
     settings: TrainSettings,
     records: PreparedParty,
     standardise: Standardise,
+    /// Summary of the training rows.
+    reference: Reference,
     /// Row of each record in the file, from 0; empty if the records have the order of the file.
     file_rows: Vec<usize>,
     labels: TrainingLabels,
@@ -682,6 +684,14 @@ impl Trainer {
     pub fn coverage(&self, conformal: &Conformal) -> Option<Coverage> {
         let [_, test] = self.evaluated()?;
         self.scoring.coverage(conformal, &test)
+    }
+
+    /// Returns the summary of the training rows, with the best model's predictions for the validation and test
+    /// rows. A model's predictions for its own training rows are closer to their labels than those for new rows.
+    pub fn reference(&self) -> Reference {
+        let parts = self.evaluated().into_iter().flatten();
+        let values: Vec<f64> = parts.flat_map(|part| part.values).collect();
+        self.reference.clone().with_predictions(self.core.objective, &values)
     }
 
     /// Returns the standardisation of keys and features.

@@ -10,7 +10,7 @@ use fet_eval::conformal::Conformal;
 use serde::{Deserialize, Serialize};
 
 use super::Trainer;
-use crate::prepare::{Preparing, Uniform};
+use crate::prepare::{Preparing, Reference, Uniform};
 use crate::state_file::{StateError, StateFile, load_all};
 
 /// The primary's finished model.
@@ -42,6 +42,9 @@ struct Header {
     similarities: Vec<Option<Uniform>>,
     /// Bounds of intervals and sets of classes, from the validation rows; `None` if there are none.
     conformal: Option<Conformal>,
+    /// Summary of the training rows; `None` in a model of an earlier build.
+    #[serde(default)]
+    reference: Option<Reference>,
 }
 
 impl SavedModel {
@@ -65,6 +68,7 @@ impl SavedModel {
                 class_names: trainer.class_names().to_vec(),
                 similarities: trainer.similarity_scales().to_vec(),
                 conformal,
+                reference: Some(trainer.reference()),
             },
             parameters: trainer.best().clone(),
         }
@@ -141,6 +145,11 @@ impl SavedModel {
         let rule = "must be a run of a model with the same parameters (`method`, `encoder`, `aggregator` and their sizes)";
         load_all(learner, &self.parameters)
             .map_err(|error| Violation::new("from", rule, format!("one of another model: {error}")))
+    }
+
+    /// Returns the summary of the training rows; `None` if an earlier build saved the model.
+    pub fn reference(&self) -> Option<&Reference> {
+        self.header.reference.as_ref()
     }
 
     /// Returns the bounds of intervals and sets of classes.
