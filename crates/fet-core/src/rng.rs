@@ -50,6 +50,8 @@ pub enum Purpose {
     Shown = 15,
     /// The secret order of the primary's rows at the secondaries.
     Rows = 16,
+    /// The validation rows that fit the spread of residuals.
+    Calibration = 17,
 }
 
 /// Returns the stream of `party` for `purpose` in `round` (a step or an epoch, depending on the purpose).

@@ -4,15 +4,33 @@
 //! that no model was fitted to. A new score exceeds the k-th smallest calibration score, k = ⌈(n + 1)(1 −
 //! α)⌉, with probability at most α (Vovk, Gammerman and Shafer 2005; Lei et al. 2018, theorem 2.2).
 //! [`COVERAGE`] states the limits of this guarantee.
+//!
+//! - **Classes** have a bound each, from the calibration rows of that class (Mondrian or label-conditional
+//!   prediction, Vovk 2005; Sadinle, Lei and Wasserman 2019). The guarantee then holds for the rows of every
+//!   class by itself, so that a rare class is covered like a frequent one. A class with fewer than 1/α − 1
+//!   calibration rows has no bound: no row can exclude it, and every set contains it. If no class has enough
+//!   rows, one bound for all classes covers all rows together (LAC, Sadinle et al. 2019).
+//! - **Intervals** of a regression have a width in proportion to the spread of the residuals near the
+//!   prediction (normalised prediction, Lei et al. 2018, section 5.2). Half of the validation rows fit the
+//!   spread ([`Spread`]), and the other half calibrates the bound. A score therefore never depends on a
+//!   spread that its own row changed, and the guarantee over all rows is that of a constant width. With few
+//!   validation rows the width is constant, and all rows calibrate it.
 
+mod spread;
+
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Task;
 use crate::predictions::Predictions;
 
+pub use spread::Spread;
+
 /// Meaning of the stated probability. Reports print this text with the figure.
-pub const COVERAGE: &str = "at least 1 - alpha over the draw of calibration and test rows, if they are exchangeable; not \
-    for each row or group by itself, not for these calibration rows in particular, and not if validation rows chose the model";
+pub const COVERAGE: &str = "at least 1 - alpha over the draw of calibration and test rows, if they are exchangeable; for \
+    classes, among the rows of each class; not for each row or other group by itself, not for these calibration rows in \
+    particular, and not if validation rows chose the model";
 
 /// Returns k = ⌈(n + 1)(1 − α)⌉, or `None` if k exceeds n, because then no calibration score bounds a new
 /// score.
@@ -31,7 +49,7 @@ fn bound(mut scores: Vec<f64>, alpha: f64) -> Option<f64> {
     Some(scores[rank - 1])
 }
 
-/// Calibrated bound on the score of a new row.
+/// Calibrated bounds on the scores of new rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conformal {
@@ -39,56 +57,126 @@ pub struct Conformal {
     pub alpha: f64,
     /// Number n of calibration rows.
     pub rows: usize,
-    /// Bound of the score: |y − p| for a regression (in the label's unit), 1 − p of the true class otherwise.
-    /// `None` if n < 1/α − 1: every interval is then the whole line, and every set holds all classes.
+    /// Bounds of the scores.
+    pub bounds: Bounds,
+}
+
+/// Bounds of the scores. A bound is `None` if its calibration rows are fewer than 1/α − 1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Bounds {
+    /// Bound of |y − p|, in the label's unit.
+    Width(Option<f64>),
+    /// Bound of |y − p| / σ(p).
+    Scaled {
+        /// Bound of the scaled residual, without a unit.
+        bound: Option<f64>,
+        /// σ, in the label's unit.
+        spread: Spread,
+    },
+    /// Bound of 1 − p of the true class, for each class.
+    Classes(Vec<ClassBound>),
+    /// Bound of 1 − p of the true class over the rows of all classes together.
+    AllClasses(Option<f64>),
+}
+
+/// Bound of 1 − p for the rows of one class.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClassBound {
+    /// Number of calibration rows of the class.
+    pub rows: usize,
+    /// The bound. `None` if the rows are too few: every set then contains the class.
     pub bound: Option<f64>,
 }
 
-impl Conformal {
-    /// Calibrates on `rows`. The score is the absolute residual of a regression (Lei et al. 2018), otherwise
-    /// 1 − the probability of the true class (LAC, Sadinle, Lei and Wasserman 2019).
-    pub fn new(rows: &Predictions<'_>, alpha: f64) -> Result<Self, ConformalError> {
-        if !(alpha > 0.0 && alpha < 1.0) {
-            return Err(ConformalError::Alpha(alpha));
-        }
-        if rows.weights().is_some() {
-            return Err(ConformalError::Weights);
-        }
-        let score = |row: usize| match rows.task() {
-            Task::Regression => (rows.truth(row) - rows.predicted(row)).abs(),
-            Task::Binary | Task::Multiclass { .. } => 1.0 - rows.probability(row, rows.class(row)),
+impl Bounds {
+    /// Returns true if a set can contain a class with this probability.
+    fn allows(&self, class: usize, probability: f64) -> bool {
+        let bound = match self {
+            Self::Classes(all) => all.get(class).and_then(|class| class.bound),
+            Self::AllClasses(bound) => *bound,
+            Self::Width(_) | Self::Scaled { .. } => None,
         };
-        let scores = (0..rows.rows()).map(score).collect();
-        Ok(Self { alpha, rows: rows.rows(), bound: bound(scores, alpha) })
+        bound.is_none_or(|bound| 1.0 - probability <= bound)
+    }
+}
+
+impl Conformal {
+    /// Calibrates on `rows`. The score is the scaled or absolute residual of a regression, otherwise 1 − the
+    /// probability of the true class. `rng` draws the rows that fit the spread of residuals.
+    pub fn new(rows: &Predictions<'_>, alpha: f64, rng: &mut ChaCha8Rng) -> Result<Self, ConformalError> {
+        check(rows, alpha)?;
+        if !matches!(rows.task(), Task::Regression) {
+            return Ok(Self { alpha, rows: rows.rows(), bounds: class_bounds(rows, alpha) });
+        }
+        let mut order: Vec<usize> = (0..rows.rows()).collect();
+        order.shuffle(rng);
+        let (fitting, calibrating) = order.split_at(order.len().div_ceil(2));
+        let pairs = fitting.iter().map(|&row| [rows.predicted(row), residual(rows, row)]);
+        let Some(spread) = Spread::fit(pairs.collect(), alpha) else { return Self::constant(rows, alpha) };
+        let scores = calibrating.iter().map(|&row| residual(rows, row) / spread.at(rows.predicted(row)));
+        let bound = bound(scores.collect(), alpha);
+        Ok(Self { alpha, rows: calibrating.len(), bounds: Bounds::Scaled { bound, spread } })
+    }
+
+    /// Calibrates intervals of constant width for a regression on all of these rows.
+    pub fn constant(rows: &Predictions<'_>, alpha: f64) -> Result<Self, ConformalError> {
+        check(rows, alpha)?;
+        let scores = (0..rows.rows()).map(|row| residual(rows, row)).collect();
+        Ok(Self { alpha, rows: rows.rows(), bounds: Bounds::Width(bound(scores, alpha)) })
+    }
+
+    /// Returns true if some interval is finite, or some set can exclude a class.
+    pub fn is_bounded(&self) -> bool {
+        match &self.bounds {
+            Bounds::Width(bound) | Bounds::Scaled { bound, .. } | Bounds::AllClasses(bound) => {
+                bound.is_some()
+            }
+            Bounds::Classes(classes) => classes.iter().any(|class| class.bound.is_some()),
+        }
+    }
+
+    /// Returns the classes without a bound, which every set contains.
+    pub fn unbounded_classes(&self) -> Vec<usize> {
+        match &self.bounds {
+            Bounds::Width(_) | Bounds::Scaled { .. } | Bounds::AllClasses(_) => Vec::new(),
+            Bounds::Classes(all) => (0..all.len()).filter(|&class| all[class].bound.is_none()).collect(),
+        }
     }
 
     /// Returns the interval around a predicted number, or the whole line if there were too few calibration
     /// rows.
     pub fn interval(&self, predicted: f64) -> [f64; 2] {
-        let radius = self.bound.unwrap_or(f64::INFINITY);
+        let radius = match &self.bounds {
+            Bounds::Width(bound) => *bound,
+            Bounds::Scaled { bound, spread } => bound.map(|bound| bound * spread.at(predicted)),
+            Bounds::Classes(_) | Bounds::AllClasses(_) => None,
+        };
+        let radius = radius.unwrap_or(f64::INFINITY);
         [predicted - radius, predicted + radius]
     }
 
-    /// Returns the classes with 1 − p within the bound, in order, or all classes if there were too few
-    /// calibration rows. The set is empty if no class is as probable as the true classes of the calibration
-    /// rows usually are.
+    /// Returns the classes with 1 − p within their bounds, in order, including every class without a bound.
+    /// The set is empty if no class is as probable as it usually is for the rows of that class.
     ///
     /// # Shapes
     /// - probabilities: one per class, two for a binary task
     pub fn classes(&self, probabilities: &[f64]) -> Vec<usize> {
-        let within = |p: f64| self.bound.is_none_or(|bound| 1.0 - p <= bound);
-        (0..probabilities.len()).filter(|class| within(probabilities[*class])).collect()
+        let allows = |class: &usize| self.bounds.allows(*class, probabilities[*class]);
+        (0..probabilities.len()).filter(allows).collect()
     }
 
     /// Returns true if the interval or set of a row contains its truth.
     pub fn covers(&self, rows: &Predictions<'_>, row: usize) -> bool {
-        match rows.task() {
-            Task::Regression => {
+        match &self.bounds {
+            Bounds::Width(_) | Bounds::Scaled { .. } => {
                 let [lower, upper] = self.interval(rows.predicted(row));
                 (lower..=upper).contains(&rows.truth(row))
             }
-            Task::Binary | Task::Multiclass { .. } => {
-                self.bound.is_none_or(|bound| 1.0 - rows.probability(row, rows.class(row)) <= bound)
+            Bounds::Classes(_) | Bounds::AllClasses(_) => {
+                let class = rows.class(row);
+                self.bounds.allows(class, rows.probability(row, class))
             }
         }
     }
@@ -97,6 +185,33 @@ impl Conformal {
     pub fn least_rows(alpha: f64) -> usize {
         (1.0 / alpha - 1e-9).ceil() as usize - 1
     }
+}
+
+fn check(rows: &Predictions<'_>, alpha: f64) -> Result<(), ConformalError> {
+    if !(alpha > 0.0 && alpha < 1.0) {
+        return Err(ConformalError::Alpha(alpha));
+    }
+    if rows.weights().is_some() {
+        return Err(ConformalError::Weights);
+    }
+    Ok(())
+}
+
+fn residual(rows: &Predictions<'_>, row: usize) -> f64 {
+    (rows.truth(row) - rows.predicted(row)).abs()
+}
+
+fn class_bounds(rows: &Predictions<'_>, alpha: f64) -> Bounds {
+    let mut scores = vec![Vec::new(); rows.task().classes()];
+    for row in 0..rows.rows() {
+        let class = rows.class(row);
+        scores[class].push(1.0 - rows.probability(row, class));
+    }
+    if scores.iter().all(|scores| rank(scores.len(), alpha).is_none()) {
+        return Bounds::AllClasses(bound(scores.concat(), alpha));
+    }
+    let of_class = |scores: Vec<f64>| ClassBound { rows: scores.len(), bound: bound(scores, alpha) };
+    Bounds::Classes(scores.into_iter().map(of_class).collect())
 }
 
 /// Error of a calibration.
@@ -114,6 +229,11 @@ pub enum ConformalError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::SeedableRng;
+
+    fn calibrated(rows: &Predictions<'_>, alpha: f64) -> Result<Conformal, ConformalError> {
+        Conformal::new(rows, alpha, &mut ChaCha8Rng::seed_from_u64(3))
+    }
 
     #[test]
     fn rank_is_the_exact_ceiling() {
@@ -138,20 +258,42 @@ mod tests {
     }
 
     #[test]
-    fn intervals_and_sets_follow_from_the_bound() {
+    fn few_rows_give_a_constant_width() {
         let truth = [1.0, 2.0, 3.0, 4.0];
         let rows = Predictions::new(Task::Regression, &truth, &[1.5, 2.0, 5.0, 3.0]).expect("right");
-        let half = Conformal::new(&rows, 0.5).expect("right");
-        assert_eq!(half.bound, Some(1.0), "the 3rd of 0, 0.5, 1, 2");
+        let half = calibrated(&rows, 0.5).expect("right");
+        assert_eq!(half.bounds, Bounds::Width(Some(1.0)), "the 3rd of 0, 0.5, 1, 2");
         assert_eq!(half.interval(7.0), [6.0, 8.0]);
         assert_eq!((0..4).map(|row| half.covers(&rows, row)).collect::<Vec<_>>(), [true, true, false, true]);
-        let few = Conformal::new(&rows, 0.1).expect("right");
-        assert_eq!((few.bound, few.interval(7.0)), (None, [f64::NEG_INFINITY, f64::INFINITY]));
-        assert_eq!(few.classes(&[0.0, 1.0]), [0, 1]);
-        let lac = Conformal { alpha: 0.1, rows: 99, bound: Some(0.75) };
-        assert_eq!(lac.classes(&[0.25, 0.5, 0.125, 0.125]), [0, 1]);
-        assert!(lac.classes(&[0.2, 0.2, 0.2, 0.2, 0.2]).is_empty());
-        assert!(Conformal::new(&rows, 0.0).is_err() && Conformal::new(&rows, f64::NAN).is_err());
-        assert!(Conformal::new(&rows.weighted(&[1.0; 4]).expect("right"), 0.1).is_err());
+        let few = calibrated(&rows, 0.1).expect("right");
+        assert_eq!((few.is_bounded(), few.interval(7.0)), (false, [f64::NEG_INFINITY, f64::INFINITY]));
+        assert!(calibrated(&rows, 0.0).is_err() && calibrated(&rows, f64::NAN).is_err());
+        assert!(calibrated(&rows.weighted(&[1.0; 4]).expect("right"), 0.1).is_err());
+    }
+
+    #[test]
+    fn every_class_has_its_own_bound() {
+        // Three rows of class 0 and one of class 1, with α = 1/2: the 2nd of three scores, and the only one.
+        let truth = [0.0, 0.0, 0.0, 1.0];
+        let output = [0.9, 0.1, 0.0, 0.8, 0.1, 0.1, 0.5, 0.25, 0.25, 0.6, 0.25, 0.15];
+        let rows = Predictions::new(Task::Multiclass { classes: 3 }, &truth, &output).expect("right");
+        let found = calibrated(&rows, 0.5).expect("right");
+        let Bounds::Classes(bounds) = &found.bounds else { panic!("{found:?}") };
+        let near = |bound: &ClassBound, rows, expect: f64| {
+            bound.rows == rows && bound.bound.is_some_and(|bound| (bound - expect).abs() < 1e-12)
+        };
+        assert!(near(&bounds[0], 3, 0.2) && near(&bounds[1], 1, 0.75), "{bounds:?}");
+        assert_eq!((bounds[2], found.unbounded_classes()), (ClassBound { rows: 0, bound: None }, vec![2]));
+        assert_eq!(found.classes(&[0.85, 0.05, 0.1]), [0, 2]);
+        assert_eq!(found.classes(&[0.6, 0.3, 0.1]), [1, 2]);
+        assert_eq!((0..4).map(|row| found.covers(&rows, row)).collect::<Vec<_>>(), [true, true, false, true]);
+
+        // With α = 0.2 no class has the 4 rows that it needs, but all rows together are 4.
+        let found = calibrated(&rows, 0.2).expect("right");
+        assert_eq!(found.bounds, Bounds::AllClasses(Some(0.75)), "the 4th of 0.1, 0.2, 0.5, 0.75");
+        let sure = ClassBound { rows: 99, bound: Some(0.1) };
+        let two = Conformal { alpha: 0.1, rows: 198, bounds: Bounds::Classes(vec![sure; 2]) };
+        assert!(two.classes(&[0.5, 0.5]).is_empty(), "no class is as probable as usual");
+        assert_eq!(two.classes(&[0.95, 0.05]), [0]);
     }
 }

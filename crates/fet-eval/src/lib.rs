@@ -9,6 +9,8 @@
 //! | [`bootstrap`] | confidence intervals of metrics on few test rows |
 //! | [`paired`] | difference between two variants, over test rows and over repetitions |
 //! | [`conformal`] | intervals and sets of classes with a stated coverage |
+//! | [`coverage`] | coverage on rows with known labels, by class and by decile of the prediction |
+//! | [`drift`] | comparison of new values with earlier ones |
 //! | [`class_weights`] | weights of rare classes in a loss |
 //! | [`shapley`], [`importance`] | contribution of each party or column |
 //!
@@ -22,6 +24,8 @@ pub mod class_weights;
 mod classification;
 pub mod conformal;
 pub mod confusion;
+pub mod coverage;
+pub mod drift;
 pub mod evaluation;
 pub mod importance;
 pub mod metric;
@@ -41,6 +45,7 @@ mod undefined;
 pub use bootstrap::Interval;
 pub use calibration::Bin;
 pub use confusion::Confusion;
+pub use coverage::{Coverage, Covered, Decile};
 pub use evaluation::{Estimate, Evaluation, Group, Groups, Others, Quantile, Residuals};
 pub use fet_io::did_you_mean;
 pub use metric::{Direction, Metric, Task, Unit};

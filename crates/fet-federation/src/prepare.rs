@@ -7,6 +7,7 @@
 //! keys and happens elsewhere.
 
 mod features;
+mod reference;
 mod refined;
 mod scaler;
 
@@ -20,6 +21,7 @@ use fet_tables::prepare::{Departure, Nouns};
 use crate::schedule::Split;
 
 pub use features::{FeaturePreparation, Preparing};
+pub use reference::{Compared, Period, Reference};
 pub use refined::RefinedKeys;
 pub use scaler::{Scaler, Uniform};
 
@@ -79,6 +81,8 @@ pub struct PreparedPrimary {
     pub file_rows: Vec<usize>,
     /// Columns where validation and test rows differ from all training rows.
     pub departures: Vec<Departure>,
+    /// Summary of the training rows.
+    pub reference: Reference,
 }
 
 /// Nouns of warnings about a run's validation and test rows.
@@ -133,6 +137,7 @@ impl PreparedPrimary {
         earlier: Option<(&Preparing, Objective)>,
     ) -> Result<Self, DataError> {
         let held_out = [split.validation.as_slice(), &split.test].concat();
+        let reference = Reference::new(&data.table, &split.train);
         let (objective, party, departures) = match earlier {
             Some((preparing, objective)) => {
                 let departures =
@@ -150,7 +155,8 @@ impl PreparedPrimary {
                 (objective, party, departures)
             }
         };
-        Ok(Self { objective, party, labels: data.labels, file_rows: data.metadata.rows, departures })
+        let file_rows = data.metadata.rows;
+        Ok(Self { objective, party, labels: data.labels, file_rows, departures, reference })
     }
 }
 

@@ -32,12 +32,13 @@ use fet_core::parameters::{Parameters, host};
 use fet_core::party::Party;
 use fet_core::privacy::{PrivacyMechanism, Randomness, Releases, Spent, Tally};
 use fet_core::rng::{OwnSeed, Purpose, stream};
+use fet_eval::Coverage;
 use fet_eval::conformal::Conformal;
 use fet_eval::evaluation::Evaluation;
 use fet_privacy::secure_sum::CollectError;
 
 use crate::federation::Federation;
-use crate::prepare::{PreparedParty, PrimaryData, Uniform};
+use crate::prepare::{PreparedParty, PrimaryData, Reference, Uniform};
 use crate::schedule::{Part, Schedule, Split};
 use crate::secondary::Store;
 
@@ -59,6 +60,8 @@ pub struct Trainer {
     settings: TrainSettings,
     records: PreparedParty,
     standardise: Standardise,
+    /// Summary of the training rows.
+    reference: Reference,
     /// Row of each record in the file, from 0; empty if the records have the order of the file.
     file_rows: Vec<usize>,
     labels: TrainingLabels,
@@ -669,11 +672,26 @@ impl Trainer {
         self.scoring.evaluation(&self.evaluated()?, &mut stream(self.core.seed, 0, Purpose::Bootstrap, 0))
     }
 
-    /// Returns the bound on the predictions of new rows with this probability, from the best model's errors
+    /// Returns the bounds on the predictions of new rows with this probability, from the best model's errors
     /// on the validation rows.
     pub fn conformal(&self, coverage: f64) -> Option<Conformal> {
         let [validation, _] = self.evaluated()?;
-        self.scoring.conformal(&validation, coverage)
+        let mut rng = stream(self.core.seed, 0, Purpose::Calibration, 0);
+        self.scoring.conformal(&validation, coverage, &mut rng)
+    }
+
+    /// Returns the coverage of these bounds on the test rows; `None` before the first epoch.
+    pub fn coverage(&self, conformal: &Conformal) -> Option<Coverage> {
+        let [_, test] = self.evaluated()?;
+        self.scoring.coverage(conformal, &test)
+    }
+
+    /// Returns the summary of the training rows, with the best model's predictions for the validation and test
+    /// rows. A model's predictions for its own training rows are closer to their labels than those for new rows.
+    pub fn reference(&self) -> Reference {
+        let parts = self.evaluated().into_iter().flatten();
+        let values: Vec<f64> = parts.flat_map(|part| part.values).collect();
+        self.reference.clone().with_predictions(self.core.objective, &values)
     }
 
     /// Returns the standardisation of keys and features.

@@ -9,7 +9,11 @@ use fet_core::experiment::Experiment;
 use fet_eval::conformal::{COVERAGE, Conformal};
 use fet_eval::records::{Guarantee, Report};
 use fet_eval::{Estimate, Metric, ScoreValue};
+use fet_federation::prepare::{Period, Reference};
 use fet_federation::trainer::Trainer;
+
+use crate::bounds;
+use crate::drift;
 
 /// Returns the card of a run as Markdown.
 pub(crate) fn card(
@@ -26,14 +30,15 @@ pub(crate) fn card(
         "Made by `fet` {} ({}; version {} of its results) with the method `{method}` and the seed {}.\n",
         report.program.version, report.program.commit, report.program.results, report.seed
     );
-    data(&mut card, report);
+    let reference = trainer.reference();
+    data(&mut card, report, &reference);
     scores(&mut card, report, conformal);
     parties(&mut card, experiment, trainer, report)?;
-    limits(&mut card, report);
+    limits(&mut card, report, &reference);
     Ok(card)
 }
 
-fn data(card: &mut String, report: &Report) {
+fn data(card: &mut String, report: &Report, reference: &Reference) {
     let rows = report.rows;
     let _ = writeln!(card, "## Data\n");
     let _ = writeln!(
@@ -42,6 +47,9 @@ fn data(card: &mut String, report: &Report) {
          {} |",
         rows.train, rows.validation, rows.test
     );
+    if let Some(Period { column, from, to }) = &reference.period {
+        let _ = writeln!(card, "| period of the training rows (`{column}`) | {from} to {to} |");
+    }
     if !report.class_names.is_empty() {
         let _ = writeln!(card, "| classes | {} |", report.class_names.join(", "));
     }
@@ -75,6 +83,14 @@ fn scores(card: &mut String, report: &Report, conformal: Option<&Conformal>) {
             "Each prediction has an interval, or a set of classes, that contains the true value with probability {} \
              ({COVERAGE}).\n",
             1.0 - conformal.alpha
+        );
+    }
+    if let Some(coverage) = &report.coverage {
+        let _ = writeln!(
+            card,
+            "Coverage on the test rows, calibrated on {} validation rows:\n\n{}",
+            coverage.calibration_rows,
+            bounds::table(coverage, &report.class_names)
         );
     }
 }
@@ -158,13 +174,16 @@ fn parties(
     Ok(())
 }
 
-fn limits(card: &mut String, report: &Report) {
+fn limits(card: &mut String, report: &Report, reference: &Reference) {
     let _ = writeln!(card, "## Limits\n");
     let _ = writeln!(
         card,
         "- The test rows have the same source as the training rows. The figures may not hold for rows from another \
-         place or time.\n- The figures describe no groups of rows, except for the groups in `evaluation.groups` of \
-         `report.json`."
+         place or time.\n- Metrics, intervals and sets of classes assume rows like the {}. The inputs of later rows may look the \
+         same while their labels changed, for example because prices rose: `fet predict --labels` measures this.\n- The \
+         figures describe no groups of rows, except for the groups in `evaluation.groups` of \
+         `report.json`.",
+        drift::described(reference)
     );
     for warning in &report.warnings {
         let _ = writeln!(card, "- {warning}");

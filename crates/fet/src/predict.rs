@@ -18,8 +18,10 @@ use fet_federation::simulation::{ObservedParty, Simulation};
 use fet_federation::trainer::{Machine, Predictor, SavedModel};
 use fet_tables::{Format, Kind, Options, Table};
 
+use crate::drift::Drift;
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
+use crate::labelled::{self, Labels};
 use crate::parties::network::{Elsewhere, PartyNetwork};
 use crate::parties::{self, JoinPurpose};
 use crate::predictions::{Predicted, ROW, number, table, text};
@@ -59,6 +61,10 @@ pub struct PredictArguments {
     /// Column of the new records, such as an identifier, to copy into the predictions.
     #[arg(long, value_name = "COLUMN")]
     pub id: Option<String>,
+    /// Column of the new records with their labels, where they are known. The command prints the run's metrics,
+    /// the bias and the coverage on these records, and warns if they are worse than on the run's test rows.
+    #[arg(long, value_name = "COLUMN")]
+    pub labels: Option<String>,
     /// Tensor backend [default: the backend of the run].
     #[arg(long)]
     pub device: Option<String>,
@@ -99,7 +105,9 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
         check_dropout(&run.experiment)?;
     }
     // Joining parties interrupts their current run, so first check everything that can fail here.
-    let (records, ids) = records(dataset(&run.experiment, &folders)?.as_ref(), arguments, &model)?;
+    let NewTable { records, ids, labels } =
+        records(dataset(&run.experiment, &folders)?.as_ref(), arguments, &model)?;
+    let labels = labels.map(|column| Labels::read(&column, &model, &arguments.rows)).transpose()?;
     let mut served = match &elsewhere {
         None => Served::new(&run, &model, &folders)?,
         Some(elsewhere) => Served::elsewhere(&run, &model, elsewhere.join(&run.experiment, &run.folder)?)?,
@@ -107,6 +115,7 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
     let rows = records.rows();
     let mut warnings = served.warnings.clone();
     warnings.extend(odd_cells(&records, &model));
+    let drift = Drift::of_columns(&model, &records);
     let outputs = served.predictor.predict(records).map_err(parties::error)?;
     let values = model.objective().predictions(outputs.values());
     if let Some(place) = values.iter().position(|value| !value.is_finite()) {
@@ -117,6 +126,7 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
             place / model.objective().outputs
         )));
     }
+    warnings.extend(drift.warnings(&model, &values));
     let predicted = Predicted {
         objective: model.objective(),
         class_names: model.class_names(),
@@ -124,6 +134,7 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
         conformal: model.conformal().filter(|_| served.missing.is_empty()),
         values: &values,
     };
+    let conformal = predicted.conformal;
     let mut columns = vec![number(ROW, (0..rows).map(|row| row as f64).collect())];
     columns.extend(ids);
     columns.extend(predicted.columns());
@@ -151,7 +162,21 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
         None => input(error),
     })?;
     write(&arguments.out, &predictions)?;
+    if let Some(labels) = labels {
+        let found = labels.compare(&run, model.objective(), &values, conformal)?;
+        show(&arguments.out, &found.text)?;
+        warnings.extend(found.warnings);
+    }
     Ok(warnings)
+}
+
+/// Shows a text on standard output, or on standard error if the predictions are on standard output.
+fn show(out: &Path, text: &str) -> anyhow::Result<()> {
+    if out == Path::new("-") {
+        text.lines().for_each(|line| fet_io::note!("{line}"));
+        return Ok(());
+    }
+    Ok(fet_io::answer(text)?)
 }
 
 /// Finished model, together with the parties that serve their models.
@@ -264,12 +289,21 @@ fn dataset(experiment: &Experiment, folders: &Folders) -> anyhow::Result<Box<dyn
     experiment.data.build(&context).map_err(input)
 }
 
-/// Reads new records from a file or standard input, and the identifiers if their column is named.
+/// Table of new records.
+struct NewTable {
+    records: PartyTable,
+    /// Column of `--id`.
+    ids: Option<Column>,
+    /// Column of `--labels`.
+    labels: Option<Column>,
+}
+
+/// Reads new records from a file or standard input, and the identifiers and labels if their columns are named.
 fn records(
     dataset: &dyn fet_core::data::Dataset,
     arguments: &PredictArguments,
     model: &SavedModel,
-) -> anyhow::Result<(PartyTable, Option<Column>)> {
+) -> anyhow::Result<NewTable> {
     let kinds = model.preparing().features.kinds();
     let (name, bytes) = if arguments.rows == Path::new("-") {
         let mut bytes = Vec::new();
@@ -282,26 +316,30 @@ fn records(
         Some(bytes) => fet_tables::read_from(bytes.as_slice(), None::<Format>, options),
         None => fet_tables::read(&arguments.rows, options),
     };
-    let id = arguments.id.as_deref();
-    let ids = RefCell::new(None);
+    let (ids, labels) = (RefCell::new(None), RefCell::new(None));
     let read = |options: &Options| {
-        if let Some(id) = id {
-            let mut table = read_table(&as_text(id, options))?;
-            ids.replace(table.columns.pop());
+        if let Some(id) = &arguments.id {
+            ids.replace(read_table(&as_text(id, options))?.columns.pop());
+        }
+        if let Some(label) = &arguments.labels {
+            let options = labelled::options(label, model.objective(), &kinds, options);
+            labels.replace(read_table(&options)?.columns.pop());
         }
         read_table(options)
     };
     let records = dataset.records(&name, &kinds, &read).map_err(input)?;
-    let ids = ids.into_inner();
-    if let Some(ids) = ids.as_ref().filter(|ids| ids.values.len() != records.rows()) {
-        return Err(input(format!(
-            "{name}: --id: column `{}` has {} cells for {} rows",
-            ids.name,
-            ids.values.len(),
-            records.rows()
-        )));
+    let (ids, labels) = (ids.into_inner(), labels.into_inner());
+    for (argument, column) in [("--id", &ids), ("--labels", &labels)] {
+        if let Some(column) = column.as_ref().filter(|column| column.values.len() != records.rows()) {
+            return Err(input(format!(
+                "{name}: {argument}: column `{}` has {} cells for {} rows",
+                column.name,
+                column.values.len(),
+                records.rows()
+            )));
+        }
     }
-    Ok((records, ids))
+    Ok(NewTable { records, ids, labels })
 }
 
 /// Returns the options that read one column of a table as verbatim text.

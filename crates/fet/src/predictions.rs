@@ -12,6 +12,10 @@ use fet_tables::{Table, Values};
 /// Column with the row number in the input file, counted from 0 without the header, as links count rows.
 pub(crate) const ROW: &str = "row";
 
+/// Mark of the predicted class in place of an empty set: no class is as probable as it usually is for rows of
+/// that class.
+pub(crate) const ATYPICAL: &str = " (atypical)";
+
 /// Model outputs for some rows.
 pub(crate) struct Predicted<'a> {
     pub(crate) objective: Objective,
@@ -26,7 +30,8 @@ impl Predicted<'_> {
     /// Returns the columns of the predictions.
     ///
     /// Regression: `prediction`, `lower` and `upper`. Classification: `prediction`, one `probability of ..`
-    /// per class, and `likely`, the set of classes that contains the true class with the chosen coverage.
+    /// per class, and `likely`, the set of classes that contains the true class with the chosen coverage. In
+    /// place of an empty set it has the predicted class and [`ATYPICAL`].
     pub(crate) fn columns(&self) -> Vec<Column> {
         match self.objective.task {
             Task::Regression => self.numbers(),
@@ -36,7 +41,7 @@ impl Predicted<'_> {
 
     fn numbers(&self) -> Vec<Column> {
         let mut columns = vec![number("prediction", self.values.to_vec())];
-        if let Some(conformal) = self.conformal.filter(|conformal| conformal.bound.is_some()) {
+        if let Some(conformal) = self.conformal.filter(|conformal| conformal.is_bounded()) {
             let ends = self.values.iter().map(|&value| conformal.interval(value));
             columns.push(number("lower", ends.clone().map(|[lower, _]| lower).collect()));
             columns.push(number("upper", ends.map(|[_, upper]| upper).collect()));
@@ -63,9 +68,11 @@ impl Predicted<'_> {
             let values = rows.iter().map(|row| row[class]).collect();
             columns.push(number(&format!("probability of {}", name(class)), values));
         }
-        if let Some(conformal) = self.conformal.filter(|conformal| conformal.bound.is_some()) {
-            let likely =
-                |row: &Vec<f64>| conformal.classes(row).into_iter().map(name).collect::<Vec<_>>().join(" | ");
+        if let Some(conformal) = self.conformal.filter(|conformal| conformal.is_bounded()) {
+            let likely = |row: &Vec<f64>| match conformal.classes(row) {
+                none if none.is_empty() => format!("{}{ATYPICAL}", name(predicted(row))),
+                classes => classes.into_iter().map(name).collect::<Vec<_>>().join(" | "),
+            };
             columns.push(text("likely", rows.iter().map(likely)));
         }
         columns

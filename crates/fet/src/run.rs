@@ -29,6 +29,7 @@ use fet_io::memory::peak_memory;
 use fet_io::{Journal, PAYLOAD};
 
 use crate::attack;
+use crate::bounds;
 use crate::card;
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
@@ -216,6 +217,9 @@ pub fn run_among(
         found => found.flatten(),
     };
     let mut report = Report { attack, ..report_of(&trainer, experiment, made_from, cost)? };
+    for warning in report.warnings.iter().skip(trainer.warnings().len()) {
+        fet_io::note!("warning: {warning}");
+    }
     report.warnings.extend(rehearsal.map(String::from));
     trainer.finish()?;
     // Predictions look for the data files there; the results of the run do not depend on this path.
@@ -410,6 +414,12 @@ pub fn report_of(
     made_from: Provenance,
     cost: Cost,
 ) -> anyhow::Result<Report> {
+    let conformal = trainer.conformal(experiment.scores.coverage);
+    let coverage = conformal.as_ref().and_then(|conformal| trainer.coverage(conformal));
+    let mut warnings = trainer.warnings().to_vec();
+    if let Some((conformal, coverage)) = conformal.as_ref().zip(coverage.as_ref()) {
+        warnings.extend(bounds::warnings(conformal, coverage, trainer.class_names(), bounds::TEST_ROWS));
+    }
     Ok(Report {
         program: Program {
             version: env!("CARGO_PKG_VERSION").to_string(),
@@ -424,7 +434,7 @@ pub fn report_of(
         },
         seed: experiment.seed,
         device: experiment.device.clone(),
-        warnings: trainer.warnings().to_vec(),
+        warnings,
         metric: trainer.metric(),
         class_names: trainer.class_names().to_vec(),
         rows: report::rows(trainer),
@@ -433,6 +443,7 @@ pub fn report_of(
         epochs: trainer.progress().epochs.clone(),
         best: report::best(trainer).context("no epoch had a finite metric")?,
         evaluation: trainer.evaluation().context("no epoch had a finite metric")?,
+        coverage,
         privacy: trainer.spent(),
         labels: trainer.label_privacy(),
         attack: None,

@@ -18,6 +18,10 @@ const SHARES: [f64; 7] = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99];
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Residuals {
+    /// Weighted mean: the bias of the predictions.
+    pub mean: f64,
+    /// Weighted standard deviation; 0 for one row.
+    pub deviation: f64,
     /// Lower edge of the first bin: the 0.5 % quantile.
     pub lower: f64,
     /// Upper edge of the last bin: the 99.5 % quantile.
@@ -55,6 +59,13 @@ impl Residuals {
         if !(sorted[sorted.len() - 1] - sorted[0]).is_finite() {
             return None;
         }
+        let weights: f64 = residuals.iter().map(|(_, weight)| weight).sum();
+        let mean = residuals.iter().map(|(residual, weight)| residual * weight).sum::<f64>() / weights;
+        let square = |(residual, weight): &(f64, f64)| (residual - mean).powi(2) * weight;
+        let deviation = (residuals.iter().map(square).sum::<f64>() / weights).sqrt();
+        if !(mean.is_finite() && deviation.is_finite()) {
+            return None;
+        }
         let bins = if lower < upper { BINS } else { 1 };
         let (mut counts, mut below, mut above) = (vec![0.0; bins], 0.0, 0.0);
         for (residual, weight) in residuals {
@@ -69,6 +80,6 @@ impl Residuals {
             }
         }
         let quantiles = SHARES.map(|share| Quantile { share, value: quantile(&sorted, share) });
-        Some(Self { lower, upper, counts, below, above, quantiles: quantiles.to_vec() })
+        Some(Self { mean, deviation, lower, upper, counts, below, above, quantiles: quantiles.to_vec() })
     }
 }

@@ -3,7 +3,7 @@
 //! For the same seed, device and data, all fields except `cost` are identical, bit for bit. `fet run` writes
 //! reports; readers decide if a report belongs to an experiment.
 
-use crate::{Evaluation, Metric};
+use crate::{Coverage, Evaluation, Metric};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -45,6 +45,10 @@ pub struct Report {
     pub best: Best,
     /// Evaluation of the best epoch's model: all metrics, interval and errors.
     pub evaluation: Evaluation,
+    /// Coverage of the intervals or sets of classes on the test rows. `None` if the predictions of the
+    /// validation rows are not finite.
+    #[serde(deserialize_with = "nullable::given")]
+    pub coverage: Option<Coverage>,
     /// Privacy loss of the records. `None` without other parties.
     #[serde(deserialize_with = "nullable::given")]
     pub privacy: Option<Spent>,

@@ -1,8 +1,8 @@
 //! Coverage of intervals and sets on data with known truth. Seeds are fixed; each test states its α.
 
 use fet_eval::bootstrap::{BootstrapError, BootstrapMethod, BootstrapSettings, bootstrap, bootstrap_of};
-use fet_eval::conformal::Conformal;
-use fet_eval::{ChaCha8Rng, Metric, Predictions, Task};
+use fet_eval::conformal::{Bounds, ClassBound, Conformal};
+use fet_eval::{ChaCha8Rng, Coverage, Covered, Metric, Predictions, Task};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp1, StandardNormal};
 use statrs::distribution::{Binomial, DiscreteCDF};
@@ -105,8 +105,8 @@ fn refuses_rows_without_a_bootstrap() {
 }
 
 /// Repeats one calibration with one test row 2,000 times. Without ties in the scores, coverage is exactly k /
-/// (n + 1); a binomial test at α = 1e-3 detects other rates. `table` returns truths and outputs for a number
-/// of rows.
+/// (n + 1) over the n rows that calibrate the bound of the test row; a binomial test at α = 1e-3 detects other
+/// rates. `table` returns truths and outputs for a number of rows.
 #[track_caller]
 fn check_conformal(
     task: Task,
@@ -115,17 +115,25 @@ fn check_conformal(
     table: impl Fn(usize, &mut ChaCha8Rng) -> (Vec<f64>, Vec<f64>),
 ) {
     let mut rng = ChaCha8Rng::seed_from_u64(21);
-    let (mut hits, trials) = (0, 2_000);
+    let (mut hits, mut exact, trials) = (0, 0.0, 2_000);
     for _ in 0..trials {
         let (truth, output) = table(rows, &mut rng);
-        let conformal = Conformal::new(&Predictions::new(task, &truth, &output).expect("right"), alpha)
-            .expect("calibrated");
+        let conformal =
+            Conformal::new(&Predictions::new(task, &truth, &output).expect("right"), alpha, &mut rng)
+                .expect("calibrated");
         let (truth, output) = table(1, &mut rng);
-        hits += u64::from(conformal.covers(&Predictions::new(task, &truth, &output).expect("right"), 0));
+        let test = Predictions::new(task, &truth, &output).expect("right");
+        hits += u64::from(conformal.covers(&test, 0));
+        let calibrating = match &conformal.bounds {
+            Bounds::Classes(classes) => classes[test.class(0)].rows,
+            Bounds::Width(_) | Bounds::Scaled { .. } | Bounds::AllClasses(_) => conformal.rows,
+        };
+        // Without a bound the row is always covered.
+        let rank = fet_eval::conformal::rank(calibrating, alpha).unwrap_or(calibrating + 1);
+        let probability = rank as f64 / (calibrating + 1) as f64;
+        assert!(probability >= 1.0 - alpha && probability <= 1.0 - alpha + 1.0 / (calibrating + 1) as f64);
+        exact += probability / trials as f64;
     }
-    let rank = fet_eval::conformal::rank(rows, alpha).expect("enough rows");
-    let exact = rank as f64 / (rows + 1) as f64;
-    assert!(exact >= 1.0 - alpha && exact < 1.0 - alpha + 1.0 / (rows + 1) as f64);
     check_binomial(hits, trials, exact);
 }
 
@@ -133,7 +141,7 @@ fn check_conformal(
 fn conformal_intervals_and_sets_cover_the_truth() {
     let number = |rows: usize, rng: &mut ChaCha8Rng| {
         let output: Vec<f64> = (0..rows).map(|_| rng.random_range(0.0..9.0)).collect();
-        // The noise grows with the prediction. The intervals ignore this and cover the truth on average.
+        // The noise grows with the prediction. Constant and scaled intervals cover the truth on average.
         let noise = |p: &f64, rng: &mut ChaCha8Rng| -> f64 {
             let z: f64 = StandardNormal.sample(rng);
             z * (1.0 + p)
@@ -142,6 +150,7 @@ fn conformal_intervals_and_sets_cover_the_truth() {
     };
     check_conformal(Task::Regression, 39, 0.1, number);
     check_conformal(Task::Regression, 50, 0.25, number);
+    check_conformal(Task::Regression, 400, 0.1, number);
     let classes = |rows: usize, rng: &mut ChaCha8Rng| {
         let (mut truth, mut output) = (vec![], vec![]);
         for _ in 0..rows {
@@ -163,4 +172,86 @@ fn conformal_intervals_and_sets_cover_the_truth() {
         (output.iter().map(|p| f64::from(u8::from(rng.random_range(0.0..1.0) < *p))).collect(), output)
     };
     check_conformal(Task::Binary, 29, 0.3, binary);
+}
+
+/// Returns the least probability of a group's number of covered rows, over both sides of the binomial and
+/// over all groups, times the number of groups (Bonferroni).
+fn worst(groups: &[Covered], stated: f64) -> f64 {
+    let tail = |group: &Covered| {
+        let binomial = Binomial::new(stated, group.rows as u64).expect("a binomial");
+        let covered = group.covered as u64;
+        let above = if covered == 0 { 1.0 } else { 1.0 - binomial.cdf(covered - 1) };
+        (2.0 * binomial.cdf(covered).min(above)).min(1.0)
+    };
+    groups.iter().map(tail).fold(1.0, f64::min) * groups.len() as f64
+}
+
+/// The standard deviation of the residuals grows tenfold over the predictions. With many calibration rows the
+/// coverage of every decile is the stated one, within a binomial test at α = 1e-3 over all deciles and both
+/// sides. Intervals of constant width fail the same test.
+#[test]
+fn scaled_intervals_cover_every_decile() {
+    let mut rng = ChaCha8Rng::seed_from_u64(5);
+    let mut table = |rows: usize| {
+        let output: Vec<f64> = (0..rows).map(|_| rng.random_range(0.0..9.0)).collect();
+        let truth =
+            output.iter().map(|p| p + (1.0 + p) * Distribution::<f64>::sample(&StandardNormal, &mut rng));
+        (truth.collect::<Vec<f64>>(), output)
+    };
+    let (truth, output) = table(20_000);
+    let validation = Predictions::new(Task::Regression, &truth, &output).expect("right");
+    let (truth, output) = table(4_000);
+    let test = Predictions::new(Task::Regression, &truth, &output).expect("right");
+    for alpha in [0.1, 0.3] {
+        let deciles = |conformal: &Conformal| -> Vec<Covered> {
+            let coverage = Coverage::new(conformal, &test);
+            coverage.deciles.iter().map(|decile| decile.covered).collect()
+        };
+        let scaled = Conformal::new(&validation, alpha, &mut ChaCha8Rng::seed_from_u64(6)).expect("right");
+        let scaled = deciles(&scaled);
+        let constant = deciles(&Conformal::constant(&validation, alpha).expect("right"));
+        assert!(worst(&scaled, 1.0 - alpha) > 1e-3, "{scaled:?}");
+        assert!(worst(&constant, 1.0 - alpha) < 1e-9, "{constant:?}");
+        if alpha == 0.1 {
+            let width = |all: &[Covered]| all.iter().filter_map(|decile| decile.size).sum::<f64>();
+            assert!(width(&scaled) < 0.95 * width(&constant), "the intervals are shorter on average");
+        }
+    }
+}
+
+/// One row of twenty has class 1, and the model gives it a low probability. The sets cover both classes as
+/// stated, within a binomial test at α = 1e-3. One bound for all classes covers few rows of class 1.
+#[test]
+fn sets_cover_a_rare_class() {
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    let mut table = |rows: usize| {
+        let (mut truth, mut output) = (vec![], vec![]);
+        for _ in 0..rows {
+            let class = f64::from(u8::from(rng.random_range(0.0..1.0) < 0.05));
+            let noise: f64 = StandardNormal.sample(&mut rng);
+            truth.push(class);
+            output.push(1.0 / (1.0 + (3.0 - 1.5 * class - noise).exp()));
+        }
+        (truth, output)
+    };
+    let (truth, output) = table(40_000);
+    let validation = Predictions::new(Task::Binary, &truth, &output).expect("right");
+    let (truth, output) = table(8_000);
+    let test = Predictions::new(Task::Binary, &truth, &output).expect("right");
+    let conformal = Conformal::new(&validation, 0.1, &mut ChaCha8Rng::seed_from_u64(8)).expect("right");
+    let found = Coverage::new(&conformal, &test);
+    assert!(worst(&found.classes, 0.9) > 1e-3, "{found:?}");
+    assert!(found.shortfall(&conformal) > 1e-3, "{}", found.shortfall(&conformal));
+
+    // The bound of earlier versions: the score of the true class over all rows together.
+    let mut scores: Vec<f64> =
+        (0..validation.rows()).map(|row| 1.0 - validation.probability(row, validation.class(row))).collect();
+    scores.sort_by(f64::total_cmp);
+    let bound = scores[fet_eval::conformal::rank(scores.len(), 0.1).expect("enough rows") - 1];
+    let pooled = ClassBound { rows: scores.len(), bound: Some(bound) };
+    let pooled = Conformal { bounds: Bounds::Classes(vec![pooled; 2]), ..conformal };
+    let found = Coverage::new(&pooled, &test);
+    assert!((found.all.share().expect("rows") - 0.9).abs() < 0.02, "{found:?}");
+    assert!(found.classes[1].share().expect("rows") < 0.3 && worst(&found.classes, 0.9) < 1e-9, "{found:?}");
+    assert!(found.shortfall(&pooled) < 1e-9);
 }

@@ -2,7 +2,7 @@
 //! terms and link.
 
 use fet_core::data::Metadata;
-use fet_core::experiment::Experiment;
+use fet_core::experiment::{Experiment, SplitKind};
 use fet_core::learning_rate::Plateau;
 use fet_core::message::Request;
 use fet_core::party::Party;
@@ -16,7 +16,9 @@ use super::scores::Scoring;
 use super::single_release::SingleRelease;
 use super::{BestModel, Machine, Progress, RunError, SavedModel, Tables, Trainer};
 use crate::federation::Federation;
-use crate::prepare::{ALL_ROWS, HELD_OUT, PreparedPrimary, PrimaryData, Uniform, missing_classes, warnings};
+use crate::prepare::{
+    ALL_ROWS, HELD_OUT, Period, PreparedPrimary, PrimaryData, Uniform, missing_classes, warnings,
+};
 use crate::privacy::{secure_sum_form, solvable_sums};
 use crate::schedule::{self, Schedule};
 use crate::table_digest;
@@ -50,6 +52,9 @@ pub(super) fn trainer(
     let Metadata { class_names, rows: file_rows, columns } = data.metadata.clone();
     let groups = columns.iter().find(|column| column.name == experiment.scores.groups);
     let groups = groups.map(|column| (column.name.clone(), column.values.texts()));
+    let by_time = experiment.split.kind == SplitKind::Time;
+    let times = columns.iter().find(|column| by_time && column.name == experiment.split.column);
+    let period = times.and_then(|column| Period::new(&column.name, &column.values, &schedule.split().train));
     if let Some(earlier) = &earlier {
         earlier.check_beginning(data.task, classes, &class_names)?;
         if earlier.preparing().refined.is_some() != settings.refine_keys {
@@ -67,7 +72,7 @@ pub(super) fn trainer(
     }
 
     let components = Components::build(experiment, schedule.split(), parties.len())?;
-    let PreparedPrimary { objective, party: records, labels, departures, .. } = prepared;
+    let PreparedPrimary { objective, party: records, labels, departures, reference, .. } = prepared;
     let exposure = exposure(&schedule, settings, objective.task, classes, components.privacy.as_ref());
     let recorded = RecordedLabels { values: labels, objective, file_rows: &file_rows };
     let labels = TrainingLabels::new(experiment, exposure, schedule.split(), recorded, own)?;
@@ -130,6 +135,7 @@ pub(super) fn trainer(
         settings: settings.clone(),
         records,
         standardise,
+        reference: reference.with_period(period),
         file_rows,
         labels,
         scoring,

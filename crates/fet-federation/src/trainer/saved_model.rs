@@ -10,7 +10,7 @@ use fet_eval::conformal::Conformal;
 use serde::{Deserialize, Serialize};
 
 use super::Trainer;
-use crate::prepare::{Preparing, Uniform};
+use crate::prepare::{Preparing, Reference, Uniform};
 use crate::state_file::{StateError, StateFile, load_all};
 
 /// The primary's finished model.
@@ -40,8 +40,11 @@ struct Header {
     class_names: Vec<String>,
     /// Standardisation of each secondary's similarities, if the method uses them.
     similarities: Vec<Option<Uniform>>,
-    /// Bound of intervals and sets of classes, from the validation rows; `None` if there is none.
+    /// Bounds of intervals and sets of classes, from the validation rows; `None` if there are none.
     conformal: Option<Conformal>,
+    /// Summary of the training rows; `None` in a model of an earlier build.
+    #[serde(default)]
+    reference: Option<Reference>,
 }
 
 impl SavedModel {
@@ -65,6 +68,7 @@ impl SavedModel {
                 class_names: trainer.class_names().to_vec(),
                 similarities: trainer.similarity_scales().to_vec(),
                 conformal,
+                reference: Some(trainer.reference()),
             },
             parameters: trainer.best().clone(),
         }
@@ -143,7 +147,12 @@ impl SavedModel {
             .map_err(|error| Violation::new("from", rule, format!("one of another model: {error}")))
     }
 
-    /// Returns the bound of intervals and sets of classes.
+    /// Returns the summary of the training rows; `None` if an earlier build saved the model.
+    pub fn reference(&self) -> Option<&Reference> {
+        self.header.reference.as_ref()
+    }
+
+    /// Returns the bounds of intervals and sets of classes.
     pub fn conformal(&self) -> Option<&Conformal> {
         self.header.conformal.as_ref()
     }

@@ -5,7 +5,7 @@ use fet_core::registry::Violation;
 use fet_core::rng::ChaCha8Rng;
 use fet_eval::conformal::Conformal;
 use fet_eval::evaluation::Evaluation;
-use fet_eval::{Metric, Predictions};
+use fet_eval::{Coverage, Metric, Predictions};
 
 /// The best model's predictions for a split's rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,10 +87,20 @@ impl Scoring {
         Some(Evaluation::compute(self.metric, &validation, &test, groups, rng))
     }
 
-    /// Returns the bound on the predictions of new rows with this probability, from the errors on the
-    /// validation rows.
-    pub(super) fn conformal(&self, validation: &Evaluated, coverage: f64) -> Option<Conformal> {
-        Conformal::new(&self.predictions(validation)?, 1.0 - coverage).ok()
+    /// Returns the bounds on the predictions of new rows with this probability, from the errors on the
+    /// validation rows. `rng` draws the rows that fit the spread of residuals.
+    pub(super) fn conformal(
+        &self,
+        validation: &Evaluated,
+        coverage: f64,
+        rng: &mut ChaCha8Rng,
+    ) -> Option<Conformal> {
+        Conformal::new(&self.predictions(validation)?, 1.0 - coverage, rng).ok()
+    }
+
+    /// Returns the coverage of these bounds on evaluated rows.
+    pub(super) fn coverage(&self, conformal: &Conformal, evaluated: &Evaluated) -> Option<Coverage> {
+        Some(Coverage::new(conformal, &self.predictions(evaluated)?))
     }
 
     /// Returns the predictions in the form for scores; `None` if an output is NaN.

@@ -76,8 +76,16 @@ fn spreads_residuals_over_common_bins() {
     let of = |lower: f64, upper: f64, counts: &'static [f64], below: f64, median: f64| {
         move |report: &mut Report| {
             let quantiles = vec![Quantile { share: 0.5, value: median }];
-            report.evaluation.residuals =
-                Some(Residuals { lower, upper, counts: counts.to_vec(), below, above: 0.0, quantiles });
+            report.evaluation.residuals = Some(Residuals {
+                mean: 0.0,
+                deviation: 1.0,
+                lower,
+                upper,
+                counts: counts.to_vec(),
+                below,
+                above: 0.0,
+                quantiles,
+            });
         }
     };
     // The common bins have width 0.1, from 0 to 3. The first seed has half of its rows between 0 and 1 and a

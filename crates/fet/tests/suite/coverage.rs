@@ -2,7 +2,8 @@
 //! probability.
 
 use fet_core::data::Task;
-use fet_eval::{Predictions, conformal};
+use fet_eval::Covered;
+use fet_eval::conformal::{self, Bounds};
 use statrs::function::beta::ln_beta;
 use statrs::function::factorial::ln_binomial;
 
@@ -22,7 +23,8 @@ fn at_most(covered: usize, tested: usize, rank: usize, rows: usize) -> f64 {
     (0..=covered).map(of).sum()
 }
 
-/// Tests at α = 1e-3 for each case, two-sided; the runs are deterministic.
+/// Tests at α = 1e-3 for each group of test rows, two-sided; the runs are deterministic. A regression is one
+/// group; otherwise the rows of each class are a group.
 ///
 /// The test would detect a bound of another rank: a bound for 80 % instead of 90 % covers 60 of 600 test rows
 /// fewer, more than five standard deviations.
@@ -39,14 +41,23 @@ fn intervals_cover_the_truth_as_stated() {
         }
         let found = trainer.conformal(coverage).expect("validation rows");
         let [validation, test] = trainer.evaluated().expect("an epoch");
-        let rows =
-            Predictions::new(trainer.objective().scored(), &test.truth, &test.values).expect("outputs");
-        let covered = (0..rows.rows()).filter(|&row| found.covers(&rows, row)).count();
-        let (n, m) = (validation.rows.len(), test.rows.len());
-        let rank = conformal::rank(n, 1.0 - coverage).expect("enough rows");
-        let (below, above) = (at_most(covered, m, rank, n), 1.0 - at_most(covered - 1, m, rank, n));
-        let case = format!("{task:?}, {coverage}: {covered} of {m} test rows");
-        assert!(below > ALPHA / 2.0, "too few, {case}");
-        assert!(above > ALPHA / 2.0, "too many, {case}");
+        let covered = trainer.coverage(&found).expect("an epoch");
+        assert_eq!(covered.all.rows, test.rows.len());
+        let groups = match &found.bounds {
+            Bounds::Classes(classes) => {
+                assert_eq!(found.rows, validation.rows.len());
+                covered.classes.iter().zip(classes).map(|(covered, class)| (*covered, class.rows)).collect()
+            }
+            Bounds::Width(_) | Bounds::Scaled { .. } | Bounds::AllClasses(_) => {
+                vec![(covered.all, found.rows)]
+            }
+        };
+        for (Covered { rows: m, covered, .. }, n) in groups {
+            let rank = conformal::rank(n, 1.0 - coverage).expect("enough rows");
+            let (below, above) = (at_most(covered, m, rank, n), 1.0 - at_most(covered - 1, m, rank, n));
+            let case = format!("{task:?}, {coverage}: {covered} of {m} test rows, {n} calibration rows");
+            assert!(below > ALPHA / 2.0, "too few, {case}");
+            assert!(above > ALPHA / 2.0, "too many, {case}");
+        }
     }
 }

@@ -11,6 +11,7 @@ mod command;
 mod contract;
 mod coverage;
 mod departures;
+mod drift;
 mod elsewhere;
 mod equivalence;
 mod errors;
