@@ -174,7 +174,7 @@ pub fn bootstrap_of(
 }
 
 /// Returns the statistic without each row, or `None` if one of these values is undefined.
-pub(crate) fn jackknife(rows: usize, statistic: &impl Fn(&[f64]) -> Option<f64>) -> Option<Vec<f64>> {
+fn jackknife(rows: usize, statistic: &impl Fn(&[f64]) -> Option<f64>) -> Option<Vec<f64>> {
     let mut counts = vec![1.0; rows];
     let without = |row: usize| {
         counts[row] = 0.0;

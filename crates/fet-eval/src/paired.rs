@@ -47,7 +47,7 @@ use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::bootstrap::{BCA_ROWS, BootstrapMethod, BootstrapSettings, UNDEFINED_SHARE, bca, jackknife};
+use crate::bootstrap::{BCA_ROWS, BootstrapMethod, BootstrapSettings, UNDEFINED_SHARE, bca};
 use crate::calibration::quantile;
 use crate::metric::{Metric, Task};
 use crate::predictions::{PredictionError, Predictions};
@@ -121,10 +121,10 @@ impl Ends {
 const BOUND: f64 = 0.5e9;
 
 /// Minimum number of resamples of [`bounded_settings`].
-const FEWEST: usize = 200;
+const FEWEST: usize = 100;
 
 /// Returns settings for [`difference`] that take about half a second on one core: BCa with 2,000 resamples
-/// for few rows, fewer resamples for many rows, at least 200.
+/// for few rows, fewer resamples for many rows, at least 100.
 pub fn bounded_settings(runs: &[TestedRun], metric: Metric) -> BootstrapSettings {
     let full = BootstrapSettings::default();
     let each = runs.first().map_or(0.0, |run| BootstrapSettings::nanoseconds(run.task, metric));
@@ -140,8 +140,8 @@ pub fn bounded_settings(runs: &[TestedRun], metric: Metric) -> BootstrapSettings
 
 /// Compares the runs of a variant with the runs of its control that have the same seed and fold.
 ///
-/// With the method BCa, the interval over rows spans the BCa interval and the interval by standard errors; with the
-/// method percentile it is the latter. The same generator gives the same result.
+/// With the method percentile, the interval over rows is the one by standard errors; with the others it also spans the
+/// BCa interval if there are at most [`BCA_ROWS`] rows. The same generator gives the same result.
 pub fn difference(
     variant: &[TestedRun],
     control: &[TestedRun],
@@ -179,15 +179,14 @@ pub fn difference(
     let row_variance = RowVariance::new(&draws, rows);
     let mut means: Vec<f64> = draws.iter().map(|draw| mean(draw)).collect();
     means.sort_by(f64::total_cmp);
-    let wants_bca = method == BootstrapMethod::Bca || (method == BootstrapMethod::Auto && rows <= BCA_ROWS);
-    let statistic = |counts: &[f64]| each(&pairs, counts).map(|all| mean(&all));
-    let without = wants_bca.then(|| jackknife(rows, &statistic)).flatten();
+    let without = if rows <= BCA_ROWS { without_each_row(&pairs, &differences, rows) } else { None };
     let degrees = match &without {
         Some(without) => effective_rows(without) - 1.0,
         None => (1.0 / excess_kurtosis(&means)).min(rows as f64) - 1.0,
     };
     let half = student(degrees, alpha)? * row_variance.of_mean.sqrt();
-    let corrected = without.and_then(|without| bca(&means, estimate, &without, alpha));
+    let wants_bca = method != BootstrapMethod::Percentile;
+    let corrected = without.filter(|_| wants_bca).and_then(|without| bca(&means, estimate, &without, alpha));
     let [lower, upper] =
         corrected.map_or([estimate; 2], |shares| shares.map(|share| quantile(&means, share)));
     let over_rows = Ends { lower: lower.min(estimate - half), upper: upper.max(estimate + half) };
@@ -217,6 +216,26 @@ pub fn difference(
         same_rows,
         resamples: draws.len(),
     })
+}
+
+/// Returns the mean difference without each row, or `None` if one of these values is undefined. Only the runs that
+/// test the row are computed again.
+fn without_each_row(pairs: &[Pair<'_>], differences: &[f64], rows: usize) -> Option<Vec<f64>> {
+    let mut testing: Vec<Vec<usize>> = vec![Vec::new(); rows];
+    for (index, pair) in pairs.iter().enumerate() {
+        pair.places.iter().for_each(|&place| testing[place].push(index));
+    }
+    let (mut counts, mut own) = (vec![1.0; rows], Vec::new());
+    let mut without = |row: usize| {
+        counts[row] = 0.0;
+        let mut changed = differences.to_vec();
+        for &index in &testing[row] {
+            changed[index] = pairs[index].difference(&counts, &mut own)?;
+        }
+        counts[row] = 1.0;
+        Some(mean(&changed))
+    };
+    (0..rows).map(&mut without).collect()
 }
 
 /// Returns Student's quantile at 1 - α/2, with at least one degree of freedom.

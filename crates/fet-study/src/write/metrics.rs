@@ -64,12 +64,12 @@ pub(super) fn notes(summary: &StudySummary<'_>) -> Vec<String> {
     if metrics.is_empty() {
         return Vec::new();
     }
-    let mut notes = vec![
-        "Every metric on the test rows, at the epoch that the main metric selected: mean ± standard deviation over seeds. The \
-         deviation shows the variation with another seed: other weights and batches, and another split if the seed determines \
-         the split."
-            .to_string(),
-    ];
+    let mut notes = vec![format!(
+        "Every metric on the test rows, at the epoch that the main metric selected: mean ± standard deviation over {}. The \
+             deviation shows the variation with another seed: other weights and batches, and another split if the seed determines \
+             the split.",
+        summary.grid.unit()
+    )];
     if let Some(metric) = summary.metric {
         let resamples =
             summary.results.iter().filter_map(|result| match &result.report.evaluation.interval {
