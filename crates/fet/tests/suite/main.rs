@@ -47,4 +47,5 @@ mod splits;
 mod study;
 mod support;
 mod transformations;
+mod worth;
 mod wrong_accepts;

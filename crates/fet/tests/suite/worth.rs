@@ -1,0 +1,108 @@
+//! Tests `fet worth`: the verdict on tables whose answer is known, its files, and its refusals.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::command::text;
+
+/// Writes a primary's table of 240 rows, and a table of another party whose column decides the label if
+/// `decides` is true.
+fn tables(folder: &Path, decides: bool) {
+    let (mut primary, mut other) = (String::from("x,y,own,label\n"), String::from("x,y,theirs\n"));
+    let mut state = 7_u64;
+    // SplitMix64 with a fixed start, so that the tables are the same in every run.
+    let mut uniform = || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
+    };
+    for row in 0..240 {
+        let (x, y) = (row % 16, row / 16);
+        let (own, theirs, noise) = (uniform(), uniform(), uniform());
+        let label = own + 0.1 * noise + if decides { 2.0 * theirs } else { 0.0 };
+        let _ = writeln!(primary, "{x}.1,{y}.2,{own:.4},{label:.4}");
+        let _ = writeln!(other, "{x}.2,{y}.1,{theirs:.4}");
+    }
+    fs::write(folder.join("primary.csv"), primary).expect("written");
+    fs::write(folder.join("other.csv"), other).expect("written");
+}
+
+const WORTH: [&str; 6] = ["worth", "primary.csv", "other.csv", "--label", "label", "--quick"];
+
+/// Returns the exit code and both streams of a command.
+fn fet(arguments: &[&str], folder: &Path) -> (i32, String, String) {
+    let output = crate::command::fet(folder, arguments);
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+fn answer(folder: &Path) -> Value {
+    let text = fs::read_to_string(folder.join("worth/worth.json")).expect("an answer");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn finds_that_another_party_decides_the_label() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    tables(folder, true);
+    let (code, out, err) = fet(&WORTH, folder);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.starts_with("Yes: federating improves the prediction.\n"), "{out}");
+    let found = answer(folder);
+    assert_eq!(found["answer"]["verdict"], "yes", "{found}");
+    assert!(found["answer"]["over_random"]["lower"].as_f64().expect("a gain") > 0.0, "{found}");
+    let page = fs::read_to_string(folder.join("worth/worth.html")).expect("a page");
+    assert!(page.contains("FeT-Pool with trees") && page.contains("<svg"), "{page}");
+
+    // The second call finds every run and gives the same answer.
+    let (code, again, err) = fet(&WORTH, folder);
+    assert_eq!((code, again.as_str()), (0, out.as_str()), "{err}");
+    assert!(!err.contains("seed 0: test"), "a run was repeated: {err}");
+    assert_eq!(answer(folder), found);
+
+    let (code, _, err) = fet(&["run", "worth/recommended.toml", "--set", "train.epochs=1"], folder);
+    assert_eq!(code, 0, "{err}");
+}
+
+#[test]
+fn finds_that_another_party_does_not_help() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    tables(folder, false);
+    let (code, out, err) = fet(&WORTH, folder);
+    assert_eq!(code, 0, "{err}");
+    assert_ne!(answer(folder)["answer"]["verdict"], "yes", "{out}");
+}
+
+#[test]
+fn refuses_incomplete_and_contradictory_requests() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    tables(folder, true);
+    fs::create_dir(folder.join("old")).expect("made");
+    fs::write(folder.join("old/experiment.toml"), "name = \"other\"\n").expect("written");
+    for (arguments, parts) in [
+        (&["worth", "primary.csv", "other.csv"][..], &["--label"][..]),
+        (&["worth", "primary.csv", "--label", "label"], &["the primary's table first"]),
+        (&["worth", "primary.csv", "other.csv", "--label", "lable"], &["--label lable", "`label`"]),
+        (&["worth", "none.toml"], &["none.toml"]),
+        (&["worth", "old/experiment.toml", "--label", "label"], &["--label", "an experiment file"]),
+        (
+            &["worth", "primary.csv", "other.csv", "--label", "label", "--out", "old"],
+            &["old/experiment.toml", "another folder"],
+        ),
+        (&["worth", "primary.csv", "other.csv", "--label", "label", "--out", "primary.csv"], &["--out primary.csv"]),
+    ] {
+        let (code, out, err) = fet(arguments, folder);
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
+        for part in parts {
+            assert!(err.contains(part), "{arguments:?}: {part:?} is not in {err}");
+        }
+    }
+    assert!(!folder.join("worth/methods").exists(), "no run began");
+}
