@@ -58,6 +58,8 @@ fn test_rows_as_new_records_have_the_error_of_the_best_epoch() {
         &["method.kind=linear-top1"],
         &["method.kind=fet-pool"],
         &["method.kind=with-trees", "method.inner.kind=fet-pool"],
+        &["method.kind=with-trees", "method.inner.kind=fet-pool", "method.share=fitted"],
+        &["method.kind=with-linear", "method.inner.kind=fet", "method.share=fitted"],
         &["method.kind=fet-pool", "train.refine_keys=true", "aggregator.kind=concat"],
     ] {
         let rate = "method.optimizer.learning_rate=0.05";
