@@ -7,6 +7,7 @@
 //! choose the penalty, as they choose the epoch of every method.
 
 mod fit;
+mod weights;
 
 use burn::tensor::Tensor;
 use fet_core::encoder::Encoder;
@@ -23,7 +24,7 @@ use fet_core::trainable::Learner;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::fit::Rows;
+pub(crate) use self::weights::{Standardised, Weights};
 use crate::gbdt::{Columns, Pool, activated, check_raw_columns, input_columns};
 
 /// Number of penalties. The run validates each of them.
@@ -152,30 +153,23 @@ impl Method for Linear {
     }
 }
 
-/// Parameter names: mean of each column, inverse of its standard deviation (0 for a constant column), and the weights of each output with the constant last.
-const MEAN: &str = "linear.mean";
-const FACTOR: &str = "linear.factor";
-const WEIGHTS: &str = "linear.weights";
-
-/// Parameters that a fit replaces as a whole, in shapes that the data determine.
+/// Weights that a fit replaces as a whole, as a model that gradients do not train.
 struct Fitted {
-    /// Outputs of the model.
-    outputs: usize,
-    parameters: Parameters,
+    weights: Weights,
     gradient: FlatGradient,
     moments: Moments,
 }
 
 impl Fitted {
     fn new(outputs: usize) -> Self {
-        let (parameters, gradient, moments) = Default::default();
-        Self { outputs, parameters, gradient, moments }
+        let (gradient, moments) = Default::default();
+        Self { weights: Weights::new(outputs), gradient, moments }
     }
 }
 
 impl Learner for Fitted {
     fn parameters(&self) -> &Parameters {
-        &self.parameters
+        self.weights.parameters()
     }
 
     fn gradient(&self) -> &FlatGradient {
@@ -183,29 +177,7 @@ impl Learner for Fitted {
     }
 
     fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
-        if let Some(unknown) = parameters
-            .segments()
-            .iter()
-            .find(|segment| ![MEAN, FACTOR, WEIGHTS].contains(&segment.name.as_str()))
-        {
-            return Err(ParameterError::Unknown { name: unknown.name.clone() });
-        }
-        let length = |name: &str| parameters.get(name).map_or(0, <[f32]>::len);
-        let (columns, factors, weights) = (length(MEAN), length(FACTOR), length(WEIGHTS));
-        for (name, expected, found) in [
-            (FACTOR, columns, factors),
-            (WEIGHTS, self.outputs * (columns + usize::from(columns > 0)), weights),
-        ] {
-            if expected != found {
-                return Err(ParameterError::Shape {
-                    name: name.to_string(),
-                    expected: vec![expected],
-                    found: vec![found],
-                });
-            }
-        }
-        self.parameters = parameters.clone();
-        Ok(())
+        self.weights.load(parameters)
     }
 
     fn step(&mut self, _learning_rate: f64) {}
@@ -216,50 +188,6 @@ impl Learner for Fitted {
 
     fn restore(&mut self, moments: Moments) {
         self.moments = moments;
-    }
-}
-
-/// Standardised training rows.
-struct Standardised {
-    columns: Vec<Vec<f64>>,
-    weights: Vec<f64>,
-    labels: Vec<f64>,
-    mean: Vec<f32>,
-    factor: Vec<f32>,
-}
-
-impl Standardised {
-    fn new(columns: &[Vec<f32>], labels: &[f32], weights: &[f32]) -> Self {
-        let mut columns: Vec<Vec<f64>> =
-            columns.iter().map(|column| column.iter().map(|&x| f64::from(x)).collect()).collect();
-        let mut weights: Vec<f64> = match weights.is_empty() {
-            true => vec![1.0; labels.len()],
-            false => weights.iter().map(|&weight| f64::from(weight)).collect(),
-        };
-        let sum: f64 = weights.iter().sum();
-        weights.iter_mut().for_each(|weight| *weight /= sum);
-        let (mut means, mut factors) = (Vec::new(), Vec::new());
-        for column in &mut columns {
-            let moment = |value: &dyn Fn(f64) -> f64| {
-                column.iter().zip(&weights).map(|(&x, weight)| weight * value(x)).sum::<f64>()
-            };
-            let mean = moment(&|x| x);
-            let deviation = moment(&|x| (x - mean).powi(2)).sqrt();
-            // In single precision, as the model stores both. A constant column has no effect.
-            let (mean, factor) = (
-                mean as f32,
-                if deviation > (4.0 * f64::from(f32::EPSILON) * mean.abs()).max(1e-30) {
-                    (1.0 / deviation) as f32
-                } else {
-                    0.0
-                },
-            );
-            column.iter_mut().for_each(|x| *x = (*x - f64::from(mean)) * f64::from(factor));
-            means.push(mean);
-            factors.push(factor);
-        }
-        let labels = labels.iter().map(|&label| f64::from(label)).collect();
-        Self { columns, weights, labels, mean: means, factor: factors }
     }
 }
 
@@ -279,27 +207,7 @@ struct LinearModel {
 impl LinearModel {
     /// Computes the activated output of every row; without a fit the output is 0.
     fn output(&self, columns: &[Vec<f32>], batch: &PrimaryBatch) -> Tensor<2> {
-        let (rows, outputs) = (columns[0].len(), self.objective.outputs);
-        let mut scores = vec![vec![0.0f64; rows]; outputs];
-        let parameters = &self.fitted.parameters;
-        if let (Some(mean), Some(factor), Some(weights)) =
-            (parameters.get(MEAN), parameters.get(FACTOR), parameters.get(WEIGHTS))
-            && mean.len() == columns.len()
-            && factor.len() == columns.len()
-            && weights.len() == outputs * (columns.len() + 1)
-        {
-            for (scores, weights) in scores.iter_mut().zip(weights.chunks(columns.len() + 1)) {
-                scores.fill(f64::from(weights[columns.len()]));
-                for (column, values) in columns.iter().enumerate() {
-                    let [mean, factor, weight] =
-                        [mean[column], factor[column], weights[column]].map(f64::from);
-                    scores
-                        .iter_mut()
-                        .zip(values)
-                        .for_each(|(score, &x)| *score += weight * ((f64::from(x) - mean) * factor));
-                }
-            }
-        }
+        let scores = self.fitted.weights.scores(columns);
         activated(self.objective.task, &scores, &batch.keys.device().without_autodiff())
     }
 }
@@ -317,23 +225,9 @@ impl Primary for LinearModel {
         let columns = input_columns(batch, memory, &[Pool::Nearest]);
         let rows =
             self.rows.get_or_insert_with(|| Standardised::new(&columns, &batch.labels, &batch.weights));
-        let size = rows.columns.len() + 1;
-        self.model.resize(self.objective.outputs * size, 0.0);
-        let data = Rows {
-            columns: &rows.columns,
-            weights: &rows.weights,
-            labels: &rows.labels,
-            task: self.objective.task,
-            outputs: self.objective.outputs,
-        };
-        data.fit(&mut self.model, self.penalties.of_epoch(self.epoch));
+        rows.fit(self.objective, &mut self.model, self.penalties.of_epoch(self.epoch));
         self.epoch += 1;
-        let weights: Vec<f32> = self.model.iter().map(|&weight| weight as f32).collect();
-        let mut parameters = Parameters::default();
-        parameters.push(MEAN, &[rows.mean.len()], &rows.mean);
-        parameters.push(FACTOR, &[rows.factor.len()], &rows.factor);
-        parameters.push(WEIGHTS, &[self.objective.outputs, size], &weights);
-        self.fitted.parameters = parameters;
+        self.fitted.weights.set(rows, &self.model);
         let output = self.output(&columns, batch);
         let loss = f64::from(host(self.objective.loss(output.clone(), &batch.labels, &batch.weights))[0]);
         TrainOutcome { loss, memory_gradient: None, output }

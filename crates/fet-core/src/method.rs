@@ -6,6 +6,8 @@
 
 mod model;
 
+use std::collections::BTreeMap;
+
 use burn::tensor::{Device, Tensor};
 
 use crate::aggregator::Aggregator;
@@ -13,6 +15,7 @@ use crate::encoder::{Computation, Encoder};
 use crate::linker::Linker;
 use crate::model::Pass;
 use crate::objective::Objective;
+use crate::parameters::Parameters;
 use crate::privacy::PrivacyMechanism;
 use crate::registry::{Plugin, Slot, SlotKind, Violation};
 use crate::rng::ChaCha8Rng;
@@ -202,6 +205,26 @@ pub trait Primary: Send {
 
     /// Returns the activated output [B, outputs] of an evaluation batch.
     fn predict(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2>;
+
+    /// Returns the output [B, outputs] that [`Self::fit_to_validation`] requires of the validation rows.
+    fn predict_for_fit(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2> {
+        self.predict(batch, memory)
+    }
+
+    /// Fits the parts of the model that validation rows determine, and returns the activated output
+    /// [n, outputs] of the fitted model, the same as [`Self::predict`]. The trainer calls it after every epoch,
+    /// before the scores: the validation rows then choose these parts and the epoch, so that only the test rows
+    /// give an unbiased score. `all` returns the n validation rows with their labels; `output` is
+    /// [`Self::predict_for_fit`] of them.
+    fn fit_to_validation(&mut self, _all: &mut dyn FnMut() -> PrimaryBatch, output: Tensor<2>) -> Tensor<2> {
+        output
+    }
+
+    /// Returns the settings that `parameters` of this model contain as fitted values, by their names in the
+    /// method's table.
+    fn fitted_settings(&self, _parameters: &Parameters) -> BTreeMap<String, f64> {
+        BTreeMap::new()
+    }
 }
 
 /// Primary records of one batch, and their labels.

@@ -15,10 +15,11 @@ mod scores;
 mod single_release;
 mod sums;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, TensorData};
 use fet_core::aggregator::{Aggregation, Gradients};
 use fet_core::attack::PrimaryObserver;
 use fet_core::data::{Matrix, PartyTable, Standardise};
@@ -27,7 +28,7 @@ use fet_core::labels::LabelPrivacy;
 use fet_core::message::{Backward, Block, Epoch, LifetimeState, Request, Round};
 use fet_core::method::{Memory, Primary};
 use fet_core::model::Pass;
-use fet_core::objective::{Metric, Objective};
+use fet_core::objective::{LabelScale, Metric, Objective};
 use fet_core::parameters::{Parameters, host};
 use fet_core::party::Party;
 use fet_core::privacy::{PrivacyMechanism, Randomness, Releases, Spent, Tally};
@@ -331,20 +332,44 @@ impl Trainer {
         self.core.memory(BatchRequest { round, rows, active, links: &self.links }).map(Some)
     }
 
-    /// Evaluates a split's rows: all parties take part, without dropout.
+    /// Evaluates a split's rows: all parties take part, without dropout. The validation rows first fit the parts
+    /// of the primary's half that they determine.
     fn evaluate(&mut self, part: Part, epoch: usize) -> Result<SplitOutputs, RunError> {
-        let mut outputs = Vec::new();
+        let (mut outputs, mut batches) = (Vec::new(), Vec::new());
         let mut watch = Stopwatch::start();
         for (round, rows) in self.schedule().evaluation(part, epoch) {
             let active = self.core.active_parties(round);
             let memory = self.memory(round, &rows, &active)?.map(|(memory, _)| memory);
-            let output = self.core.decode(&self.records, &rows, memory);
-            self.core.show_outputs(round, &rows, &output);
+            let output = match part {
+                Part::Validation => self.core.decode_for_fit(&self.records, &rows, memory),
+                Part::Test => self.core.decode(&self.records, &rows, memory),
+            };
             outputs.extend(host(output));
+            batches.push((round, rows));
+        }
+        if part == Part::Validation {
+            outputs = self.fit_to_validation(outputs);
+        }
+        let mut values = outputs.as_slice();
+        for (round, rows) in &batches {
+            let (of_batch, rest) = values.split_at(rows.len() * self.core.objective.outputs);
+            self.core.show_outputs(*round, rows, of_batch);
+            values = rest;
         }
         watch.lap(&mut self.core.phases.evaluate);
         let score = self.scoring.score(&self.evaluated_as(part, &outputs));
         Ok(SplitOutputs { score, outputs })
+    }
+
+    /// Lets the primary's half fit the parts that validation rows determine, given its outputs for these rows.
+    fn fit_to_validation(&mut self, outputs: Vec<f32>) -> Vec<f32> {
+        let rows = self.split().validation.clone();
+        let device = self.device();
+        let shape = [rows.len(), self.core.objective.outputs];
+        let outputs = Tensor::from_data(TensorData::new(outputs, shape), &device);
+        let Self { core, labels, records, .. } = self;
+        let mut all = || labels.label(unlabelled(records, &rows, &device), &rows);
+        host(core.model.fit_to_validation(&mut all, outputs))
     }
 
     fn evaluated_as(&self, part: Part, outputs: &[f32]) -> Evaluated {
@@ -378,8 +403,13 @@ impl Trainer {
         }
     }
 
-    /// Ends the run if the validation metric has not improved for the number of epochs in the settings.
+    /// Ends the run if the validation metric has not improved for the number of epochs in the settings. The epochs
+    /// of a method that takes all training rows at once are steps of a search, where a plateau is not the end: the
+    /// strongest penalties of a linear model all give the same predictions.
     fn stop_early(&mut self) {
+        if self.core.components.plan.at_once.is_some() {
+            return;
+        }
         let (done, best) = (self.progress.epochs.len(), self.progress.best.map_or(0, |best| best + 1));
         let patience = self.settings.early_stopping;
         self.progress.stopped |= patience > 0 && done - best >= patience;
@@ -549,6 +579,12 @@ impl Trainer {
         &self.best.parameters
     }
 
+    /// Returns the settings that the best model so far fitted to the validation rows, by their paths.
+    pub fn fitted_settings(&self) -> BTreeMap<String, f64> {
+        let fitted = self.core.model.fitted_settings(&self.best.parameters);
+        fitted.into_iter().map(|(name, value)| (format!("method.{name}"), value)).collect()
+    }
+
     /// Returns the outputs of the best epoch, for a checkpoint.
     pub(crate) fn best_outputs(&self) -> Option<&[Vec<f32>; 2]> {
         self.best.outputs.as_ref()
@@ -586,6 +622,11 @@ impl Trainer {
     /// Returns the loss, the metric and the number of outputs.
     pub fn objective(&self) -> Objective {
         self.core.objective
+    }
+
+    /// Returns the scale of the labels, in which the model predicts them.
+    pub fn label_scale(&self) -> &LabelScale {
+        self.labels.scale()
     }
 
     /// Returns the time spent in each phase since the trainer was made.

@@ -215,6 +215,7 @@ pub(crate) mod tests {
             rows: Rows { train: 8, validation: 1, test: 1 },
             secondaries: 3,
             parameters: 7,
+            fitted: std::collections::BTreeMap::new(),
             epochs: vec![epoch(1, 0.5, 0.25, None), epoch(2, 0.25, 0.5, Some(test))],
             best: Best { epoch: 3 + seed as usize, validation: 0.5, test },
             evaluation: evaluation(metric, test),

@@ -77,6 +77,12 @@ fn scores(card: &mut String, report: &Report, conformal: Option<&Conformal>) {
         let _ = writeln!(card, "| {} | {value} |", one.title());
     }
     let _ = writeln!(card);
+    for (setting, value) in &report.fitted {
+        let _ = writeln!(
+            card,
+            "The validation rows also determined `{setting}`: {value:.3}. Their scores are therefore slightly too good.\n"
+        );
+    }
     if let Some(conformal) = conformal {
         let _ = writeln!(
             card,

@@ -117,7 +117,7 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
     warnings.extend(odd_cells(&records, &model));
     let drift = Drift::of_columns(&model, &records);
     let outputs = served.predictor.predict(records).map_err(parties::error)?;
-    let values = model.objective().predictions(outputs.values());
+    let values = model.scale().predictions(outputs.values());
     if let Some(place) = values.iter().position(|value| !value.is_finite()) {
         return Err(input(format!(
             "{} row {} (from 0): the model's output is not finite. A cell of this row, or of a linked record, is far \

@@ -440,6 +440,7 @@ pub fn report_of(
         rows: report::rows(trainer),
         secondaries: trainer.federation().len(),
         parameters: trainer.parameters(),
+        fitted: trainer.fitted_settings(),
         epochs: trainer.progress().epochs.clone(),
         best: report::best(trainer).context("no epoch had a finite metric")?,
         evaluation: trainer.evaluation().context("no epoch had a finite metric")?,

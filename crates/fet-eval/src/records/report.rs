@@ -3,6 +3,8 @@
 //! For the same seed, device and data, all fields except `cost` are identical, bit for bit. `fet run` writes
 //! reports; readers decide if a report belongs to an experiment.
 
+use std::collections::BTreeMap;
+
 use crate::{Coverage, Evaluation, Metric};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,6 +41,8 @@ pub struct Report {
     pub secondaries: usize,
     /// Number of trained parameters of all parties together.
     pub parameters: usize,
+    /// Settings that the best epoch's model fitted to the validation rows, by path; empty for most methods.
+    pub fitted: BTreeMap<String, f64>,
     /// Results of each epoch.
     pub epochs: Vec<EpochReport>,
     /// Epoch with the best validation metric.

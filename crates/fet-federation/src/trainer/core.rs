@@ -499,13 +499,35 @@ impl PrimaryCore {
         rows: &[usize],
         memory: Option<Memory>,
     ) -> Tensor<2> {
+        self.decode_by(|model, batch, memory| model.predict(batch, memory), records, rows, memory)
+    }
+
+    /// Returns the outputs that the model's fit to the validation rows requires; they do not depend on the other
+    /// rows.
+    pub(super) fn decode_for_fit(
+        &self,
+        records: &PreparedParty,
+        rows: &[usize],
+        memory: Option<Memory>,
+    ) -> Tensor<2> {
+        self.decode_by(|model, batch, memory| model.predict_for_fit(batch, memory), records, rows, memory)
+    }
+
+    fn decode_by(
+        &self,
+        predict: fn(&dyn Primary, &PrimaryBatch, Option<Memory>) -> Tensor<2>,
+        records: &PreparedParty,
+        rows: &[usize],
+        memory: Option<Memory>,
+    ) -> Tensor<2> {
         let device = self.device.clone().without_autodiff();
         let memory = memory.map(|memory| Memory {
             tensor: fill(memory.tensor),
             similarities: memory.similarities.into_iter().map(fill).collect(),
             ..memory
         });
-        let output = self.model.predict(&unlabelled(records, &filled(rows), &device), memory);
+        let batch = unlabelled(records, &filled(rows), &device);
+        let output = predict(self.model.as_ref(), &batch, memory);
         output.narrow(0, 0, rows.len())
     }
 
@@ -553,10 +575,9 @@ impl PrimaryCore {
     }
 
     /// Shows the observer the model's outputs for rows of an evaluation.
-    pub(super) fn show_outputs(&self, round: Round, rows: &[usize], outputs: &Tensor<2>) {
-        self.show(|observer| {
-            observer.predicted(round, rows, &Matrix::new(outputs.dims()[1], host(outputs.clone())))
-        });
+    pub(super) fn show_outputs(&self, round: Round, rows: &[usize], outputs: &[f32]) {
+        let width = self.objective.outputs;
+        self.show(|observer| observer.predicted(round, rows, &Matrix::new(width, outputs.to_vec())));
     }
 
     fn show(&self, event: impl FnOnce(&mut dyn PrimaryObserver)) {

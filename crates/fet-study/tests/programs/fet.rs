@@ -281,6 +281,7 @@ fn report(arguments: &CommandLine, rows: Rows) -> Result<Report> {
         rows,
         secondaries: 0,
         parameters: 12,
+        fitted: BTreeMap::new(),
         epochs: vec![epoch(1, 0.9, 0.3), epoch(2, 0.5, 0.5)],
         best: Best { epoch: 2, validation: 0.5, test },
         evaluation: evaluation(seed, test)?,

@@ -118,6 +118,14 @@ fn refuses_incompatible_plug_ins() {
         &["`method.growth.trees`", "8000000 nodes", "it is 20000"],
     );
     check(
+        &["method.kind=with-linear", "method.inner.kind=with-trees"],
+        &["`method.inner.kind`", "must be one of", "\"with-trees\""],
+    );
+    for share in ["1.5", "-0.1", "best", "[0.5]"] {
+        let share = format!("method.share={share}");
+        check(&["method.kind=with-linear", &share], &["`method.share`", "\"fitted\"", "at most 1"]);
+    }
+    check(
         &["linker.kind=noisy", "linker.inner.kind=posterior", "linker.inner.inner.kind=random"],
         &["`linker.inner.inner.kind`", "must give similarities", "\"random\""],
     );

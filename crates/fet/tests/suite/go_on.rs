@@ -31,6 +31,8 @@ fn continues_a_finished_run_with_more_epochs() {
         &["train.batches=poisson", "method.pe_average_every=2", "train.wire=bytes"],
         &["method.kind=fedsim", "linker.neighbours=2"],
         &["method.kind=solo"],
+        &["method.kind=with-trees", "method.share=fitted", "method.growth.trees=20"],
+        &["method.kind=with-linear", "method.share=fitted"],
         &["train.early_stopping=1", "method.optimizer.learning_rate=0.2"],
     ] {
         let (folder, before) = finished(&[sets, &["train.epochs=2"]].concat());

@@ -154,14 +154,29 @@ fn finished_regression_repeats_the_predictions_of_its_run() {
     std::fs::write(folder.path().join("shops.csv"), whole.join("\n")).expect("writable");
     assert!(run().status.success());
     predictions_are_those_of_the_run(folder.path());
-    for method in ["linear-solo", "linear-top1", "gbdt-solo", "gbdt-top1", "gbdt-pooled", "with-trees"] {
+    let methods = ["linear-solo", "linear-top1", "gbdt-solo", "gbdt-top1", "gbdt-pooled"];
+    let mixed = ["with-trees", "with-linear"];
+    let given = methods.into_iter().chain(mixed).map(|method| vec![format!("method.kind={method}")]);
+    let fitted = mixed.map(|method| vec![format!("method.kind={method}"), "method.share=fitted".to_string()]);
+    let inputs = ["train.target=log", "train.target=quantile", "train.key_inputs=false"];
+    let changed = inputs.into_iter().flat_map(|input| {
+        ["gbdt-solo", "linear-top1", "fet"].map(|method| vec![format!("method.kind={method}"), input.to_string()])
+    });
+    for method in given.chain(fitted).chain(changed) {
         std::fs::remove_dir_all(folder.path().join("result")).expect("a run");
-        let method = format!("method.kind={method}");
-        let arguments =
-            [&["run", "shops.toml", "--out", "result", "--set", &method], sets.as_slice()].concat();
+        let method = method.iter().flat_map(|set| ["--set", set]);
+        let arguments: Vec<&str> = ["run", "shops.toml", "--out", "result"]
+            .into_iter()
+            .chain(sets.iter().copied())
+            .chain(method)
+            .collect();
         let output = fet(folder.path(), &arguments);
         assert!(output.status.success(), "{output:?}");
         predictions_are_those_of_the_run(folder.path());
+        let fitted = report(&folder.path().join("result")).fitted;
+        let is_fitted = arguments.contains(&"method.share=fitted");
+        assert_eq!(fitted.keys().map(String::as_str).eq(["method.share"]), is_fitted, "{fitted:?}");
+        assert!(fitted.values().all(|share| (0.0..=1.0).contains(share)), "{fitted:?}");
     }
 }
 

@@ -5,6 +5,7 @@ use fet_core::objective::Objective;
 use fet_core::parameters::{ParameterError, Parameters};
 use fet_core::registry::Violation;
 
+use super::ColumnModel;
 use crate::boosting::{Ensemble, Examples, Growth, Table};
 use crate::gbdt::input_columns;
 
@@ -38,48 +39,37 @@ impl Trees {
         Self { ensemble, parameters, growth, objective, seed }
     }
 
-    /// Returns true if the parameter belongs to the trees.
-    pub(super) fn owns_parameter(name: &str) -> bool {
-        Ensemble::NAMES.contains(&name)
+    fn set(&mut self, ensemble: Ensemble) {
+        self.parameters = ensemble.parameters();
+        self.ensemble = ensemble;
     }
+}
 
-    pub(super) fn parameters(&self) -> &Parameters {
+impl ColumnModel for Trees {
+    fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
-    pub(super) fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
+    fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
         self.set(Ensemble::from_parameters(parameters, self.objective.outputs)?);
         Ok(())
     }
 
-    pub(super) fn are_grown(&self) -> bool {
+    fn is_fitted(&self) -> bool {
         self.ensemble.is_grown()
     }
 
-    /// Returns the number of values and the number of segments of the trees.
-    pub(super) fn sizes(&self) -> (usize, usize) {
-        (self.parameters.values().len(), self.parameters.segments().len())
-    }
-
-    /// Grows the trees on training rows.
-    pub(super) fn grow(&mut self, batch: &PrimaryBatch) {
+    fn fit(&mut self, batch: &PrimaryBatch) {
         let columns = input_columns(batch, None, &[]);
         let examples = Examples { columns: &columns, labels: &batch.labels, weights: &batch.weights };
         let grown = Ensemble::grow(&self.growth, self.objective, self.seed, &examples);
         self.set(grown);
     }
 
-    /// Returns each row's score of each output.
-    pub(super) fn scores(&self, batch: &PrimaryBatch) -> Vec<Vec<f64>> {
+    fn scores(&self, batch: &PrimaryBatch) -> Vec<Vec<f64>> {
         let columns = input_columns(batch, None, &[]);
         let mut scores = self.ensemble.base_scores(columns.first().map_or(0, Vec::len));
         self.ensemble.add(&mut scores, &Table::from_columns(&columns), 0..self.growth.trees);
-        let rows = scores.first().map_or(0, Vec::len);
-        (0..rows).map(|row| scores.iter().map(|scores| scores[row]).collect()).collect()
-    }
-
-    fn set(&mut self, ensemble: Ensemble) {
-        self.parameters = ensemble.parameters();
-        self.ensemble = ensemble;
+        scores
     }
 }

@@ -1,0 +1,206 @@
+//! The share of the fitted model in the mean: given, or fitted to the validation rows.
+
+use std::collections::BTreeMap;
+
+use fet_core::data::Task;
+use fet_core::parameters::{ParameterError, Parameters};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The share of the fitted model in a prediction.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "must be \"fitted\" or a number from 0 to 1")]
+pub enum Share {
+    /// A rule for the share.
+    Rule(ShareRule),
+    /// This share.
+    Given(#[schemars(range(min = 0, max = 1))] f64),
+}
+
+/// A rule for the share of the fitted model in a prediction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ShareRule {
+    /// The share with the smallest loss on the validation rows.
+    Fitted,
+}
+
+impl Default for Share {
+    fn default() -> Self {
+        Self::Given(EQUAL)
+    }
+}
+
+/// The share that gives both parts the same weight.
+const EQUAL: f64 = 0.5;
+/// Name of the setting.
+const SETTING: &str = "share";
+/// Parameter name of a fitted share.
+const PARAMETER: &str = "mixed.share";
+/// Steps of the bisection for the log loss: more than the bits of a share in single precision.
+const STEPS: usize = 40;
+/// Smallest probability of a label's class in the log loss.
+const SMALLEST: f64 = 1e-12;
+
+/// The share in use. A fitted share is a parameter of the model.
+pub(super) struct CurrentShare {
+    given: Share,
+    /// The fitted share, in single precision as it is saved; empty for a given share.
+    parameters: Parameters,
+}
+
+impl CurrentShare {
+    pub(super) fn new(given: Share) -> Self {
+        let mut parameters = Parameters::default();
+        if given == Share::Rule(ShareRule::Fitted) {
+            parameters.push(PARAMETER, &[1], &[EQUAL as f32]);
+        }
+        Self { given, parameters }
+    }
+
+    /// Returns true if validation rows determine the share.
+    pub(super) fn is_fitted(&self) -> bool {
+        !self.parameters.segments().is_empty()
+    }
+
+    pub(super) fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    pub(super) fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
+        self.parameters.overwrite(parameters)
+    }
+
+    /// Returns the share.
+    pub(super) fn value(&self) -> f64 {
+        match self.given {
+            Share::Given(share) => share,
+            Share::Rule(ShareRule::Fitted) => self.parameters.values().first().map_or(EQUAL, |&x| x.into()),
+        }
+    }
+
+    /// Returns the fitted share that these parameters of a model contain.
+    pub(super) fn setting(&self, parameters: &Parameters) -> BTreeMap<String, f64> {
+        let share = parameters.get(PARAMETER).and_then(|values| values.first());
+        share.map(|&share| (SETTING.to_string(), share.into())).into_iter().collect()
+    }
+
+    /// Fits the share to rows with these weights (empty for equal weights).
+    ///
+    /// `pairs` holds for each row the method's and the fitted model's error for a regression, and otherwise the
+    /// probability that each gives to the row's class.
+    pub(super) fn fit(&mut self, task: Task, pairs: &[[f64; 2]], weights: &[f32]) {
+        let weight = |row: usize| weights.get(row).map_or(1.0, |&weight| f64::from(weight));
+        let share = match task {
+            Task::Regression => of_squared_errors(pairs, weight),
+            Task::Binary | Task::Multiclass => of_log_loss(pairs, weight),
+        };
+        if let (Some(value), Some(share)) = (self.parameters.split_mut().1.first_mut(), share) {
+            *value = share as f32;
+        }
+    }
+}
+
+/// Returns the share that minimises the squared error of the mean; `None` if every share has the same error.
+fn of_squared_errors(pairs: &[[f64; 2]], weight: impl Fn(usize) -> f64) -> Option<f64> {
+    let (mut product, mut square) = (0.0, 0.0);
+    for (row, [one, other]) in pairs.iter().enumerate() {
+        product += weight(row) * one * (one - other);
+        square += weight(row) * (one - other).powi(2);
+    }
+    let share = product / square;
+    share.is_finite().then(|| share.clamp(0.0, 1.0))
+}
+
+/// Returns the share that minimises the log loss of the mean, which is convex in the share; `None` if every share has
+/// the same loss.
+fn of_log_loss(pairs: &[[f64; 2]], weight: impl Fn(usize) -> f64) -> Option<f64> {
+    let slope = |share: f64| -> f64 {
+        let of_row = |(row, [one, other]): (usize, &[f64; 2])| {
+            weight(row) * (one - other) / ((1.0 - share) * one + share * other).max(SMALLEST)
+        };
+        pairs.iter().enumerate().map(of_row).sum()
+    };
+    let is_sound = pairs.iter().all(|[one, other]| (one + other).is_finite());
+    if !is_sound || pairs.iter().all(|[one, other]| one == other) {
+        return None;
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    if slope(low) >= 0.0 {
+        return Some(low);
+    }
+    if slope(high) <= 0.0 {
+        return Some(high);
+    }
+    for _ in 0..STEPS {
+        let middle = (low + high) / 2.0;
+        if slope(middle) > 0.0 {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Some((low + high) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use fet_core::rng::{Purpose, stream};
+    use rand::RngExt;
+
+    use super::*;
+
+    /// The fitted share has a loss at most as large as a fine grid of shares, and the grid's best is near.
+    #[test]
+    fn fitted_share_has_the_smallest_loss() {
+        let mut rng = stream(4, 0, Purpose::Source, 0);
+        for round in 0..20 {
+            let pairs: Vec<[f64; 2]> = (0..50).map(|_| [rng.random(), rng.random()]).collect();
+            let weights: Vec<f32> =
+                if round % 2 == 0 { Vec::new() } else { (0..50).map(|_| rng.random()).collect() };
+            for task in [Task::Regression, Task::Binary, Task::Multiclass] {
+                // The errors of a regression are centred, so that the best share is inside.
+                let shift = if task == Task::Regression { 0.5 } else { 0.0 };
+                let pairs: Vec<[f64; 2]> = pairs.iter().map(|pair| pair.map(|x| x - shift)).collect();
+                let loss = |share: f64| -> f64 {
+                    let of_row = |(row, [one, other]): (usize, &[f64; 2])| {
+                        let mean = (1.0 - share) * one + share * other;
+                        let weight = weights.get(row).map_or(1.0, |&weight| f64::from(weight));
+                        weight * if task == Task::Regression { mean * mean } else { -mean.ln() }
+                    };
+                    pairs.iter().enumerate().map(of_row).sum()
+                };
+                let mut share = CurrentShare::new(Share::Rule(ShareRule::Fitted));
+                share.fit(task, &pairs, &weights);
+                let grid = (0..=1000).map(|step| f64::from(step) / 1000.0);
+                let best = grid.min_by(|a, b| loss(*a).total_cmp(&loss(*b))).expect("a grid");
+                let found = share.value();
+                assert!(loss(found) <= loss(best) + 1e-9, "{task:?}: {found}, best of the grid {best}");
+                assert!((found - best).abs() <= 2e-3, "{task:?}: {found}, best of the grid {best}");
+            }
+        }
+    }
+
+    #[test]
+    fn share_of_the_better_part_is_one_or_zero() {
+        for (task, better, worse) in [(Task::Regression, 0.0, 1.0), (Task::Binary, 0.9, 0.2)] {
+            for (pair, expected) in [([better, worse], 0.0), ([worse, better], 1.0)] {
+                let mut share = CurrentShare::new(Share::Rule(ShareRule::Fitted));
+                share.fit(task, &[pair; 3], &[]);
+                assert_eq!(share.value(), expected, "{task:?}");
+            }
+            // Equal parts leave the share as it is.
+            let mut share = CurrentShare::new(Share::Rule(ShareRule::Fitted));
+            share.fit(task, &[[better, better]; 3], &[]);
+            assert_eq!(share.value(), EQUAL, "{task:?}");
+        }
+    }
+
+    #[test]
+    fn given_share_has_no_parameter_and_stays() {
+        let mut share = CurrentShare::new(Share::Given(0.25));
+        share.fit(Task::Regression, &[[0.0, 1.0]], &[]);
+        assert_eq!((share.value(), share.parameters().segments().len()), (0.25, 0));
+        assert!(share.setting(&Parameters::default()).is_empty());
+    }
+}
