@@ -26,7 +26,7 @@ use crate::experiment_file::{self, ExperimentArguments};
 use crate::init::plan::{Request, plan as plan_experiment};
 use crate::study::this_program;
 use checks::Checks;
-use compare::gain;
+use compare::{constant, gain};
 use plan::{ExperimentFacts, MethodPair};
 use verdict::{Answer, Figures, MethodResult, Verdict};
 
@@ -99,6 +99,7 @@ pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
         splits: runner.seeds.len(),
         quick: arguments.quick,
         warnings: cells[0].report.warnings.clone(),
+        constant: constant(&of_variant(&cells, choice.alone.1.control), metric)?,
         results,
         answer,
         checks,
@@ -129,6 +130,8 @@ struct Worth {
     quick: bool,
     /// Warnings of the runs about the data.
     warnings: Vec<String>,
+    /// Metric of a constant prediction on the test rows; `None` if the metric is undefined for it.
+    constant: Option<f64>,
     /// Result of each method.
     results: Vec<MethodResult>,
     /// Best methods and the verdict.

@@ -43,6 +43,7 @@ pub(super) fn text(worth: &Worth, folder: &std::path::Path) -> anyhow::Result<St
         "rows": worth.label_rows,
         "warnings": worth.warnings,
         "methods": methods.collect::<Vec<Value>>(),
+        "constant": worth.constant.map(|value| metric.phrase(value)),
         "gains": gains(worth),
         "parties": parties(worth),
         "labels": labels(worth),

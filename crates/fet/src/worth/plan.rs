@@ -28,11 +28,16 @@ pub(super) enum Receives {
     Columns,
 }
 
+/// Maximum number of epochs of FeT, which takes many times as long as the other methods.
+const MOST_EPOCHS: i64 = 12;
+
 /// Facts about an experiment that decide its variants.
 #[derive(Debug, Clone)]
 pub(super) struct ExperimentFacts {
     /// Number of records that the linker finds for a row.
-    pub(super) neighbours: u64,
+    neighbours: u64,
+    /// Number of epochs.
+    epochs: i64,
     /// Names of the other parties, if each of them can be left out.
     pub(super) others: Vec<String>,
     /// True if the linker can restrict each record to one row, and does not.
@@ -79,8 +84,10 @@ impl ExperimentFacts {
             ],
         };
         let one_to_one = lookup(&["linker", "one_to_one"]).and_then(toml::Value::as_bool);
+        let epochs = lookup(&["train", "epochs"]).and_then(toml::Value::as_integer);
         Self {
             neighbours: neighbours.unwrap_or(1),
+            epochs: epochs.unwrap_or(MOST_EPOCHS),
             may_be_one_to_one: one_to_one == Some(false),
             pool,
             others: secondaries.iter().enumerate().map(name).collect(),
@@ -153,12 +160,14 @@ pub(super) fn methods(facts: &ExperimentFacts, quick: bool) -> Vec<MethodPair> {
         });
     }
     if !quick {
+        let short = format!("train.epochs={}", facts.epochs.min(MOST_EPOCHS));
+        let transformer = |kind: &str| vec![format!("method.kind={kind}"), short.clone()];
         methods.push(MethodPair {
             name: "FeT",
             control: "FeT, alone",
             receives: Receives::Representations,
-            with: sets(&["method.kind=fet"]),
-            alone: sets(&["method.kind=fet-alone"]),
+            with: transformer("fet"),
+            alone: transformer("fet-alone"),
         });
     }
     methods

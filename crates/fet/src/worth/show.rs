@@ -95,6 +95,9 @@ fn methods(worth: &Worth) -> String {
     let title = metric.title();
     let mut text =
         format!("{:<24} {:>14} {:>14}   gain (95 %)\n", format!("test {title}"), "alone", "with others");
+    if let Some(constant) = worth.constant {
+        let _ = writeln!(text, "  {:<22} {:>13}", "a constant", metric.show(constant));
+    }
     for (at, result) in worth.results.iter().enumerate() {
         let mark = |is_best: bool| if is_best { "*" } else { " " };
         let _ = writeln!(

@@ -147,7 +147,8 @@ fn models_do_not_see_keys_that_only_link() {
     let mut compared = 0;
     for plugin in plugins::<dyn Method>() {
         let method = format!("method.kind={}", plugin.kind);
-        let plan = Slot::<dyn Method>::with_defaults(plugin.kind).expect("sound").build(&()).expect("sound").plan();
+        let plan =
+            Slot::<dyn Method>::with_defaults(plugin.kind).expect("sound").build(&()).expect("sound").plan();
         // This linker gives no similarities.
         if plan.similarities {
             continue;

@@ -160,7 +160,8 @@ fn finished_regression_repeats_the_predictions_of_its_run() {
     let fitted = mixed.map(|method| vec![format!("method.kind={method}"), "method.share=fitted".to_string()]);
     let inputs = ["train.target=log", "train.target=quantile", "train.key_inputs=false"];
     let changed = inputs.into_iter().flat_map(|input| {
-        ["gbdt-solo", "linear-top1", "fet"].map(|method| vec![format!("method.kind={method}"), input.to_string()])
+        ["gbdt-solo", "linear-top1", "fet"]
+            .map(|method| vec![format!("method.kind={method}"), input.to_string()])
     });
     for method in given.chain(fitted).chain(changed) {
         std::fs::remove_dir_all(folder.path().join("result")).expect("a run");

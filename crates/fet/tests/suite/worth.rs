@@ -96,7 +96,10 @@ fn refuses_incomplete_and_contradictory_requests() {
             &["worth", "primary.csv", "other.csv", "--label", "label", "--out", "old"],
             &["old/experiment.toml", "another folder"],
         ),
-        (&["worth", "primary.csv", "other.csv", "--label", "label", "--out", "primary.csv"], &["--out primary.csv"]),
+        (
+            &["worth", "primary.csv", "other.csv", "--label", "label", "--out", "primary.csv"],
+            &["--out primary.csv"],
+        ),
     ] {
         let (code, out, err) = fet(arguments, folder);
         assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");

@@ -208,11 +208,7 @@ const CELLS: &[Cell] = &[
     ("poisson", Data::Digits, &[("train", "{ epochs = 2, batch_size = 64, batches = \"poisson\" }")]),
     ("early stopping", Data::Digits, &[("train", "{ epochs = 8, batch_size = 32, early_stopping = 1 }")]),
     ("log target", Data::Sales, &[("train", "{ epochs = 2, batch_size = 64, target = \"log\" }")]),
-    (
-        "keys only link",
-        Data::People,
-        &[("train", "{ epochs = 2, batch_size = 64, key_inputs = false }")],
-    ),
+    ("keys only link", Data::People, &[("train", "{ epochs = 2, batch_size = 64, key_inputs = false }")]),
     ("recompute", Data::Digits, &[("train", "{ epochs = 2, batch_size = 64, recompute = true }")]),
     (
         "class weights",
