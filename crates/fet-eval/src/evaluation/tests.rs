@@ -72,7 +72,7 @@ fn residuals_are_counted_between_their_quantiles() {
     let residuals = found.residuals.expect("finite");
     assert_eq!((residuals.lower, residuals.upper), (1.0, 199.0));
     // The variance of 0, 1, .., 200 is (201² − 1) / 12.
-    assert_eq!((residuals.mean, residuals.deviation), (100.0, 3366.666_666_666_666_5_f64.sqrt()));
+    assert_eq!((residuals.mean, residuals.deviation), (100.0, (40_400.0 / 12.0_f64).sqrt()));
     assert_eq!((residuals.below, residuals.above, residuals.counts.len()), (1.0, 1.0, 30));
     // 1 to 7, then 8 to 14; the last bin starts at 1 + 29 · 6.6 = 192.4: 193 to 199.
     assert_eq!((residuals.counts[0], residuals.counts[1], residuals.counts[29]), (7.0, 7.0, 7.0));

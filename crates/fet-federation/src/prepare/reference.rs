@@ -230,8 +230,12 @@ fn typed_cells<'a>(column: &'a Column, rows: &[usize]) -> (&'static str, bool, C
     }
 }
 
-/// Returns a number or a date as text.
+/// Returns a date as text, or a number with four digits unless it is whole.
 fn shown(value: f64, is_date: bool) -> String {
+    let value = match value.fract() == 0.0 {
+        true => value,
+        false => format!("{value:.3e}").parse().unwrap_or(value),
+    };
     let values = if is_date { Values::Date(vec![value as i64]) } else { Values::Number(vec![value]) };
     values.texts().swap_remove(0)
 }
