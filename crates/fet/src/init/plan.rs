@@ -99,7 +99,7 @@ pub(crate) fn plan(request: &Request<'_>) -> anyhow::Result<Plan> {
     let keys = keys::choose(request, &tables)?;
     let linking = linking::choose(&keys, &tables);
     let metric = training::metric(&label);
-    let split = training::split(&label, primary);
+    let split = training::split(&label, primary, &keys);
     let pool = settings_of_pool(&keys, split.train);
     let variants = variants(&pool, &linking);
 
@@ -107,7 +107,7 @@ pub(crate) fn plan(request: &Request<'_>) -> anyhow::Result<Plan> {
         "# Written by `fet init`. `fet help SETTING` explains a setting, `fet list` lists all settings.\n",
     );
     let _ = writeln!(text, "name = {}", quoted(&name_of(request.file)));
-    write_data(&mut text, request, &tables, &keys, label.task.name())?;
+    write_data(&mut text, request, &tables, &keys, label.task.name());
     write_linker(&mut text, &linking);
     write_split(&mut text, &split);
     let _ = writeln!(text, "\n[scores]");
@@ -115,7 +115,15 @@ pub(crate) fn plan(request: &Request<'_>) -> anyhow::Result<Plan> {
     let _ = writeln!(text, "metric = \"{}\"", metric.metric);
     write_method(&mut text, &pool);
     write_training(&mut text, &metric, split.train);
-    let warnings = [linking.warnings, metric.warnings, split.warnings].concat();
+    let is_key_or_label = |name: &str| name == request.label || keys.names.iter().any(|key| key == name);
+    let without_columns = tables.iter().filter(|table| table.names().all(is_key_or_label)).map(|table| {
+        format!(
+            "{}: has no column besides the keys and the label; a run refuses the table until it has another column",
+            table.path.display()
+        )
+    });
+    let mut warnings: Vec<String> = without_columns.collect();
+    warnings.extend([linking.warnings, metric.warnings, split.warnings].concat());
     Ok(Plan { experiment: text, rows: primary.rows(), variants, warnings })
 }
 
@@ -127,13 +135,7 @@ fn name_of(file: &Path) -> String {
     }
 }
 
-fn write_data(
-    text: &mut String,
-    request: &Request<'_>,
-    tables: &[PartyFile],
-    keys: &KeyChoice,
-    task: &str,
-) -> anyhow::Result<()> {
+fn write_data(text: &mut String, request: &Request<'_>, tables: &[PartyFile], keys: &KeyChoice, task: &str) {
     let _ = writeln!(text, "\n[data]\nkind = \"linked\"");
     if let Some(label) = tables[0].column(request.label) {
         comment(text, &format!("`{}`: {}.", plain(&label.name), about(label)));
@@ -144,9 +146,8 @@ fn write_data(
     let _ = writeln!(text, "key_kind = \"{}\"", if keys.are_texts { "text" } else { "numbers" });
     for (at, table) in tables.iter().enumerate() {
         let label = (at > 0 && !keys.names.iter().any(|key| key == request.label)).then_some(request.label);
-        write_table(text, table, keys, if at == 0 { Some(request.label) } else { None }, label)?;
+        write_table(text, table, keys, if at == 0 { Some(request.label) } else { None }, label);
     }
-    Ok(())
 }
 
 /// Writes the table of a party. `own_label` is the label's column in the primary's table, and `foreign_label` the name of a
@@ -157,7 +158,7 @@ fn write_table(
     keys: &KeyChoice,
     own_label: Option<&str>,
     foreign_label: Option<&str>,
-) -> anyhow::Result<()> {
+) {
     let is_feature = |column: &&ColumnSummary| {
         !keys.names.contains(&column.name) && Some(column.name.as_str()) != own_label
     };
@@ -193,13 +194,7 @@ fn write_table(
         }
     }
     let remaining = features().count() - dropped.len();
-    if remaining == 0 {
-        return Err(input(format!(
-            "{}: has no column besides the keys and the label; add a table with columns, or name other --keys",
-            table.path.display()
-        )));
-    }
-    if remaining == useless.len() {
+    if remaining == useless.len() && remaining > 0 {
         comment(text, "The columns hardly help a model, but the table has no others:");
     }
     for (name, reason) in dropped.iter().chain(&useless) {
@@ -212,7 +207,6 @@ fn write_table(
         let names: Vec<String> = dropped.into_iter().map(|(name, _)| name).collect();
         let _ = writeln!(text, "drop = {}", list(&names));
     }
-    Ok(())
 }
 
 fn write_linker(text: &mut String, linking: &Linking) {
@@ -282,13 +276,16 @@ fn write_training(text: &mut String, metric: &MetricChoice, rows: usize) {
 /// Writes comment lines of a limited width.
 fn comment(text: &mut String, words: &str) {
     let mut line = String::from("#");
-    for word in words.split_whitespace() {
+    // A number and its per cent sign stay on one line.
+    let words = words.replace(" %", "\u{a0}%");
+    for word in words.split([' ', '\n', '\t']).filter(|word| !word.is_empty()) {
+        let word = word.replace('\u{a0}', " ");
         if line.len() > 1 && line.chars().count() + 1 + word.chars().count() > WIDTH {
             let _ = writeln!(text, "{line}");
             line = String::from("#");
         }
         line.push(' ');
-        line.push_str(word);
+        line.push_str(&word);
     }
     let _ = writeln!(text, "{line}");
 }

@@ -16,6 +16,9 @@ const DISTINCT: f64 = 0.95;
 /// Mean number of words from which a text is more than a name.
 const FREE_TEXT: f64 = 8.0;
 
+/// Mean number of rows of an identifier from which it is a category, such as the number of a station.
+const MOST_REPEATS: usize = 50;
+
 /// Table with a summary of its content.
 pub(super) struct PartyFile {
     /// Name of the party, taken from the file name and unique among the tables.
@@ -183,7 +186,7 @@ impl PartyFile {
                 && column.kind != "date"
                 && !column.distinct_more
                 && column.distinct >= 10
-                && 2 * column.distinct <= present
+                && (2 * column.distinct..=MOST_REPEATS * column.distinct).contains(&present)
         };
         self.summary.columns.iter().filter(repeats).collect()
     }

@@ -6,6 +6,7 @@ use fet_eval::{Fractions, Split, SplitStrategy};
 use fet_io::input::input;
 use fet_tables::{ColumnSummary, MISSING_DATE, Values};
 
+use super::keys::KeyChoice;
 use super::tables::{PartyFile, words};
 
 /// Share of a class below which accuracy says little.
@@ -177,11 +178,15 @@ pub(super) struct SplitChoice {
 }
 
 /// Chooses the split: by time if the primary's table says when its records were made.
-pub(super) fn split(label: &Label, primary: &PartyFile) -> SplitChoice {
+pub(super) fn split(label: &Label, primary: &PartyFile, keys: &KeyChoice) -> SplitChoice {
     let rows = primary.rows();
     let fractions = Fractions::default();
     let mut reasons = Vec::new();
     for column in times_of_records(primary) {
+        // A key that is compared as text is no date for the split.
+        if keys.are_texts && keys.names.contains(&column.name) {
+            continue;
+        }
         let Some(times) = times(primary, &column.name) else { continue };
         let mut rng = fet_core::rng::stream(0, 0, fet_core::rng::Purpose::Split, 0);
         let name = &column.name;

@@ -60,6 +60,7 @@ pub(super) fn settings_of_pool(keys: &KeyChoice, train: usize) -> Vec<(&'static 
 
 /// Returns the variants of the experiment.
 pub(super) fn variants(pool: &[(&str, &str)], linking: &Linking) -> Vec<Variant> {
+    use Role::{Alone, RandomLinks, Together};
     let variant = |name: &str, reason: &str, set: Vec<String>, control: Option<&str>, role| Variant {
         name: name.into(),
         reason: reason.into(),
@@ -78,7 +79,6 @@ pub(super) fn variants(pool: &[(&str, &str)], linking: &Linking) -> Vec<Variant>
     };
     let of_fet = |kind: &str| vec![format!("method.kind={kind}"), text("method.dropout=0.1")];
     let random = vec![text("linker.kind=random"), format!("linker.neighbours={}", linking.neighbours)];
-    use Role::{Alone, RandomLinks, Together};
     let mut all = vec![
         variant(BASE, "a strong model to beat", vec![text("method.kind=gbdt-solo")], None, Alone),
         variant("linear, alone", "a simple model", vec![text("method.kind=linear-solo")], None, Alone),

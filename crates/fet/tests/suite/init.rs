@@ -180,6 +180,12 @@ fn accepts_dates_and_texts_with_missing_cells_as_keys() {
         (days("y", &iso), days("z", &iso), &["--keys=date"], &["key_kind = \"numbers\""]),
         (times("y", 0), times("z", 30), &[], &["columns = { clock = \"time\" }"]),
         (
+            days("y", &iso),
+            days("z", &|day: usize| format!("day {day}")),
+            &[],
+            &["keys = [\"date\"]", "key_kind = \"text\"", "kind = \"random\""],
+        ),
+        (
             people("y"),
             people("z"),
             &[],
@@ -188,10 +194,31 @@ fn accepts_dates_and_texts_with_missing_cells_as_keys() {
     ] {
         let (text, _) = init(folder, &[("a.csv", &first), ("b.csv", &second)], more);
         assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text}");
+        // A key that is compared as text does not split by time.
+        assert!(!text.contains("key_kind = \"text\"") || !text.contains("kind = \"time\""), "{text}");
         let _ = fs::remove_dir_all(folder.join("run"));
         let run = fet(folder, &["run", "e.toml", "--set=train.epochs=1", "--out=run"]);
         assert!(run.status.success(), "{run:?}\n{text}");
     }
+}
+
+#[test]
+fn warns_of_a_table_without_columns_for_a_model() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let days = |column: &str| {
+        table(&format!("date,{column}"), 30, &|day| format!("2020-01-{:02},{}", 1 + day, day % 2))
+    };
+    for (name, column) in [("a.csv", "y"), ("b.csv", "z")] {
+        fs::write(folder.path().join(name), days(column)).expect("written");
+    }
+    let output = fet(folder.path(), &["init", "a.csv", "b.csv", "--label=y"]);
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && messages.contains("a.csv: has no column besides the keys"),
+        "{output:?}"
+    );
+    let run = fet(folder.path(), &["run", "experiment.toml"]);
+    assert_eq!(run.status.code(), Some(2), "{run:?}");
 }
 
 #[test]
