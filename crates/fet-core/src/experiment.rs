@@ -329,6 +329,7 @@ impl Experiment {
             wire,
             randomness,
             class_weights,
+            target,
             refine_keys,
             ..
         } = TrainSettings::default();
@@ -341,6 +342,7 @@ impl Experiment {
                 wire,
                 randomness,
                 class_weights,
+                target,
                 refine_keys,
                 ..self.train.clone()
             },

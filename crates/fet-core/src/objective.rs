@@ -2,9 +2,11 @@
 //!
 //! The loss is computed on the device, on scaled labels; the metric on the host, in the label's own unit.
 
+mod target;
 mod tensor;
 
 pub use fet_eval::{Direction, Metric};
+pub use target::{FittedTarget, LabelScale, TargetTransformation};
 
 use serde::{Deserialize, Serialize};
 

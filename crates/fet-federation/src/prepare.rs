@@ -13,6 +13,7 @@ mod scaler;
 use fet_core::data::{
     Bounds, DataError, Features, Keys, Matrix, Metadata, PartyTable, Standardise, Task, VerticalData,
 };
+use fet_core::experiment::TrainSettings;
 use fet_core::message::Parts;
 use fet_core::objective::Objective;
 use fet_tables::prepare::{Departure, Nouns};
@@ -123,13 +124,13 @@ pub fn divide(data: VerticalData) -> (PrimaryData, Vec<PartyTable>) {
 }
 
 impl PreparedPrimary {
-    /// Scales the primary's records by the training rows of `split`, and refines its keys by these rows if
-    /// the settings require it. With an `earlier` model, the preparation and the prediction target are those
+    /// Scales the primary's records by the training rows of `split`, and refines its keys by these rows or hides
+    /// them from its model if the settings require it. With an `earlier` model, the preparation and the prediction target are those
     /// of that model.
     pub fn new(
         data: PrimaryData,
         split: &Split,
-        refine_keys: bool,
+        settings: &TrainSettings,
         earlier: Option<(&Preparing, Objective)>,
     ) -> Result<Self, DataError> {
         let held_out = [split.validation.as_slice(), &split.test].concat();
@@ -141,10 +142,11 @@ impl PreparedPrimary {
             }
             None => {
                 let objective = objective(&data, split)?;
-                let preparing = Preparing::fit(&data.table, &split.train, data.standardise)?;
+                let preparing = Preparing::fit(&data.table, &split.train, data.standardise)?
+                    .with_key_inputs(settings.key_inputs);
                 let departures = preparing.departures(&data.table, &held_out);
                 let mut party = preparing.apply(data.table)?;
-                if refine_keys {
+                if settings.refine_keys {
                     party.refine_keys(&split.train)?;
                 }
                 (objective, party, departures)
@@ -155,9 +157,9 @@ impl PreparedPrimary {
 }
 
 impl PreparedParty {
-    /// Prepares a secondary's records ([`Preparing::of_all`]).
-    pub fn of_all(table: PartyTable, standardise: Standardise) -> Result<Self, DataError> {
-        Preparing::of_all(&table, standardise)?.apply(table)
+    /// Prepares a secondary's records ([`Preparing::of_all`]), with keys as inputs of its model or without them.
+    pub fn of_all(table: PartyTable, standardise: Standardise, key_inputs: bool) -> Result<Self, DataError> {
+        Preparing::of_all(&table, standardise)?.with_key_inputs(key_inputs).apply(table)
     }
 
     /// Replaces the keys for linkers by a regression of the keys on the columns, fitted on `rows`. Models

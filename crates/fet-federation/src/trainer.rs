@@ -28,7 +28,7 @@ use fet_core::labels::LabelPrivacy;
 use fet_core::message::{Backward, Block, Epoch, LifetimeState, Request, Round};
 use fet_core::method::{Memory, Primary};
 use fet_core::model::Pass;
-use fet_core::objective::{Metric, Objective};
+use fet_core::objective::{LabelScale, Metric, Objective};
 use fet_core::parameters::{Parameters, host};
 use fet_core::party::Party;
 use fet_core::privacy::{PrivacyMechanism, Randomness, Releases, Spent, Tally};
@@ -400,8 +400,13 @@ impl Trainer {
         }
     }
 
-    /// Ends the run if the validation metric has not improved for the number of epochs in the settings.
+    /// Ends the run if the validation metric has not improved for the number of epochs in the settings. The epochs
+    /// of a method that takes all training rows at once are steps of a search, where a plateau is not the end: the
+    /// strongest penalties of a linear model all give the same predictions.
     fn stop_early(&mut self) {
+        if self.core.components.plan.at_once.is_some() {
+            return;
+        }
         let (done, best) = (self.progress.epochs.len(), self.progress.best.map_or(0, |best| best + 1));
         let patience = self.settings.early_stopping;
         self.progress.stopped |= patience > 0 && done - best >= patience;
@@ -614,6 +619,11 @@ impl Trainer {
     /// Returns the loss, the metric and the number of outputs.
     pub fn objective(&self) -> Objective {
         self.core.objective
+    }
+
+    /// Returns the scale of the labels, in which the model predicts them.
+    pub fn label_scale(&self) -> &LabelScale {
+        self.labels.scale()
     }
 
     /// Returns the time spent in each phase since the trainer was made.

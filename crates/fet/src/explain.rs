@@ -224,7 +224,7 @@ impl Scorer<'_> {
     /// Returns the score of a model with these parties.
     fn with(&self, served: &mut Served, new: &NewRecords, parties: &[usize]) -> anyhow::Result<f64> {
         let outputs = served.predictor.outputs(new, parties)?;
-        self.score(&self.model.objective().predictions(outputs.values())).map_err(|error| {
+        self.score(&self.model.scale().predictions(outputs.values())).map_err(|error| {
             input(format!(
                 "{} is undefined on these {} test rows ({error}). Use more rows (--rows 0 for all), or run with \
                  another `scores.metric`.",

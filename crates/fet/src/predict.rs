@@ -108,7 +108,7 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
     let mut warnings = served.warnings.clone();
     warnings.extend(odd_cells(&records, &model));
     let outputs = served.predictor.predict(records).map_err(parties::error)?;
-    let values = model.objective().predictions(outputs.values());
+    let values = model.scale().predictions(outputs.values());
     if let Some(place) = values.iter().position(|value| !value.is_finite()) {
         return Err(input(format!(
             "{} row {} (from 0): the model's output is not finite. A cell of this row, or of a linked record, is far \

@@ -18,7 +18,7 @@ pub(crate) struct Predicted<'a> {
     /// Names of the classes; empty if classes are numbers.
     pub(crate) class_names: &'a [String],
     pub(crate) conformal: Option<&'a Conformal>,
-    /// [`Objective::predictions`] for the rows, one row after another.
+    /// [`fet_core::objective::LabelScale::predictions`] for the rows, one row after another.
     pub(crate) values: &'a [f64],
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::encoder::Computation;
 use crate::learning_rate::Decay;
+use crate::objective::TargetTransformation;
 use crate::privacy::PrivacyMechanism;
 use crate::registry::Violation;
 
@@ -56,12 +57,22 @@ pub struct TrainSettings {
     /// Weight of a row's loss, by its class: "none", "balanced" (all classes have the same total weight), or
     /// one weight for each class. It concerns only the primary.
     pub class_weights: Weighting,
+    /// Transformation of a regression's labels before training: "none", "log" (ln(1 + label), for labels from 0 on with a
+    /// long tail), or "quantile" (the rank among the training labels). Predictions, scores and intervals are in the
+    /// label's own unit. With a transformation, a prediction is closer to the median of the label than to its mean, so
+    /// that the mean absolute error often falls and the RMSE may rise. It concerns only the primary.
+    pub target: TargetTransformation,
     /// True if the primary replaces its keys for linking by keys predicted from its own columns, with a
     /// linear regression on its training rows. This helps if the keys are imprecise and the columns say more.
     /// A party that learns keys from the linker then learns this information about the columns. It concerns
     /// only the primary.
     pub refine_keys: bool,
-    /// Number of epochs without a better validation metric after which the run ends; 0 for never.
+    /// True if models see the keys as inputs. With false, keys only link records: the models of all parties see
+    /// zeros in their place, and a positional encoding is constant.
+    pub key_inputs: bool,
+    /// Number of epochs without a better validation metric after which the run ends; 0 for never. It does not
+    /// apply to methods that take all training rows at once (`gbdt-*`, `linear-*`): their epochs are steps of a
+    /// search that has a fixed length.
     pub early_stopping: usize,
     /// Form of the messages between parties in one process: with "bytes" they are serialised, which gives the
     /// same results more slowly.
@@ -186,7 +197,9 @@ impl Default for TrainSettings {
             neighbours_shown: NeighboursShown::Random,
             neighbours_until: 1.0,
             class_weights: Weighting::Rule(WeightingRule::None),
+            target: TargetTransformation::None,
             refine_keys: false,
+            key_inputs: true,
             early_stopping: 0,
             wire: Wire::Direct,
             randomness: Randomness::Experiment,

@@ -33,6 +33,9 @@ pub struct Preparing {
     /// similarities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub similarities: Option<FittedRange>,
+    /// True if models see zeros in place of the keys, so that keys only link records.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keys_hidden: bool,
     /// Forms of text key columns, which the run's keys decided: the keys of new records are compared in the
     /// same forms.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -55,6 +58,7 @@ impl Preparing {
             refined: None,
             linking: None,
             similarities: None,
+            keys_hidden: false,
             forms: forms(&table.keys),
         })
     }
@@ -84,8 +88,15 @@ impl Preparing {
             refined: None,
             linking: None,
             similarities: None,
+            keys_hidden: false,
             forms: forms(&table.keys),
         })
+    }
+
+    /// Returns the preparation with keys as inputs of models, or with zeros in their place.
+    #[must_use]
+    pub fn with_key_inputs(self, key_inputs: bool) -> Self {
+        Self { keys_hidden: !key_inputs, ..self }
     }
 
     /// Returns the columns where some of these rows differ from all fitted rows, or from the declaration.
@@ -120,7 +131,8 @@ impl Preparing {
             }
             scaler.apply(&mut keys);
         }
-        let keys = Matrix::new(keys.columns(), keys.values().iter().map(|&x| x as f32).collect());
+        let seen = |&key: &f64| if self.keys_hidden { 0.0 } else { key as f32 };
+        let keys = Matrix::new(keys.columns(), keys.values().iter().map(seen).collect());
         let raw_keys = match (&self.refined, table.keys) {
             (Some(refined), _) => refined.predict(&features),
             (None, Keys::Text(keys)) => Keys::Text(keys.with_forms(self.forms.clone())),

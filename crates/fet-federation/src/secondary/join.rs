@@ -125,7 +125,9 @@ pub(super) fn agree(own: &PartyConfig, terms: &Terms) -> Result<Agreement, Secon
     let preparing = match (&own.model, &own.start) {
         (Some(model), _) => model.preparing(terms, settings)?,
         (None, Some(start)) => start.beginning(terms)?,
-        (None, None) => Preparing::of_all(table, terms.standardise).map_err(|error| own.unusable(&error))?,
+        (None, None) => Preparing::of_all(table, terms.standardise)
+            .map_err(|error| own.unusable(&error))?
+            .with_key_inputs(settings.train.key_inputs),
     };
     // The warnings depend on the records: only the operator may see them.
     let all: Vec<usize> = (0..table.rows()).collect();

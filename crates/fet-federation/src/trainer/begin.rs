@@ -57,10 +57,16 @@ pub(super) fn trainer(
             return Err(Violation::new("train.refine_keys", rule, settings.refine_keys).into());
         }
     }
+    if let Some(earlier) = &earlier
+        && earlier.preparing().keys_hidden == settings.key_inputs
+    {
+        let rule = "must have the value that it has in the earlier run";
+        return Err(Violation::new("train.key_inputs", rule, settings.key_inputs).into());
+    }
     let primary_table = table_digest::of_primary(&data);
     let notes: Vec<String> = data.table.notes().map(|note| format!("{}: {note}", data.table.name)).collect();
     let preparation = earlier.as_ref().map(|earlier| (earlier.preparing(), earlier.objective()));
-    let prepared = PreparedPrimary::new(data, schedule.split(), settings.refine_keys, preparation)?;
+    let prepared = PreparedPrimary::new(data, schedule.split(), settings, preparation)?;
     if plan.secondaries == parties.is_empty() {
         let rule = format!("must have secondaries for the method \"{}\"", experiment.method.kind());
         return Err(Violation::new("data", rule, "one party").into());
@@ -68,10 +74,11 @@ pub(super) fn trainer(
 
     let components = Components::build(experiment, schedule.split(), parties.len())?;
     let PreparedPrimary { objective, party: records, labels, departures, .. } = prepared;
+    let target = earlier.as_ref().map(|earlier| earlier.scale().target);
     let exposure = exposure(&schedule, settings, objective.task, classes, components.privacy.as_ref());
-    let recorded = RecordedLabels { values: labels, objective, file_rows: &file_rows };
+    let recorded = RecordedLabels { values: labels, objective, target, file_rows: &file_rows };
     let labels = TrainingLabels::new(experiment, exposure, schedule.split(), recorded, own)?;
-    let objective = labels.objective();
+    let objective = labels.scale().objective;
     let scaled = &records.scaled;
     let shape = RecordShape {
         key_columns: scaled.keys.columns(),
@@ -84,7 +91,7 @@ pub(super) fn trainer(
     }
     let metric = experiment.scores.metric.unwrap_or_else(|| objective.metric());
     let validation: Vec<f64> = schedule.split().validation.iter().map(|&row| labels.values()[row]).collect();
-    let scoring = Scoring::new(metric, objective, groups, &validation)?;
+    let scoring = Scoring::new(metric, labels.scale().clone(), groups, &validation)?;
 
     let mut collected = Warnings::default();
     // With protected labels, the warnings depend only on the protected answers.

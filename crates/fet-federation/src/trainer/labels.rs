@@ -8,7 +8,7 @@ use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
 use fet_core::learning_rate::Decay;
 use fet_core::message::Round;
 use fet_core::method::PrimaryBatch;
-use fet_core::objective::Objective;
+use fet_core::objective::{FittedTarget, LabelScale, Objective};
 use fet_core::parameters::host;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::Violation;
@@ -23,7 +23,7 @@ use crate::schedule::{Schedule, Split};
 pub(super) struct TrainingLabels {
     /// Labels in their own unit; those of training rows are already protected.
     values: Vec<f64>,
-    objective: Objective,
+    scale: LabelScale,
     /// Weights of the rows' losses by class; `None` if all rows have equal weight.
     weights: Option<ClassWeights>,
     protection: Box<dyn LabelProtection>,
@@ -37,6 +37,8 @@ pub(super) struct RecordedLabels<'a> {
     /// Labels in their own unit.
     pub(super) values: Vec<f64>,
     pub(super) objective: Objective,
+    /// Transformation of an earlier run that this run continues, if there is one.
+    pub(super) target: Option<FittedTarget>,
     /// Row of each record in the file, from 0; empty if the records have the order of the file.
     pub(super) file_rows: &'a [usize],
 }
@@ -51,7 +53,7 @@ impl TrainingLabels {
         recorded: RecordedLabels<'_>,
         seed: OwnSeed,
     ) -> Result<Self, RunError> {
-        let RecordedLabels { mut values, mut objective, file_rows } = recorded;
+        let RecordedLabels { mut values, mut objective, target, file_rows } = recorded;
         let mut protection = experiment.labels.build(&())?;
         protection.prepare(&exposure).map_err(|violation| violation.within("labels"))?;
         // Settings are a table of plain values.
@@ -73,7 +75,20 @@ impl TrainingLabels {
                 weighting.class_weights(&labels, exposure.classes)?
             }
         };
-        Ok(Self { values, objective, weights, protection, exposure, seed })
+        let setting = experiment.train.target;
+        let target = match target {
+            Some(earlier) => {
+                earlier.check_setting(setting)?;
+                earlier
+            }
+            // The fit sees the protected labels alone.
+            None => {
+                let training: Vec<f64> = split.train.iter().map(|&row| values[row]).collect();
+                setting.fit(&objective, &training, &values)?
+            }
+        };
+        let scale = LabelScale { objective, target };
+        Ok(Self { values, scale, weights, protection, exposure, seed })
     }
 
     /// Returns the labels in their own unit; those of training rows are protected.
@@ -81,9 +96,9 @@ impl TrainingLabels {
         &self.values
     }
 
-    /// Returns the loss, the metric and the number of outputs, with protected labels.
-    pub(super) fn objective(&self) -> Objective {
-        self.objective
+    /// Returns the labels' scale, with protected labels.
+    pub(super) fn scale(&self) -> &LabelScale {
+        &self.scale
     }
 
     /// Returns the primary's private seed.
@@ -102,7 +117,7 @@ impl TrainingLabels {
             rows.iter().map(|&row| weights.weight(self.values[row] as usize) as f32).collect()
         };
         PrimaryBatch {
-            labels: rows.iter().map(|&row| self.objective.scale(self.values[row])).collect(),
+            labels: rows.iter().map(|&row| self.scale.scale(self.values[row])).collect(),
             weights: self.weights.as_ref().map(weight).unwrap_or_default(),
             ..records
         }

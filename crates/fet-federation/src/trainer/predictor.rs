@@ -97,7 +97,7 @@ impl Predictor {
     }
 
     /// Returns the model's activated outputs for new records of the primary, [n, outputs]: a probability, the
-    /// values before the softmax, or a label scaled by [`fet_core::objective::Objective`]. The secondaries link
+    /// values before the softmax, or a label scaled by [`fet_core::objective::LabelScale`]. The secondaries link
     /// the new keys and represent their neighbours.
     pub fn predict(&mut self, table: PartyTable) -> Result<Matrix<f32>, RunError> {
         let new = self.link_new(table)?;

@@ -2,7 +2,7 @@
 //! except the secondaries.
 
 use fet_core::data::{Standardise, Task};
-use fet_core::objective::Objective;
+use fet_core::objective::{FittedTarget, LabelScale, Objective};
 use fet_core::parameters::Parameters;
 use fet_core::registry::Violation;
 use fet_core::trainable::Learner;
@@ -37,6 +37,9 @@ struct Header {
     /// Parties that dropped out of the run, from 0.
     gone: Vec<usize>,
     objective: Objective,
+    /// Transformation of the labels.
+    #[serde(default, skip_serializing_if = "FittedTarget::is_none")]
+    target: FittedTarget,
     class_names: Vec<String>,
     /// Standardisation of each secondary's similarities, if the method uses them.
     similarities: Vec<Option<Uniform>>,
@@ -62,6 +65,7 @@ impl SavedModel {
                 rows: trainer.split().rows(),
                 gone: trainer.federation().dropped().to_vec(),
                 objective: trainer.objective(),
+                target: trainer.label_scale().target.clone(),
                 class_names: trainer.class_names().to_vec(),
                 similarities: trainer.similarity_scales().to_vec(),
                 conformal,
@@ -94,6 +98,11 @@ impl SavedModel {
     /// Returns the loss, the metric and the number of outputs.
     pub fn objective(&self) -> Objective {
         self.header.objective
+    }
+
+    /// Returns the scale of the labels.
+    pub fn scale(&self) -> LabelScale {
+        LabelScale { objective: self.header.objective, target: self.header.target.clone() }
     }
 
     /// Returns the parties that dropped out of the run, from 0.

@@ -1,6 +1,6 @@
 //! Scores of the primary's model: predictions of evaluated rows, and all metrics.
 
-use fet_core::objective::Objective;
+use fet_core::objective::LabelScale;
 use fet_core::registry::Violation;
 use fet_core::rng::ChaCha8Rng;
 use fet_eval::conformal::Conformal;
@@ -14,7 +14,7 @@ pub struct Evaluated {
     pub rows: Vec<usize>,
     /// True label of each row: a number or a class.
     pub truth: Vec<f64>,
-    /// [`fet_core::objective::Objective::predictions`] of each row.
+    /// [`LabelScale::predictions`] of each row.
     pub values: Vec<f64>,
 }
 
@@ -22,7 +22,7 @@ pub struct Evaluated {
 pub(super) struct Scoring {
     /// Metric that selects the epoch.
     metric: Metric,
-    objective: Objective,
+    scale: LabelScale,
     /// Name of the column that groups test rows, if there is one, and its value for each record.
     groups: Option<(String, Vec<String>)>,
 }
@@ -31,17 +31,17 @@ impl Scoring {
     /// Makes the rules. Refuses a metric that the task or these labels of the validation rows do not define.
     pub(super) fn new(
         metric: Metric,
-        objective: Objective,
+        scale: LabelScale,
         groups: Option<(String, Vec<String>)>,
         validation: &[f64],
     ) -> Result<Self, Violation> {
-        let task = objective.scored();
+        let task = scale.objective.scored();
         let refuse = |rule: String| Err(Violation::new("scores.metric", rule, format!("\"{metric}\"")));
         if !metric.fits(task) {
             let known: Vec<&str> = Metric::for_task(task).map(Metric::name).collect();
             return refuse(format!("must be one for this task: {}", known.join(", ")));
         }
-        let scoring = Self { metric, objective, groups };
+        let scoring = Self { metric, scale, groups };
         // The labels alone determine whether a metric is defined.
         let even = 1.0 / task.classes().max(1) as f64;
         let rows = validation.len();
@@ -63,7 +63,7 @@ impl Scoring {
         Evaluated {
             rows: rows.to_vec(),
             truth: rows.iter().map(|&row| labels[row]).collect(),
-            values: self.objective.predictions(outputs),
+            values: self.scale.predictions(outputs),
         }
     }
 
@@ -95,6 +95,6 @@ impl Scoring {
 
     /// Returns the predictions in the form for scores; `None` if an output is NaN.
     fn predictions<'a>(&self, evaluated: &'a Evaluated) -> Option<Predictions<'a>> {
-        Predictions::new(self.objective.scored(), &evaluated.truth, &evaluated.values).ok()
+        Predictions::new(self.scale.objective.scored(), &evaluated.truth, &evaluated.values).ok()
     }
 }

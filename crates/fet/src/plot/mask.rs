@@ -54,7 +54,7 @@ fn rows(run: &PlottedRun, party: usize) -> anyhow::Result<(Vec<Row>, [&'static s
     let split = schedule::split(&primary.parts, primary.table.rows(), experiment.seed)?;
     let rows: Vec<usize> = split.test.iter().copied().take(ROWS).collect();
     let table = secondaries.into_iter().nth(party - 1).context("there is no such party in the data")?;
-    let prepared = PreparedParty::of_all(table, primary.standardise)?;
+    let prepared = PreparedParty::of_all(table, primary.standardise, experiment.train.key_inputs)?;
     // The primary linked by its keys, or by keys derived from its columns.
     let asked = run.preparing.apply(primary.table)?.raw_keys;
     let linker: Box<dyn Linker> = experiment.linker.build(&())?;

@@ -21,6 +21,7 @@ mod guard;
 mod guides;
 mod hostile;
 mod init;
+mod inputs;
 mod labels;
 mod learning;
 mod lifetime;

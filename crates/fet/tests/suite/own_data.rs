@@ -158,7 +158,12 @@ fn finished_regression_repeats_the_predictions_of_its_run() {
     let mixed = ["with-trees", "with-linear"];
     let given = methods.into_iter().chain(mixed).map(|method| vec![format!("method.kind={method}")]);
     let fitted = mixed.map(|method| vec![format!("method.kind={method}"), "method.share=fitted".to_string()]);
-    for method in given.chain(fitted) {
+    let inputs = ["train.target=log", "train.target=quantile", "train.key_inputs=false"];
+    let changed = inputs.into_iter().flat_map(|input| {
+        ["gbdt-solo", "linear-top1", "fet"]
+            .map(|method| vec![format!("method.kind={method}"), input.to_string()])
+    });
+    for method in given.chain(fitted).chain(changed) {
         std::fs::remove_dir_all(folder.path().join("result")).expect("a run");
         let method = method.iter().flat_map(|set| ["--set", set]);
         let arguments: Vec<&str> = ["run", "shops.toml", "--out", "result"]

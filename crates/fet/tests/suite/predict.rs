@@ -19,11 +19,8 @@ fn test_rows(trainer: &Trainer, data: &VerticalData) -> (PartyTable, Vec<f64>) {
 
 /// Returns the root mean square error of predictions in the label's unit.
 fn error(trainer: &Trainer, outputs: &[f32], labels: &[f64]) -> f64 {
-    let objective = trainer.objective();
-    let squared = outputs
-        .iter()
-        .zip(labels)
-        .map(|(&output, &label)| (f64::from(output) * objective.range + objective.minimum - label).powi(2));
+    let predictions = trainer.label_scale().predictions(outputs);
+    let squared = predictions.iter().zip(labels).map(|(prediction, label)| (prediction - label).powi(2));
     (squared.sum::<f64>() / labels.len() as f64).sqrt()
 }
 
@@ -60,6 +57,11 @@ fn test_rows_as_new_records_have_the_error_of_the_best_epoch() {
         &["method.kind=with-trees", "method.inner.kind=fet-pool"],
         &["method.kind=with-trees", "method.inner.kind=fet-pool", "method.share=fitted"],
         &["method.kind=with-linear", "method.inner.kind=fet", "method.share=fitted"],
+        &["train.target=log"],
+        &["method.kind=gbdt-top1", "train.target=quantile"],
+        &["method.kind=linear-top1", "train.target=quantile"],
+        &["train.key_inputs=false"],
+        &["method.kind=gbdt-solo", "train.key_inputs=false", "train.target=log"],
         &["method.kind=fet-pool", "train.refine_keys=true", "aggregator.kind=concat"],
     ] {
         let rate = "method.optimizer.learning_rate=0.05";

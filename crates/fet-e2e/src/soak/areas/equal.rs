@@ -51,6 +51,14 @@ const CELLS: &[Cell] = &[
             "{ kind = \"with-trees\", inner = { kind = \"fet-pool\", width = 4, hidden = [8] }, growth = { trees = 20 } }",
         )],
     ),
+    (
+        "with-linear digits, fitted",
+        Data::Digits,
+        &[(
+            "method",
+            "{ kind = \"with-linear\", share = \"fitted\", inner = { kind = \"fet\", hidden = 8, heads = 2 } }",
+        )],
+    ),
     ("gbdt-top1 places", Data::Places, &[("method", "{ kind = \"gbdt-top1\", trees = 20 }")]),
     ("gbdt-pooled sales", Data::Sales, &[("method", "{ kind = \"gbdt-pooled\", growth = { trees = 20 } }")]),
     // Linkers.
@@ -199,6 +207,8 @@ const CELLS: &[Cell] = &[
     ("no dynamic mask", Data::Digits, &[("encoder", "{ kind = \"transformer\", dynamic_mask = false }")]),
     ("poisson", Data::Digits, &[("train", "{ epochs = 2, batch_size = 64, batches = \"poisson\" }")]),
     ("early stopping", Data::Digits, &[("train", "{ epochs = 8, batch_size = 32, early_stopping = 1 }")]),
+    ("log target", Data::Sales, &[("train", "{ epochs = 2, batch_size = 64, target = \"log\" }")]),
+    ("keys only link", Data::People, &[("train", "{ epochs = 2, batch_size = 64, key_inputs = false }")]),
     ("recompute", Data::Digits, &[("train", "{ epochs = 2, batch_size = 64, recompute = true }")]),
     (
         "class weights",
