@@ -26,16 +26,21 @@ pub(crate) struct Added {
 
 impl Added {
     /// Compares each variant with its control variant, if the variant has one and both have a seed in common.
-    /// The p-values are corrected for the number of comparisons (Holm).
+    /// Variants that differ only in the attack are one run, which is compared once. The p-values are corrected for
+    /// the number of comparisons (Holm).
     pub(crate) fn compare_with_controls(
         grid: &StudyGrid,
         rows: &[Row<'_>],
+        runs: &[usize],
         metric: Option<Metric>,
         tested: &mut TestedCells,
     ) -> Vec<Self> {
         let Some(metric) = metric else { return Vec::new() };
         let compare = |index: usize| {
-            let control = grid.control_of(index)?;
+            let control = grid.control_of(index).map(|control| runs[control])?;
+            if runs[index] != index || control == index {
+                return None;
+            }
             let (own, other) = (&rows[index], &rows[control]);
             let comparison = PairedComparison::from_pairs(&pairs(own, other), own.correlated(), || {
                 tested.compare(own, other, metric)

@@ -93,7 +93,7 @@ impl<'a> StudySummary<'a> {
         let undone = cells.iter().filter(|cell| !done.contains(&cell.folder));
         let failures = undone.filter_map(|cell| Some((cell, CellFailure::read(cell)?))).collect();
         let defences = Defences::from_rows(grid, &rows, &runs, metric);
-        let added = Added::compare_with_controls(grid, &rows, metric, &mut tested);
+        let added = Added::compare_with_controls(grid, &rows, &runs, metric, &mut tested);
         let mut summary =
             Self { grid, cells, results, metric, rows, runs, added, defences, failures, notes: Vec::new() };
         summary.notes = summary.notes();

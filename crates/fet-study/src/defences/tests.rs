@@ -118,6 +118,16 @@ fn variants_that_differ_only_in_the_attack_are_one_defence() {
     });
 }
 
+/// The noise is one run under three attacks, so its contribution is one comparison.
+#[test]
+fn a_contribution_is_compared_once_for_all_attacks() {
+    let grid = GRID.replace("{ name = 'noise' }", "{ name = 'noise', control = 'none' }");
+    look(&grid, &[], &GIVEN, ACCURACY, |summary| {
+        let added: Vec<[usize; 2]> = summary.added.iter().map(|added| [added.index, added.control]).collect();
+        assert_eq!(added, [[3, 0]]);
+    });
+}
+
 /// Each DCS equals the rounded result of `cal_dcs` in VFLAIR's `src/metrics/data_process.py`. For the noise
 /// under "norm" with seed 0 it is 1 / (1 + √(0.5 · 0.2² + 0.5 · 0.1²)) = 1 / 1.158114.
 #[test]

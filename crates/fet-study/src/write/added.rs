@@ -26,7 +26,7 @@ pub(super) fn table(summary: &StudySummary<'_>) -> Option<ReportTable> {
     let mut header = header.map(String::from).to_vec();
     header[DIFFERENCE] = format!("{}, with minus without (95 %)", metric.title());
     let row = |added: &Added| {
-        let name = |index: usize| summary.rows[index].variant.name.clone();
+        let name = |index: usize| summary.rows[index].variant.run();
         let [difference, p, effect] = against(Some(&added.comparison), Some(metric));
         let pairs = added.comparison.n.to_string();
         let [rows, splits] = over_rows(&added.comparison, metric);
@@ -63,14 +63,14 @@ pub(super) fn notes(summary: &StudySummary<'_>, metric: Metric) -> Vec<String> {
     }
     let with = |verdict: fn(ComparisonVerdict) -> bool| -> Vec<(String, &PairedComparison)> {
         let own = summary.added.iter().filter(|added| verdict(added.verdict));
-        own.map(|added| (summary.rows[added.index].variant.name.clone(), &added.comparison)).collect()
+        own.map(|added| (summary.rows[added.index].variant.run(), &added.comparison)).collect()
     };
     notes.extend(reversible_note(unit, &with(ComparisonVerdict::differs)));
     let open = with(|verdict| verdict == ComparisonVerdict::NotShown);
     notes.extend(power_note("Contributions", metric, &open));
     let undefined = |added: &Added| {
         let reason = added.comparison.over_rows.as_ref().err()?;
-        Some(format!("{}: {reason}", summary.rows[added.index].variant.name))
+        Some(format!("{}: {reason}", summary.rows[added.index].variant.run()))
     };
     let undefined: Vec<String> = summary.added.iter().filter_map(undefined).collect();
     if let Some(first) = undefined.first() {
@@ -86,10 +86,10 @@ pub(super) fn notes(summary: &StudySummary<'_>, metric: Metric) -> Vec<String> {
 /// Returns the contributions as JSON, with unrounded numbers.
 pub(super) fn json(summary: &StudySummary<'_>) -> Vec<Value> {
     let one = |added: &Added| {
-        let name = |index: usize| &summary.rows[index].variant.name;
+        let name = |index: usize| summary.rows[index].variant.run();
         let mut value = compared(&added.comparison);
-        value["variant"] = name(added.index).as_str().into();
-        value["control"] = name(added.control).as_str().into();
+        value["variant"] = name(added.index).into();
+        value["control"] = name(added.control).into();
         value
     };
     summary.added.iter().map(one).collect()
