@@ -148,24 +148,40 @@ impl Rows<'_> {
         Grown { nodes, leaves }
     }
 
+    /// Returns the number of bins of a column.
+    fn bins_of(&self, column: usize) -> usize {
+        self.bins[column].thresholds.len() + 1
+    }
+
     /// Sums the derivatives of these rows by column and bin. Each column is summed by one thread in the order of the rows,
     /// so that the sums do not depend on the number of threads.
     fn histogram(&self, rows: &[u32]) -> Vec<Sums> {
         let derivatives: Vec<[f32; 2]> = rows.iter().map(|&row| self.derivatives[row as usize]).collect();
-        let mut all = vec![[0.0; 2]; self.columns.len() * MOST_BINS];
-        let sum = |(sums, &column): (&mut [Sums], &usize)| {
-            let bins = &self.bins[column].of_rows;
-            let Some(sums) = sums.first_chunk_mut::<MOST_BINS>() else { return };
+        let mut all = vec![[0.0; 2]; self.columns.iter().map(|&column| self.bins_of(column)).sum()];
+        let mut parts = Vec::with_capacity(self.columns.len());
+        let mut rest = all.as_mut_slice();
+        for &column in self.columns {
+            let (part, others) = rest.split_at_mut(self.bins_of(column));
+            parts.push((part, column));
+            rest = others;
+        }
+        // With a place for every value of a byte, the loop needs no check of its bounds.
+        let sum = |buffer: &mut [Sums; MOST_BINS], (sums, column): (&mut [Sums], usize)| {
+            let used = sums.len();
+            buffer[..used].fill([0.0; 2]);
             for (&row, &[first, second]) in rows.iter().zip(&derivatives) {
-                let sums = &mut sums[usize::from(bins[row as usize])];
+                let sums = &mut buffer[usize::from(self.bins[column].of_rows[row as usize])];
                 sums[0] += f64::from(first);
                 sums[1] += f64::from(second);
             }
+            sums.copy_from_slice(&buffer[..used]);
         };
+        let buffer = || [[0.0; 2]; MOST_BINS];
         if rows.len() * self.columns.len() >= SHARED_WORK {
-            all.par_chunks_mut(MOST_BINS).zip(self.columns).for_each(sum);
+            parts.into_par_iter().for_each_init(buffer, |buffer, part| sum(buffer, part));
         } else {
-            all.chunks_mut(MOST_BINS).zip(self.columns).for_each(sum);
+            let mut buffer = buffer();
+            parts.into_iter().for_each(|part| sum(&mut buffer, part));
         }
         all
     }
@@ -180,7 +196,10 @@ impl Rows<'_> {
         let score = |[first, second]: Sums| if second > 0.0 { first * first / second } else { 0.0 };
         let whole = score(leaf.sums);
         let mut best: Option<Split> = None;
-        for (place, (sums, &column)) in leaf.histogram.chunks(MOST_BINS).zip(self.columns).enumerate() {
+        let mut rest = leaf.histogram.as_slice();
+        for (place, &column) in self.columns.iter().enumerate() {
+            let (sums, others) = rest.split_at(self.bins_of(column));
+            rest = others;
             let mut left = [0.0; 2];
             for (bin, sums) in sums.iter().enumerate().take(self.bins[column].thresholds.len()) {
                 left[0] += sums[0];
