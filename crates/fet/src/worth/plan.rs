@@ -118,7 +118,7 @@ pub(super) fn methods(facts: &ExperimentFacts, quick: bool) -> Vec<MethodPair> {
         let settings = facts.pool.iter().map(|(path, value)| format!("{place}.{path}={value}"));
         [format!("{place}.kind=fet-pool")].into_iter().chain(settings).collect::<Vec<_>>()
     };
-    let inside = || [vec!["method.kind=with-trees".to_string()], pool("method.inner")].concat();
+    let inside = || [sets(&["method.kind=with-trees", "method.share=fitted"]), pool("method.inner")].concat();
     let encoder = || "encoder.kind=mlp".to_string();
     let mut methods = vec![
         MethodPair {
