@@ -57,7 +57,7 @@ pub struct Decile {
 }
 
 impl Covered {
-    fn of(rows: &[usize], covers: &[bool], sizes: &[f64]) -> Self {
+    fn count(rows: &[usize], covers: &[bool], sizes: &[f64]) -> Self {
         let mean = rows.iter().map(|&row| sizes[row]).sum::<f64>() / rows.len() as f64;
         Self {
             rows: rows.len(),
@@ -90,7 +90,7 @@ impl Coverage {
         };
         let sizes: Vec<f64> = (0..rows.rows()).map(size).collect();
         let mut order: Vec<usize> = (0..rows.rows()).collect();
-        let all = Covered::of(&order, &covers, &sizes);
+        let all = Covered::count(&order, &covers, &sizes);
         let mut deciles = Vec::new();
         if classes == 0 && order.len() >= DECILES {
             order.sort_by(|&a, &b| rows.predicted(a).total_cmp(&rows.predicted(b)));
@@ -98,12 +98,12 @@ impl Coverage {
                 let of = |at: usize| at * order.len() / DECILES;
                 let members = &order[of(decile)..of(decile + 1)];
                 let [from, to] = [members[0], members[members.len() - 1]].map(|row| rows.predicted(row));
-                deciles.push(Decile { from, to, covered: Covered::of(members, &covers, &sizes) });
+                deciles.push(Decile { from, to, covered: Covered::count(members, &covers, &sizes) });
             }
         }
         let of_class = |class: usize| {
             let members: Vec<usize> = (0..rows.rows()).filter(|&row| rows.class(row) == class).collect();
-            Covered::of(&members, &covers, &sizes)
+            Covered::count(&members, &covers, &sizes)
         };
         Self {
             stated: 1.0 - conformal.alpha,

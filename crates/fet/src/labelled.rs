@@ -80,7 +80,7 @@ impl Labels {
                 let class = |(row, text): (usize, String)| match text.trim() {
                     "" => Ok(None),
                     text => class(text, names, classes).map(Some).ok_or_else(|| {
-                        refuse(row, format!("has the label \"{text}\", which is no class of the run"))
+                        refuse(row, format!("has the label \"{text}\", but the run lacks this class"))
                     }),
                 };
                 values.texts().into_iter().enumerate().map(class).collect::<Result<_, _>>()?
@@ -95,7 +95,7 @@ impl Labels {
         };
         let found = Self { column: column.name.clone(), values };
         if found.values.iter().all(Option::is_none) {
-            let problem = "the column has no label. Leave out --labels, or name another column.";
+            let problem = "every cell of the column is empty. Leave out --labels, or name another column.";
             return Err(input(format!("{}: --labels {}: {problem}", file.display(), found.column)));
         }
         Ok(found)

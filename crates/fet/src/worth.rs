@@ -83,7 +83,7 @@ pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
     let Some(cells) = runner.run("methods", &plan::pairs(&methods))? else {
         return Ok(ExitCode::from(130));
     };
-    let metric = cells.first().context("the study has no runs")?.report.metric;
+    let metric = cells.first().context("the study lacks runs")?.report.metric;
     let results = method_results(&methods, &cells, metric)?;
     let choice = Choice::new(&methods, &results, metric)?;
     let checks = match arguments.quick {

@@ -53,7 +53,7 @@ pub(super) fn choose(request: &Request<'_>, tables: &[PartyFile]) -> anyhow::Res
         } else {
             let mut reason = "the columns of numbers and dates that all tables share".to_string();
             if !others.is_empty() {
-                reason += &format!("; {} are shared, too, but are no numbers", others.join(", "));
+                reason += &format!("; {} are also shared, but hold other values", others.join(", "));
             }
             (numbers, false, reason)
         }

@@ -118,7 +118,7 @@ pub(crate) fn plan(request: &Request<'_>) -> anyhow::Result<Plan> {
     let is_key_or_label = |name: &str| name == request.label || keys.names.iter().any(|key| key == name);
     let without_columns = tables.iter().filter(|table| table.names().all(is_key_or_label)).map(|table| {
         format!(
-            "{}: has no column besides the keys and the label; a run refuses the table until it has another column",
+            "{}: needs a column besides the keys and the label; a run refuses the table without one",
             table.path.display()
         )
     });

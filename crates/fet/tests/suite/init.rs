@@ -214,7 +214,7 @@ fn warns_of_a_table_without_columns_for_a_model() {
     let output = fet(folder.path(), &["init", "a.csv", "b.csv", "--label=y"]);
     let messages = String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.success() && messages.contains("a.csv: has no column besides the keys"),
+        output.status.success() && messages.contains("a.csv: needs a column besides the keys"),
         "{output:?}"
     );
     let run = fet(folder.path(), &["run", "experiment.toml"]);
