@@ -89,7 +89,10 @@ fn refuses_incomplete_and_contradictory_requests() {
     for (arguments, parts) in [
         (&["worth", "primary.csv", "other.csv"][..], &["--label"][..]),
         (&["worth", "primary.csv", "--label", "label"], &["the primary's table first"]),
-        (&["worth", "primary.csv", "other.csv", "--label", "lable"], &["--label lable", "`label`"]),
+        (
+            &["worth", "primary.csv", "other.csv", "--label", "lable"],
+            &["--label lable", "did you mean \"label\""],
+        ),
         (&["worth", "none.toml"], &["none.toml"]),
         (&["worth", "old/experiment.toml", "--label", "label"], &["--label", "an experiment file"]),
         (
