@@ -94,15 +94,15 @@ fn methods(worth: &Worth) -> String {
     let metric = worth.metric;
     let title = metric.title();
     let mut text =
-        format!("{:<24} {:>14} {:>14}   gain (95 %)\n", format!("test {title}"), "alone", "with others");
+        format!("{:<32} {:>14} {:>14}   gain (95 %)\n", format!("test {title}"), "alone", "with others");
     if let Some(constant) = worth.constant {
-        let _ = writeln!(text, "  {:<22} {:>13}", "a constant", metric.show(constant));
+        let _ = writeln!(text, "  {:<30} {:>13}", "a constant", metric.show(constant));
     }
     for (at, result) in worth.results.iter().enumerate() {
         let mark = |is_best: bool| if is_best { "*" } else { " " };
         let _ = writeln!(
             text,
-            "  {:<22} {:>13}{} {:>13}{}   {}",
+            "  {:<30} {:>13}{} {:>13}{}   {}",
             result.name,
             metric.show(result.alone.test),
             mark(at == worth.answer.alone),
