@@ -309,7 +309,7 @@ mod tests {
             like.compare(&numbers(300, 0.0, &mut rng)),
             like.compare(&numbers(300, 0.3, &mut rng)),
             shares.compare(&categories(300, 0.5, &mut rng)),
-            // A difference of 3 % is significant with so many rows, but small.
+            // A difference of 3 % is significant with 200,000 rows, but small.
             like.compare(&numbers(200_000, 0.03, &mut rng)),
         ]
         .map(|shift| shift.expect("rows"));
