@@ -140,7 +140,7 @@ fn table(header: &str, rows: usize, row: &dyn Fn(usize) -> String) -> String {
 
 /// Returns a number from 0 to 1 that looks random.
 fn noise(at: usize) -> f64 {
-    ((at as f64 * 12.9898).sin() * 43_758.5453).rem_euclid(1.0)
+    ((at as f64 * 12.9898).sin() * 43_758.545_3).rem_euclid(1.0)
 }
 
 /// Dates and columns with missing cells can be keys.
@@ -320,8 +320,9 @@ fn chooses_metric_and_split_by_the_label_and_by_time() {
     };
     let rare = |row: usize| if row % 20 == 3 { "yes".into() } else { "no".to_string() };
     let half = |row: usize| ["no", "yes"][row % 2].to_string();
-    let three =
-        |row: usize| ["a", "b", "c"][usize::from(row % 10 == 0) + usize::from(row % 20 == 0)].to_string();
+    let three = |row: usize| {
+        ["a", "b", "c"][usize::from(row.is_multiple_of(10)) + usize::from(row.is_multiple_of(20))].to_string()
+    };
     let late = |row: usize| if row < 180 { "no".into() } else { "yes".to_string() };
     let number = |row: usize| (row * 7 % 31).to_string();
     let year = |row: usize| (2000 + row / 10).to_string();
@@ -374,7 +375,7 @@ fn writes_a_study_that_runs() {
         format!(
             "{lon:.4},{lat:.4},{},{}",
             row % 7,
-            ["a", "b", "c"][usize::from(row % 4 == 0) + usize::from(row % 8 == 0)]
+            ["a", "b", "c"][usize::from(row.is_multiple_of(4)) + usize::from(row.is_multiple_of(8))]
         )
     };
     let (first, second) = (table("lon,lat,size,y", 160, &row), table("lon,lat,lines,kind", 150, &row));
