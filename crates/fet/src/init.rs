@@ -1,7 +1,7 @@
 //! `fet init`: writes an experiment for a user's own tables, with a comment on each choice.
 //!
 //! The experiment is a starting point that runs. The user must name the label; the keys are the columns that all
-//! tables share, unless the user names them. [`plan`] looks at the tables and makes the choices: `tables` knows
+//! tables share, unless the user names them. `plan` looks at the tables and makes the choices: `tables` knows
 //! single columns, `keys` and `linking` compare the keys of two tables, `training` chooses the metric, the split
 //! and the length of training, and `variants` the methods of the study at the end of the file.
 
