@@ -69,6 +69,10 @@ To change a choice of the experiment, edit DIR/experiment.toml and run `fet wort
 
 Exit codes: 0 the answer is complete; 1 a run failed; 2 the input is invalid; 130 interrupted.";
 
+/// File of the experiment for tables, in the output folder.
+const EXPERIMENT: &str = "experiment.toml";
+/// File of the best experiment.
+const RECOMMENDED: &str = "recommended.toml";
 /// Number of splits, and with `--quick`.
 const SPLITS: (u64, u64) = (5, 3);
 
@@ -98,6 +102,7 @@ pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
         label_rows: cells[0].report.rows,
         splits: runner.seeds.len(),
         quick: arguments.quick,
+        has_recommended: base == arguments.out.join(EXPERIMENT),
         warnings: cells[0].report.warnings.clone(),
         constant: constant(&of_variant(&cells, choice.alone.1.control), metric)?,
         results,
@@ -105,9 +110,9 @@ pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
         checks,
     };
     let folder = &arguments.out;
-    if base.starts_with(folder) {
-        let text = plan::experiment_text("experiment.toml", &worth.answer.recommended)?;
-        fet_io::write(&folder.join("recommended.toml"), text.as_bytes())?;
+    if worth.has_recommended {
+        let text = plan::experiment_text(EXPERIMENT, &worth.answer.recommended)?;
+        fet_io::write(&folder.join(RECOMMENDED), text.as_bytes())?;
     }
     let json = serde_json::to_string_pretty(&worth).context("the answer is plain data")?;
     fet_io::write(&folder.join("worth.json"), format!("{json}\n").as_bytes())?;
@@ -128,6 +133,8 @@ struct Worth {
     splits: usize,
     /// True for the quick form.
     quick: bool,
+    /// True if the folder has the best experiment, because the command wrote the experiment that it changes.
+    has_recommended: bool,
     /// Warnings of the runs about the data.
     warnings: Vec<String>,
     /// Metric of a constant prediction on the test rows; `None` if the metric is undefined for it.
@@ -156,7 +163,7 @@ fn experiment(arguments: &WorthArguments) -> anyhow::Result<PathBuf> {
         label.clone().ok_or_else(|| input("--label: name the column of the primary's table to predict"))?;
     std::fs::create_dir_all(out)
         .map_err(|error| input(format!("--out {}: cannot create the folder: {error}", out.display())))?;
-    let file = out.join("experiment.toml");
+    let file = out.join(EXPERIMENT);
     let known: Vec<PathBuf> =
         tables.iter().map(|table| table.canonicalize().unwrap_or_else(|_| table.clone())).collect();
     let planned = plan_experiment(&Request { tables: &known, label: &label, keys, file: &file })?;

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use fet_eval::Metric;
 
-use super::Worth;
 use super::plan::Receives;
 use super::verdict::{Answer, Gain, Verdict, error, rows_needed};
+use super::{RECOMMENDED, Worth};
 
 /// Returns the answer as text; `folder` has the files.
 pub(super) fn text(worth: &Worth, folder: &Path) -> String {
@@ -40,7 +40,8 @@ pub(super) fn paragraph(worth: &Worth) -> Vec<String> {
     let (own, best) = (&results[answer.alone], &results[answer.with]);
     let (from, to) = (metric.show(own.alone.test), metric.show(best.with.test));
     let unit = if metric.unit() == fet_eval::Unit::Share { " %" } else { "" };
-    let share = 100.0 * answer.gain.mean / error(*metric, own.alone.test);
+    let alone = error(*metric, own.alone.test);
+    let share = if alone > 0.0 { 100.0 * answer.gain.mean / alone } else { 0.0 };
     let interval = interval(*metric, &answer.gain);
     let title = match answer.verdict {
         Verdict::Yes => "Yes: federating improves the prediction.",
@@ -116,8 +117,8 @@ fn methods(worth: &Worth) -> String {
 
 /// Returns the advice for the user's next step.
 pub(super) fn next(worth: &Worth, folder: &Path) -> String {
-    let recommended = folder.join("recommended.toml");
-    let run = match recommended.exists() {
+    let recommended = folder.join(RECOMMENDED);
+    let run = match worth.has_recommended {
         true => format!("`fet run {}`", recommended.display()),
         false => {
             let sets: Vec<String> =
@@ -148,6 +149,9 @@ pub(super) fn gain(metric: Metric, gain: &Gain) -> String {
 }
 
 fn interval(metric: Metric, gain: &Gain) -> String {
+    if gain.lower.is_infinite() {
+        return "[no interval: a class has too few test rows]".to_string();
+    }
     format!("[{}, {}]", signed(metric, gain.lower), signed(metric, gain.upper))
 }
 

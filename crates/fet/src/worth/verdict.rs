@@ -125,7 +125,8 @@ pub(super) fn rows_needed(gain: &Gain, rows: usize) -> Option<usize> {
     let half = (gain.upper - gain.lower) / 2.0;
     // A test of level 5 % with power 80 % needs a gain of 2.8 standard errors; the interval has 1.96.
     let needed = half / 1.96 * 2.8;
-    (gain.mean > 0.0).then(|| (rows as f64 * (needed / gain.mean).powi(2)).ceil() as usize)
+    (gain.mean > 0.0 && half.is_finite())
+        .then(|| (rows as f64 * (needed / gain.mean).powi(2)).ceil() as usize)
 }
 
 #[cfg(test)]
@@ -152,6 +153,7 @@ mod tests {
         check(gain(-1.0, 0.5), None, Verdict::No);
         check(gain(0.02, 0.05), Some(gain(0.02, 0.2)), Verdict::No);
         check(gain(1.0, 0.5), None, Verdict::Yes);
+        check(gain(1.0, f64::INFINITY), None, Verdict::NotShown);
     }
 
     #[test]
