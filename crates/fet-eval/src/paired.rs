@@ -445,7 +445,7 @@ pub enum PairedError {
         alpha: f64,
     },
     /// No repetition in common.
-    #[error("the two variants have no seed and fold in common; run both with the same seeds")]
+    #[error("the two variants lack a common seed and fold; run both with the same seeds")]
     NoPairs,
     /// Different test rows.
     #[error(

@@ -109,8 +109,9 @@ fn parse(text: &str, report: &Report) -> Result<TestedRun> {
             number(label)?
         } else {
             let class = classes.iter().position(|(_, name)| *name == field(label));
-            class.with_context(|| format!("row {}: the label {:?} is no class", field(row), field(label)))?
-                as f64
+            class.with_context(|| {
+                format!("row {}: the report lacks the class {:?}", field(row), field(label))
+            })? as f64
         });
         for &place in &outputs {
             output.push(number(place)?);

@@ -28,7 +28,7 @@ use crate::study::this_program;
 use checks::Checks;
 use compare::{constant, gain};
 use plan::{ExperimentFacts, MethodPair};
-use verdict::{Answer, Figures, MethodResult, Verdict};
+use verdict::{Answer, Figures, Gain, MethodResult, Recommendation, Verdict};
 
 /// Arguments of `fet worth`.
 #[derive(Debug, Clone, clap::Args)]
@@ -111,7 +111,7 @@ pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
     };
     let folder = &arguments.out;
     if worth.has_recommended {
-        let text = plan::experiment_text(EXPERIMENT, &worth.answer.recommended)?;
+        let text = plan::experiment_text(EXPERIMENT, &worth.answer.recommended.sets)?;
         fet_io::write(&folder.join(RECOMMENDED), text.as_bytes())?;
     }
     let json = serde_json::to_string_pretty(&worth).context("the answer is plain data")?;
@@ -310,25 +310,32 @@ impl<'a> Choice<'a> {
         let alone = of_variant(cells, self.alone.1.control);
         let over_alone = |method: &MethodPair| gain(&of_variant(cells, method.name), &alone, self.metric);
         let best = over_alone(self.with.1)?;
+        let federated_gain = self.federated.map(|(_, method)| over_alone(method)).transpose()?;
         let error = verdict::error(self.metric, results[self.alone.0].alone.test);
         let verdict = verdict::verdict(&best, checks.over_random.as_ref(), error);
         Ok(Answer {
             verdict,
-            recommended: self.recommended(verdict),
+            recommended: self.recommend(verdict, federated_gain.as_ref()),
             alone: self.alone.0,
             with: self.with.0,
             federated: self.federated.map(|(at, _)| at),
             gain: best,
-            federated_gain: self.federated.map(|(_, method)| over_alone(method)).transpose()?,
+            federated_gain,
             over_random: checks.over_random,
         })
     }
 
-    /// Returns the settings of the method to use.
-    fn recommended(&self, verdict: Verdict) -> Vec<String> {
-        match verdict {
-            Verdict::Yes => self.federated.unwrap_or(self.with).1.with.clone(),
-            Verdict::No | Verdict::NotShown => self.alone.1.alone.clone(),
-        }
+    /// Returns the method to use: a federated one if the other parties help it, too.
+    fn recommend(&self, verdict: Verdict, federated: Option<&Gain>) -> Recommendation {
+        let method = match (verdict, self.federated) {
+            (Verdict::No | Verdict::NotShown, _) => {
+                let (name, sets) = (self.alone.1.control.to_string(), self.alone.1.alone.clone());
+                return Recommendation { name, receives: None, sets };
+            }
+            (Verdict::Yes, Some((_, method))) if federated.is_some_and(|gain| gain.lower > 0.0) => method,
+            (Verdict::Yes, _) => self.with.1,
+        };
+        let (name, sets) = (method.name.to_string(), method.with.clone());
+        Recommendation { name, receives: Some(method.receives), sets }
     }
 }

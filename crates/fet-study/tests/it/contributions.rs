@@ -55,7 +55,7 @@ fn names_predictions_that_do_not_belong_to_the_report() {
     let text = fs::read_to_string(&path).expect("predictions");
     for (damaged, reason) in [
         (text.replace("2,test,no,no,1,0", "2,test,no,yes,0,1"), "but the report has"),
-        (text.replace("2,test,no,no", "2,test,maybe,no"), "the label \\\"maybe\\\" is no class"),
+        (text.replace("2,test,no,no", "2,test,maybe,no"), "the report lacks the class \\\"maybe\\\""),
         (text.replace("row,part", "line,part"), "the column `row` is missing"),
         (text.replace("test", "rest"), "no row belongs to the test"),
         (text.replace("\n2,test", "\n99,test"), "tested on different rows"),

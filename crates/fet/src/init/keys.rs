@@ -128,7 +128,7 @@ impl KeyChoice {
         !self.are_texts && self.names.iter().all(|name| is_identifier(name) && whole(name))
     }
 
-    /// Returns a unit for each key column if the columns' ranges differ so much that one column would decide the
+    /// Returns a unit for each key column if one column would otherwise decide the
     /// distance. The unit is the standard deviation in the primary's table; coordinates share one unit.
     pub(super) fn units(&self, primary: &PartyFile) -> Option<Vec<f64>> {
         if self.are_texts || self.names.len() < 2 || self.on_sphere {

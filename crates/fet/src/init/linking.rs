@@ -49,7 +49,7 @@ pub(super) fn choose(keys: &KeyChoice, tables: &[PartyFile]) -> Linking {
     let facts: Vec<String> = pairs.iter().map(facts).collect();
     linking.reasons.splice(0..0, facts);
     if let Some(units) = keys.units(primary).filter(|_| linking.kind == "nearest") {
-        let differ = "the ranges of the keys differ so much that one column would decide the distance";
+        let differ = "one column would decide the distance, because the ranges of the keys differ";
         linking.warnings.push(format!(
             "{differ}; `units` = {units:?} makes a standard deviation of {} count as 1 in each column; set the differences that matter \
              equally to the prediction",

@@ -11,7 +11,7 @@ use super::tables::{PartyFile, words};
 
 /// Share of a class below which accuracy says little.
 const RARE: f64 = 0.3;
-/// Number of classes per row from which a label is no class.
+/// Number of classes per row from which a label does not count as a class.
 const MOST_CLASSES: usize = 100;
 /// Minimum number of optimiser steps.
 const STEPS: usize = 1_000;
@@ -183,7 +183,7 @@ pub(super) fn split(label: &Label, primary: &PartyFile, keys: &KeyChoice) -> Spl
     let fractions = Fractions::default();
     let mut reasons = Vec::new();
     for column in times_of_records(primary) {
-        // A key that is compared as text is no date for the split.
+        // The split cannot use a key as a date if the key is compared as text.
         if keys.are_texts && keys.names.contains(&column.name) {
             continue;
         }

@@ -8,6 +8,7 @@ use fet_eval::Metric;
 use super::plan::Receives;
 use super::verdict::{Answer, Gain, Verdict, error, rows_needed};
 use super::{RECOMMENDED, Worth};
+use fet_study::output::shell_quoted;
 
 /// Returns the answer as text; `folder` has the files.
 pub(super) fn text(worth: &Worth, folder: &Path) -> String {
@@ -61,7 +62,7 @@ pub(super) fn paragraph(worth: &Worth) -> Vec<String> {
         let meaning = if random.lower > 0.0 {
             "so the gain comes from the linked records"
         } else {
-            "so a gain cannot come from the linked records"
+            "so a gain from the linked records is not shown"
         };
         all.push(format!(
             "The true links improve on random links by {} {}, {meaning}.",
@@ -117,23 +118,28 @@ fn methods(worth: &Worth) -> String {
 
 /// Returns the advice for the user's next step.
 pub(super) fn next(worth: &Worth, folder: &Path) -> String {
-    let recommended = folder.join(RECOMMENDED);
+    let recommended = &worth.answer.recommended;
     let run = match worth.has_recommended {
-        true => format!("`fet run {}`", recommended.display()),
+        true => format!("`fet run {}`", shell_quoted(&folder.join(RECOMMENDED).to_string_lossy())),
         false => {
             let sets: Vec<String> =
-                worth.answer.recommended.iter().map(|set| format!("--set {set}")).collect();
+                recommended.sets.iter().map(|set| format!("--set {}", shell_quoted(set))).collect();
             format!("`fet run` with your experiment and {}", sets.join(" "))
         }
     };
     let rows = worth.label_rows.train + worth.label_rows.validation + worth.label_rows.test;
     match worth.answer.verdict {
-        Verdict::Yes => format!(
-            "{run} trains the best method. Then agree on the terms and on the privacy of the records."
-        ),
-        Verdict::No => format!("{run} trains the best method of the primary alone."),
+        Verdict::Yes => {
+            let needs = match recommended.receives {
+                Some(Receives::Columns) => ", which needs the raw columns of the others",
+                Some(Receives::Representations) | None => ", which keeps all columns at their parties",
+            };
+            let name = &recommended.name;
+            format!("{run} trains {name}{needs}. Then agree on the terms and on the privacy of the records.")
+        }
+        Verdict::No => format!("{run} trains the best method of the primary alone ({}).", recommended.name),
         Verdict::NotShown => match rows_needed(&worth.answer.gain, rows) {
-            Some(needed) if needed <= 100 * rows => {
+            Some(needed) if (rows + 1..=100 * rows).contains(&needed) => {
                 format!(
                     "a gain of this size needs about {needed} labelled rows in place of {rows} to be shown."
                 )
@@ -163,4 +169,76 @@ fn signed(metric: Metric, value: f64) -> String {
 fn capitalised(text: &str) -> String {
     let mut signs = text.chars();
     signs.next().map_or_else(String::new, |first| first.to_uppercase().chain(signs).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::checks::Checks;
+    use super::super::verdict::{Figures, MethodResult, Recommendation};
+    use super::*;
+
+    fn worth(verdict: Verdict, mean: f64, half: f64) -> Worth {
+        let figures = |test: f64| Figures { validation: test, test, seconds: 1.0 };
+        let gain = Gain { mean, lower: mean - half, upper: mean + half };
+        let result = MethodResult {
+            name: "FeT-Pool".to_string(),
+            receives: Receives::Representations,
+            alone: figures(2.0),
+            with: figures(2.0 - mean),
+            gain,
+        };
+        let recommended = Recommendation {
+            name: "FeT-Pool".to_string(),
+            receives: Some(Receives::Representations),
+            sets: vec!["method.optimizer={ learning_rate = 0.1 }".to_string()],
+        };
+        Worth {
+            metric: Metric::Rmse,
+            label_rows: fet_eval::records::Rows { train: 70, validation: 10, test: 20 },
+            splits: 3,
+            quick: true,
+            has_recommended: false,
+            warnings: Vec::new(),
+            constant: Some(3.0),
+            results: vec![result],
+            answer: Answer {
+                verdict,
+                alone: 0,
+                with: 0,
+                federated: None,
+                gain,
+                federated_gain: None,
+                over_random: Some(gain),
+                recommended,
+            },
+            checks: Checks { over_random: Some(gain), parties: Vec::new(), labels: Vec::new() },
+        }
+    }
+
+    #[test]
+    fn names_the_settings_of_the_best_method_as_shell_words() {
+        let text = text(&worth(Verdict::Yes, 0.5, 0.1), Path::new("out"));
+        assert!(
+            text.contains("--set 'method.optimizer={ learning_rate = 0.1 }' trains FeT-Pool, which keeps"),
+            "{text}"
+        );
+        assert!(text.contains("25.0 % of the error alone; 95 % interval [+0.400, +0.600]"), "{text}");
+    }
+
+    #[test]
+    fn estimates_more_rows_than_there_are() {
+        let next = |mean: f64, half: f64| next(&worth(Verdict::NotShown, mean, half), Path::new("out"));
+        // 2.8 standard errors of 0.2 / 1.96 are 0.286: (0.286 / 0.1)² times the rows.
+        assert!(next(0.1, 0.2).contains("about 817 labelled rows in place of 100"), "{}", next(0.1, 0.2));
+        for (mean, half) in [(0.5, 0.2), (-0.1, 0.2), (0.001, 5.0)] {
+            assert!(next(mean, half).starts_with("more labelled rows"), "{}", next(mean, half));
+        }
+    }
+
+    #[test]
+    fn states_that_an_interval_is_missing() {
+        let text = text(&worth(Verdict::NotShown, 0.5, f64::INFINITY), Path::new("out"));
+        assert!(text.contains("[no interval: a class has too few test rows]"), "{text}");
+        assert!(!text.contains("inf"), "{text}");
+    }
 }

@@ -74,8 +74,19 @@ pub(super) struct Answer {
     pub(super) federated_gain: Option<Gain>,
     /// Gain of the best method with the other parties over itself with random links.
     pub(super) over_random: Option<Gain>,
-    /// Settings of the method to use, each as `path=value`.
-    pub(super) recommended: Vec<String>,
+    /// Method to use.
+    pub(super) recommended: Recommendation,
+}
+
+/// Method that the command recommends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Recommendation {
+    /// Name of the method, or of its variant on the primary's own columns.
+    pub(super) name: String,
+    /// Data that the primary receives from the other parties; `None` if the method uses its own columns alone.
+    pub(super) receives: Option<Receives>,
+    /// Settings, each as `path=value`.
+    pub(super) sets: Vec<String>,
 }
 
 /// Returns the index of the method with the best validation figure.
