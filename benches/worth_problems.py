@@ -24,7 +24,7 @@ def problems():
 def write_tables(folder, rows, links, task, others, seed, **_):
     draw = np.random.default_rng(seed)
     own = draw.normal(size=(rows, 4))
-    places = draw.uniform(0, 100, size=(rows if links == "one" else max(20, rows // 25), 2))
+    places = draw.uniform(0, 100, size=(rows if links == "one" else rows // 3, 2))
     which = np.arange(rows) if links == "one" else draw.integers(len(places), size=rows)
     signal = own[:, 0] + 0.7 * np.sin(2 * own[:, 1]) + 0.5 * own[:, 2] * own[:, 3]
     tables = []

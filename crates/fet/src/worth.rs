@@ -44,7 +44,7 @@ pub(crate) struct WorthArguments {
     /// share].
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     keys: Vec<String>,
-    /// Three splits instead of five, without the slowest method and the checks of the best one.
+    /// Fewer splits, without the slowest method and most checks of the best one.
     #[arg(long)]
     quick: bool,
     /// Number of runs at the same time, each with one thread [default: the number of cores, at most 8].
@@ -73,8 +73,17 @@ Exit codes: 0 the answer is complete; 1 a run failed; 2 the input is invalid; 13
 const EXPERIMENT: &str = "experiment.toml";
 /// File of the best experiment.
 const RECOMMENDED: &str = "recommended.toml";
-/// Number of splits, and with `--quick`.
-const SPLITS: (u64, u64) = (5, 3);
+/// Number of labelled rows up to which runs are short, and more splits make up for the few test rows.
+const FEW_ROWS: usize = 3_000;
+
+/// Returns the number of splits for this number of labelled rows.
+fn splits(rows: usize, quick: bool) -> u64 {
+    match (rows <= FEW_ROWS, quick) {
+        (true, false) => 10,
+        (true, true) | (false, false) => 5,
+        (false, true) => 3,
+    }
+}
 
 /// Runs the command. The exit code is 0 if the answer is complete, and 130 if the user interrupted it.
 pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
@@ -83,10 +92,13 @@ pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
     let loaded = experiment_file::load(&loaded).map_err(|error| input(error.to_string()))?;
     let facts = ExperimentFacts::new(&loaded.to_table());
     let methods = plan::methods(&facts, arguments.quick);
-    let runner = Runner::new(arguments, &base)?;
-    let Some(cells) = runner.run("methods", &plan::pairs(&methods))? else {
-        return Ok(ExitCode::from(130));
-    };
+    let mut runner = Runner::new(arguments, &base)?;
+    let variants = plan::pairs(&methods);
+    // The first split shows the number of labelled rows.
+    let Some(first) = runner.run("methods", &variants)? else { return Ok(ExitCode::from(130)) };
+    let rows = first.first().context("the study lacks runs")?.report.rows;
+    runner.seeds = (0..splits(rows.train + rows.validation + rows.test, arguments.quick)).collect();
+    let Some(cells) = runner.run("methods", &variants)? else { return Ok(ExitCode::from(130)) };
     let metric = cells.first().context("the study lacks runs")?.report.metric;
     let results = method_results(&methods, &cells, metric)?;
     let choice = Choice::new(&methods, &results, metric)?;
@@ -198,13 +210,12 @@ impl<'a> Runner<'a> {
     fn new(arguments: &'a WorthArguments, base: &'a Path) -> anyhow::Result<Self> {
         let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let jobs = arguments.jobs.unwrap_or_else(|| cores.min(NonZeroUsize::new(8).unwrap_or(cores)));
-        let splits = if arguments.quick { SPLITS.1 } else { SPLITS.0 };
         let threads = (cores.get() / jobs.get()).max(1).to_string();
         let fet = match std::env::var_os("RAYON_NUM_THREADS") {
             None => this_program()?.with_variable("RAYON_NUM_THREADS", &threads),
             Some(_) => this_program()?,
         };
-        Ok(Self { arguments, base, fet, jobs, seeds: (0..splits).collect() })
+        Ok(Self { arguments, base, fet, jobs, seeds: vec![0] })
     }
 
     /// Runs a study of these variants. Returns `None` if the user interrupted it.
