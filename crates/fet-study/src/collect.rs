@@ -86,8 +86,8 @@ pub enum Collected {
 
 /// Runs all missing cells of a study, writes its report, and returns the finished cells.
 ///
-/// The first seed of every variant runs first, and a message then estimates the time of all other seeds. The
-/// call resumes an interrupted study.
+/// The first seed of every variant runs first. If one of these runs fails, no other seed runs; otherwise a message
+/// estimates the time of all other seeds. The call resumes an interrupted study.
 ///
 /// # Errors
 /// An [`output::Failed`](crate::output::Failed) error means that a program failed. Any other error means that
@@ -129,17 +129,24 @@ pub fn collect(request: &CollectRequest<'_>, fet: &Fet) -> Result<Collected> {
         if outcome == EngineOutcome::Interrupted {
             return Ok(Collected::Interrupted { done: finished(&cells).len(), all: cells.len() });
         }
+        if stage == Stage::FirstSeed && waiting.iter().any(|cell| super::report::read(cell).is_none()) {
+            break;
+        }
     }
     let done = finished(&cells);
     let summary = StudySummary::new(&grid, &cells, &done);
     write::write_study(&summary, &first.study)?;
     let is_done: HashSet<&PathBuf> = done.iter().map(|result| &result.cell.folder).collect();
-    let failures = cells.iter().filter(|cell| !is_done.contains(&cell.folder));
+    // After a failure of the first seed, the cells of all other seeds have not run.
+    let undone = cells.iter().filter(|cell| !is_done.contains(&cell.folder) && cell.folder.exists());
     let describe = |cell: &Cell| {
         let problem = CellFailure::read(cell).map_or_else(|| "no report".to_string(), |found| found.problem);
         format!("{}: {problem}; {}", cell.title(), failure::log(cell).display())
     };
-    let failures = failures.map(describe).collect();
+    let mut failures: Vec<String> = undone.map(describe).collect();
+    if failures.is_empty() && done.len() < cells.len() {
+        failures.push(format!("{} of {} runs left no report", cells.len() - done.len(), cells.len()));
+    }
     let collected = done.iter().map(|result| CollectedCell {
         variant: result.cell.variant.clone(),
         seed: result.cell.repetition.seed,

@@ -108,7 +108,9 @@ pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
     };
     let Some(checked) = checks else { return Ok(ExitCode::from(130)) };
     let checks = Checks::new(&facts, &choice, &cells, &checked)?;
-    let answer = choice.answer(&results, &checks, &cells)?;
+    let constant = constant(&of_variant(&cells, choice.alone.1.control), metric)?;
+    let answer = choice.answer(&results, &checks, &cells, constant)?;
+    let first_split = &cells[0].report.data.split;
     let worth = Worth {
         metric,
         label_rows: cells[0].report.rows,
@@ -116,7 +118,8 @@ pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
         quick: arguments.quick,
         has_recommended: base == arguments.out.join(EXPERIMENT),
         warnings: cells[0].report.warnings.clone(),
-        constant: constant(&of_variant(&cells, choice.alone.1.control), metric)?,
+        same_split: cells.iter().all(|cell| cell.report.data.split == *first_split),
+        constant,
         results,
         answer,
         checks,
@@ -143,6 +146,8 @@ struct Worth {
     label_rows: fet_eval::records::Rows,
     /// Number of splits.
     splits: usize,
+    /// True if all runs have the same split, as with a split by time: they then differ only in their seeds.
+    same_split: bool,
     /// True for the quick form.
     quick: bool,
     /// True if the folder has the best experiment, because the command wrote the experiment that it changes.
@@ -162,14 +167,31 @@ struct Worth {
 /// Returns the experiment file: the one that the user names, or one written for the tables.
 fn experiment(arguments: &WorthArguments) -> anyhow::Result<PathBuf> {
     let WorthArguments { tables, label, keys, out, .. } = arguments;
+    let is_experiment = |file: &PathBuf| file.extension().is_some_and(|extension| extension == "toml");
+    if tables.len() > 1
+        && let Some(file) = tables.iter().find(|file| is_experiment(file))
+    {
+        return Err(input(format!(
+            "{}: an experiment file names all tables; leave out the others",
+            file.display()
+        )));
+    }
     if let [file] = tables.as_slice()
-        && file.extension().is_none_or(|extension| extension == "toml")
+        && (is_experiment(file) || file.extension().is_none())
     {
         if label.is_some() || !keys.is_empty() {
             return Err(input("--label, --keys: an experiment file names them already; leave them out"));
         }
         let file = fet_io::experiment(file);
-        return file.canonicalize().map_err(|error| input(format!("{}: {error}", file.display())));
+        let file = file.canonicalize().map_err(|error| input(format!("{}: {error}", file.display())))?;
+        let other = out.join(EXPERIMENT);
+        if other.exists() && other.canonicalize().is_ok_and(|other| other != file) {
+            return Err(input(format!(
+                "--out {}: has the answer for another experiment; name another folder",
+                out.display()
+            )));
+        }
+        return Ok(file);
     }
     let label =
         label.clone().ok_or_else(|| input("--label: name the column of the primary's table to predict"))?;
@@ -317,13 +339,20 @@ impl<'a> Choice<'a> {
         results: &[MethodResult],
         checks: &Checks,
         cells: &[CollectedCell],
+        constant: Option<f64>,
     ) -> anyhow::Result<Answer> {
         let alone = of_variant(cells, self.alone.1.control);
         let over_alone = |method: &MethodPair| gain(&of_variant(cells, method.name), &alone, self.metric);
         let best = over_alone(self.with.1)?;
         let federated_gain = self.federated.map(|(_, method)| over_alone(method)).transpose()?;
         let error = verdict::error(self.metric, results[self.alone.0].alone.test);
-        let verdict = verdict::verdict(&best, checks.over_random.as_ref(), error);
+        let beats_constant = constant.is_none_or(|constant| {
+            self.metric.direction().improves(results[self.with.0].with.test, constant)
+        });
+        let verdict = match verdict::verdict(&best, checks.over_random.as_ref(), error) {
+            Verdict::Yes if !beats_constant => Verdict::NotShown,
+            verdict => verdict,
+        };
         Ok(Answer {
             verdict,
             recommended: self.recommend(verdict, federated_gain.as_ref()),

@@ -123,6 +123,14 @@ pub(crate) fn plan(request: &Request<'_>) -> anyhow::Result<Plan> {
         )
     });
     let mut warnings: Vec<String> = without_columns.collect();
+    let have_label = tables[1..].iter().filter(|table| table.column(request.label).is_some());
+    warnings.extend(have_label.filter(|_| !keys.names.iter().any(|key| key == request.label)).map(|table| {
+        format!(
+            "{}: has a column `{}`, like the label; the file leaves it out",
+            table.path.display(),
+            request.label
+        )
+    }));
     warnings.extend([linking.warnings, metric.warnings, split.warnings].concat());
     Ok(Plan { experiment: text, rows: primary.rows(), variants, warnings })
 }

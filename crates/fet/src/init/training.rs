@@ -123,7 +123,16 @@ pub(super) fn metric(label: &Label) -> MetricChoice {
     };
     let (fewest, most) = (*fewest as f64, *most as f64);
     let share = |count: f64| format!("{:.1} %", 100.0 * count / rows);
+    // Without a row of the rare class among the validation rows, no area and no balanced accuracy is defined.
+    let in_validation = fewest * Fractions::default().validation();
     let mut found = match label.task {
+        _ if in_validation < 1.0 => choice(
+            "log-loss",
+            false,
+            format!(
+                "`{rare}` has too few rows for the validation rows to contain one, so only a loss over all rows is defined"
+            ),
+        ),
         Task::Binary if fewest < RARE * rows => choice(
             "auc-roc",
             false,

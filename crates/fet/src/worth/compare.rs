@@ -22,14 +22,14 @@ pub(super) fn gain(
                 cells.iter().map(|cell| cell.report.best.test).sum::<f64>() / cells.len() as f64
             };
             let gain = metric.direction().gain(mean(with), mean(without));
-            return Ok(Gain { mean: gain, lower: f64::NEG_INFINITY, upper: f64::INFINITY });
+            return Ok(Gain { mean: gain, lower: f64::NEG_INFINITY, upper: f64::INFINITY, rows: 0 });
         }
         found => found?,
     };
     let ends = found.over_rows_and_splits.unwrap_or(found.over_rows);
     let signed = |value: f64| metric.direction().gain(value, 0.0);
     let (one, other) = (signed(ends.lower), signed(ends.upper));
-    Ok(Gain { mean: signed(found.estimate), lower: one.min(other), upper: one.max(other) })
+    Ok(Gain { mean: signed(found.estimate), lower: one.min(other), upper: one.max(other), rows: found.rows })
 }
 
 /// Returns the mean over the runs of the metric of a constant prediction: the mean of the test labels, or the

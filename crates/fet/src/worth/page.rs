@@ -39,6 +39,7 @@ pub(super) fn text(worth: &Worth, folder: &std::path::Path) -> anyhow::Result<St
         "verdict": match worth.answer.verdict { Verdict::Yes => "yes", Verdict::No => "no", Verdict::NotShown => "open" },
         "metric": metric.title(),
         "splits": worth.splits,
+        "same_split": worth.same_split,
         "quick": worth.quick,
         "rows": worth.label_rows,
         "warnings": worth.warnings,

@@ -139,14 +139,14 @@ pub(super) fn methods(facts: &ExperimentFacts, quick: bool) -> Vec<MethodPair> {
             name: "FeT-Pool",
             control: "FeT-Pool, alone",
             receives: Receives::Representations,
-            with: [pool("method"), vec![encoder()]].concat(),
+            with: [pool("method"), sets(&["method.others=true"]), vec![encoder()]].concat(),
             alone: [pool("method"), sets(&["method.others=false"])].concat(),
         },
         MethodPair {
             name: "FeT-Pool with trees",
             control: "FeT-Pool with trees, alone",
             receives: Receives::Representations,
-            with: [inside(), vec![encoder()]].concat(),
+            with: [inside(), sets(&["method.inner.others=true"]), vec![encoder()]].concat(),
             alone: [inside(), sets(&["method.inner.others=false"])].concat(),
         },
     ];
@@ -155,7 +155,8 @@ pub(super) fn methods(facts: &ExperimentFacts, quick: bool) -> Vec<MethodPair> {
             name: "FeT-Pool with trees, one to one",
             control: "FeT-Pool with trees, alone",
             receives: Receives::Representations,
-            with: [inside(), vec![encoder(), "linker.one_to_one=true".to_string()]].concat(),
+            with: [inside(), sets(&["method.inner.others=true", "linker.one_to_one=true"]), vec![encoder()]]
+                .concat(),
             alone: [inside(), sets(&["method.inner.others=false"])].concat(),
         });
     }

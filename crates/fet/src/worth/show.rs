@@ -44,6 +44,10 @@ pub(super) fn paragraph(worth: &Worth) -> Vec<String> {
     let alone = error(*metric, own.alone.test);
     let share = if alone > 0.0 { 100.0 * answer.gain.mean / alone } else { 0.0 };
     let interval = interval(*metric, &answer.gain);
+    let over = match worth.same_split {
+        true => "over test rows and seeds; all runs have the same split",
+        false => "over test rows and splits",
+    };
     let title = match answer.verdict {
         Verdict::Yes => "Yes: federating improves the prediction.",
         Verdict::No => "No: federating does not improve the prediction noticeably.",
@@ -52,7 +56,7 @@ pub(super) fn paragraph(worth: &Worth) -> Vec<String> {
     let mut all = vec![title.to_string()];
     all.push(format!(
         "{}: {from}{unit} with the primary alone ({}), {to}{unit} with the other parties ({}). Gain {} ({share:.1} % of the \
-         error alone; 95 % interval {interval}, over test rows and splits).",
+         error alone; 95 % interval {interval}, {over}).",
         metric.label(),
         own.name,
         best.name,
@@ -71,6 +75,14 @@ pub(super) fn paragraph(worth: &Worth) -> Vec<String> {
         ));
     }
     all.extend(federated(worth, answer));
+    let is_better = |constant: &f64| metric.direction().improves(*constant, own.alone.test);
+    if let Some(constant) = worth.constant.filter(is_better) {
+        all.push(format!(
+            "Warning: a constant prediction ({}) is better than the best method of the primary alone. Compare with the \
+             constant, and check the columns and the number of labels.",
+            metric.phrase(constant)
+        ));
+    }
     all
 }
 
@@ -83,7 +95,7 @@ fn federated(worth: &Worth, answer: &Answer) -> Option<String> {
     let best = &worth.results[answer.federated?];
     let found = answer.federated_gain?;
     Some(format!(
-        "{} with the other parties needs their raw columns at the primary. Without this, {} is best: gain {} {}.",
+        "{} with the other parties needs their raw columns at the primary. Without this, {} is best: gain {} {} over the best method alone.",
         capitalised(&worth.results[answer.with].name),
         best.name,
         signed(metric, found.mean),
@@ -138,7 +150,7 @@ pub(super) fn next(worth: &Worth, folder: &Path) -> String {
             format!("{run} trains {name}{needs}. Then agree on the terms and on the privacy of the records.")
         }
         Verdict::No => format!("{run} trains the best method of the primary alone ({}).", recommended.name),
-        Verdict::NotShown => match rows_needed(&worth.answer.gain, rows) {
+        Verdict::NotShown => match rows_needed(&worth.answer.gains(), rows) {
             Some(needed) if (rows + 1..=100 * rows).contains(&needed) => {
                 format!(
                     "a gain of this size needs about {needed} labelled rows in place of {rows} to be shown."
@@ -179,7 +191,7 @@ mod tests {
 
     fn worth(verdict: Verdict, mean: f64, half: f64) -> Worth {
         let figures = |test: f64| Figures { validation: test, test, seconds: 1.0 };
-        let gain = Gain { mean, lower: mean - half, upper: mean + half };
+        let gain = Gain { mean, lower: mean - half, upper: mean + half, rows: 200 };
         let result = MethodResult {
             name: "FeT-Pool".to_string(),
             receives: Receives::Representations,
@@ -196,6 +208,7 @@ mod tests {
             metric: Metric::Rmse,
             label_rows: fet_eval::records::Rows { train: 70, validation: 10, test: 20 },
             splits: 3,
+            same_split: false,
             quick: true,
             has_recommended: false,
             warnings: Vec::new(),

@@ -14,7 +14,12 @@ pub(super) struct Gain {
     pub(super) lower: f64,
     /// Upper end of that interval.
     pub(super) upper: f64,
+    /// Number of different test rows over all splits.
+    pub(super) rows: usize,
 }
+
+/// Number of different test rows below which no verdict is "no": two methods often predict the same there.
+pub(super) const FEW_TESTED: usize = 100;
 
 /// Result of a method.
 #[derive(Debug, Clone, Serialize)]
@@ -78,6 +83,13 @@ pub(super) struct Answer {
     pub(super) recommended: Recommendation,
 }
 
+impl Answer {
+    /// Returns the gains that a verdict of "yes" needs.
+    pub(super) fn gains(&self) -> Vec<&Gain> {
+        [Some(&self.gain), self.over_random.as_ref()].into_iter().flatten().collect()
+    }
+}
+
 /// Method that the command recommends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Recommendation {
@@ -112,9 +124,10 @@ pub(super) fn best(
 /// improve on random links: any other gain comes from the method and not from the other parties' records.
 pub(super) fn verdict(gain: &Gain, over_random: Option<&Gain>, error: f64) -> Verdict {
     let is_real = over_random.is_none_or(|random| random.lower > 0.0);
+    let is_small = |gain: &Gain| gain.upper <= SMALL * error && gain.rows >= FEW_TESTED;
     if gain.lower > 0.0 && is_real {
         Verdict::Yes
-    } else if gain.upper <= SMALL * error || over_random.is_some_and(|random| random.upper <= SMALL * error) {
+    } else if is_small(gain) || over_random.is_some_and(is_small) {
         Verdict::No
     } else {
         Verdict::NotShown
@@ -130,14 +143,16 @@ pub(super) fn error(metric: Metric, value: f64) -> f64 {
     .abs()
 }
 
-/// Returns the number of labelled rows at which a gain like the present one would be shown, if the interval
-/// shrinks with the square root of the number of rows. `None` if the gain is not positive.
-pub(super) fn rows_needed(gain: &Gain, rows: usize) -> Option<usize> {
-    let half = (gain.upper - gain.lower) / 2.0;
-    // A test of level 5 % with power 80 % needs a gain of 2.8 standard errors; the interval has 1.96.
-    let needed = half / 1.96 * 2.8;
-    (gain.mean > 0.0 && half.is_finite())
-        .then(|| (rows as f64 * (needed / gain.mean).powi(2)).ceil() as usize)
+/// Returns the number of labelled rows at which all these gains would be shown, if intervals shrink with the square
+/// root of the number of rows. `None` if a gain is not positive.
+pub(super) fn rows_needed(gains: &[&Gain], rows: usize) -> Option<usize> {
+    let needed = |gain: &&Gain| {
+        let half = (gain.upper - gain.lower) / 2.0;
+        // A test of level 5 % with power 80 % needs a gain of 2.8 standard errors; the interval has 1.96.
+        let ratio = half / 1.96 * 2.8 / gain.mean;
+        (gain.mean > 0.0 && half.is_finite()).then(|| (rows as f64 * ratio.powi(2)).ceil() as usize)
+    };
+    gains.iter().map(needed).try_fold(0, |most, needed| needed.map(|needed| most.max(needed)))
 }
 
 #[cfg(test)]
@@ -145,7 +160,7 @@ mod tests {
     use super::*;
 
     fn gain(mean: f64, half: f64) -> Gain {
-        Gain { mean, lower: mean - half, upper: mean + half }
+        Gain { mean, lower: mean - half, upper: mean + half, rows: FEW_TESTED }
     }
 
     #[test]
@@ -168,9 +183,18 @@ mod tests {
     }
 
     #[test]
-    fn four_times_the_rows_halve_the_interval() {
-        let rows = rows_needed(&gain(0.7, 1.96), 100).expect("positive");
-        assert_eq!(rows, 1600, "2.8 / 0.7 = 4 standard errors more, so 16 times the rows");
-        assert_eq!(rows_needed(&gain(-0.1, 1.0), 100), None);
+    fn equal_predictions_of_few_rows_are_no_evidence() {
+        let equal = |rows: usize| Gain { rows, ..gain(0.0, 0.0) };
+        assert_eq!(verdict(&gain(1.0, 2.0), Some(&equal(FEW_TESTED - 1)), 10.0), Verdict::NotShown);
+        assert_eq!(verdict(&equal(FEW_TESTED - 1), None, 10.0), Verdict::NotShown);
+        assert_eq!(verdict(&equal(FEW_TESTED), None, 10.0), Verdict::No);
+    }
+
+    #[test]
+    fn the_rarest_evidence_decides_the_rows_needed() {
+        let rows = rows_needed(&[&gain(0.7, 1.96)], 100).expect("positive");
+        assert_eq!(rows, 1600, "2.8 / 0.7 = 4 standard errors, and 16 times the rows");
+        assert_eq!(rows_needed(&[&gain(2.0, 0.1), &gain(0.7, 1.96)], 100), Some(1600));
+        assert_eq!(rows_needed(&[&gain(0.7, 1.96), &gain(-0.1, 1.0)], 100), None);
     }
 }
