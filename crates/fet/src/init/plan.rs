@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use fet_eval::Fractions;
 use fet_io::input::input;
 use fet_io::output;
 use fet_tables::ColumnSummary;
@@ -97,6 +98,7 @@ pub(crate) fn plan(request: &Request<'_>) -> anyhow::Result<Plan> {
     }
     let label = Label::new(request.label, primary)?;
     let keys = keys::choose(request, &tables)?;
+    require_enough(request, &tables, &keys)?;
     let linking = linking::choose(&keys, &tables);
     let metric = training::metric(&label);
     let split = training::split(&label, primary, &keys);
@@ -115,14 +117,7 @@ pub(crate) fn plan(request: &Request<'_>) -> anyhow::Result<Plan> {
     let _ = writeln!(text, "metric = \"{}\"", metric.metric);
     write_method(&mut text, &pool);
     write_training(&mut text, &metric, split.train);
-    let is_key_or_label = |name: &str| name == request.label || keys.names.iter().any(|key| key == name);
-    let without_columns = tables.iter().filter(|table| table.names().all(is_key_or_label)).map(|table| {
-        format!(
-            "{}: needs a column besides the keys and the label; a run refuses the table without one",
-            table.path.display()
-        )
-    });
-    let mut warnings: Vec<String> = without_columns.collect();
+    let mut warnings = Vec::new();
     let have_label = tables[1..].iter().filter(|table| table.column(request.label).is_some());
     warnings.extend(have_label.filter(|_| !keys.names.iter().any(|key| key == request.label)).map(|table| {
         format!(
@@ -133,6 +128,36 @@ pub(crate) fn plan(request: &Request<'_>) -> anyhow::Result<Plan> {
     }));
     warnings.extend([linking.warnings, metric.warnings, split.warnings].concat());
     Ok(Plan { experiment: text, rows: primary.rows(), variants, warnings })
+}
+
+/// Checks that a run can use the tables.
+///
+/// # Errors
+/// Returns a message for the user if a table is twice in the request, a table has no column for a model, or the
+/// primary's rows are too few for a split.
+fn require_enough(request: &Request<'_>, tables: &[PartyFile], keys: &KeyChoice) -> anyhow::Result<()> {
+    for (at, table) in tables.iter().enumerate() {
+        let path = table.path.display();
+        if tables[..at].iter().any(|other| same_file(&other.path, &table.path)) {
+            return Err(input(format!("{path}: is named twice; name a different table for each party")));
+        }
+        let is_key_or_label =
+            |name: &str| name == request.label || keys.names.iter().any(|key| key == name);
+        if table.names().all(is_key_or_label) {
+            let besides = if at == 0 { "the keys and the label" } else { "the keys" };
+            return Err(input(format!("{path}: needs a column besides {besides} ({})", keys.names.join(", "))));
+        }
+    }
+    let primary = &tables[0];
+    Fractions::default()
+        .sizes(primary.rows())
+        .map(|_| ())
+        .map_err(|error| input(format!("{}: {error}", primary.path.display())))
+}
+
+/// Returns true if two paths name the same file.
+fn same_file(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 /// Returns the name of an experiment in `file`.

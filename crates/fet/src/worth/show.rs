@@ -175,7 +175,11 @@ fn interval(metric: Metric, gain: &Gain) -> String {
 
 fn signed(metric: Metric, value: f64) -> String {
     let text = metric.show(value);
-    if text.starts_with('-') { text } else { format!("+{text}") }
+    match text.strip_prefix('-') {
+        Some(digits) if digits.chars().all(|c| matches!(c, '0' | '.')) => format!("+{digits}"),
+        Some(_) => text,
+        None => format!("+{text}"),
+    }
 }
 
 fn capitalised(text: &str) -> String {

@@ -203,22 +203,32 @@ fn accepts_dates_and_texts_with_missing_cells_as_keys() {
 }
 
 #[test]
-fn warns_of_a_table_without_columns_for_a_model() {
+fn refuses_tables_that_no_run_can_use() {
     let folder = tempfile::tempdir().expect("a folder");
     let days = |column: &str| {
         table(&format!("date,{column}"), 30, &|day| format!("2020-01-{:02},{}", 1 + day, day % 2))
     };
-    for (name, column) in [("a.csv", "y"), ("b.csv", "z")] {
-        fs::write(folder.path().join(name), days(column)).expect("written");
+    let few = table("date,y,a", 5, &|day| format!("2020-01-{:02},{},{day}", 1 + day, day % 2));
+    let enough = table("date,y,a", 30, &|day| format!("2020-01-{:02},{},{day}", 1 + day, day % 2));
+    for (name, text) in [("bare.csv", days("y")), ("b.csv", days("z")), ("few.csv", few), ("a.csv", enough)] {
+        fs::write(folder.path().join(name), text).expect("written");
+    }
+    for (tables, expected) in [
+        (["bare.csv", "b.csv"], "bare.csv: needs a column besides the keys and the label (date)"),
+        (["few.csv", "b.csv"], "few.csv: each part needs a row, but 5 rows give 0 for validation"),
+        (["a.csv", "a.csv"], "a.csv: is named twice"),
+    ] {
+        for command in ["init", "worth"] {
+            let output = fet(folder.path(), &[command, tables[0], tables[1], "--label=y", "--keys=date"]);
+            let messages = String::from_utf8_lossy(&output.stderr);
+            assert!(
+                output.status.code() == Some(2) && messages.contains(expected),
+                "{command} {tables:?}: {output:?}"
+            );
+        }
     }
     let output = fet(folder.path(), &["init", "a.csv", "b.csv", "--label=y"]);
-    let messages = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success() && messages.contains("a.csv: needs a column besides the keys"),
-        "{output:?}"
-    );
-    let run = fet(folder.path(), &["run", "experiment.toml"]);
-    assert_eq!(run.status.code(), Some(2), "{run:?}");
+    assert!(output.status.success(), "{output:?}");
 }
 
 #[test]
