@@ -9,6 +9,8 @@ of the runs of `fet worth`. Its join by hand takes from each other party the nea
 mean of the five nearest, and the distance.
 """
 import argparse, json, pathlib, subprocess, sys, zipfile
+import warnings
+
 import lightgbm, numpy as np, pandas as pd
 from scipy.stats import t as student
 from sklearn.metrics import root_mean_squared_error, roc_auc_score
@@ -86,6 +88,7 @@ def bicycles(data, packages):
     return own, [taxis], ["start_lon", "start_lat", "end_lon", "end_lat"], "tripduration"
 
 
+warnings.filterwarnings("ignore")
 TABLES = [flights, insurance, rentals, flats, houses, bicycles]
 
 
