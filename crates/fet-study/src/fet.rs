@@ -173,11 +173,6 @@ impl Fet {
 
 /// Returns the arguments of a command, quoted for a shell.
 fn words(command: &Command) -> String {
-    let words = command.get_args().map(|word| {
-        let word = word.to_string_lossy();
-        let is_plain =
-            !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:".contains(c));
-        if is_plain { word.into_owned() } else { shell_quoted(&word) }
-    });
+    let words = command.get_args().map(|word| shell_quoted(&word.to_string_lossy()));
     words.collect::<Vec<_>>().join(" ")
 }

@@ -26,8 +26,12 @@ pub fn answer(text: impl Display) {
     let _ = writeln!(io::stdout(), "{text}");
 }
 
-/// Quotes `text` as one shell word.
+/// Quotes `text` as one shell word, unless it is one without quotes.
 pub fn shell_quoted(text: &str) -> String {
+    let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "_-./:=,@%+".contains(sign);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_string();
+    }
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
@@ -42,6 +46,15 @@ mod tests {
 
     #[test]
     fn quotes_text_as_one_word() {
-        assert_eq!(shell_quoted("/a b/it's"), r"'/a b/it'\''s'");
+        for (text, expected) in [
+            ("/a b/it's", r"'/a b/it'\''s'"),
+            ("a/b-1.toml", "a/b-1.toml"),
+            ("train.epochs=5", "train.epochs=5"),
+            ("$HOME", "'$HOME'"),
+            ("~/a", "'~/a'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_quoted(text), expected);
+        }
     }
 }

@@ -87,7 +87,7 @@ fn splits(rows: usize, quick: bool) -> u64 {
 
 /// Runs the command. The exit code is 0 if the answer is complete, and 130 if the user interrupted it.
 pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
-    let base = experiment(arguments)?;
+    let Base { file: base, links } = experiment(arguments)?;
     let loaded = ExperimentArguments { file: base.clone(), ..ExperimentArguments::default() };
     let loaded = experiment_file::load(&loaded).map_err(|error| input(error.to_string()))?;
     let facts = ExperimentFacts::new(&loaded.to_table());
@@ -117,6 +117,7 @@ pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
         splits: runner.seeds.len(),
         quick: arguments.quick,
         has_recommended: base == arguments.out.join(EXPERIMENT),
+        links,
         warnings: cells[0].report.warnings.clone(),
         same_split: cells.iter().all(|cell| cell.report.data.split == *first_split),
         constant,
@@ -152,6 +153,8 @@ struct Worth {
     quick: bool,
     /// True if the folder has the best experiment, because the command wrote the experiment that it changes.
     has_recommended: bool,
+    /// Ambiguity of the links to each other table, one sentence each; empty for an experiment file.
+    links: Vec<String>,
     /// Warnings of the runs about the data.
     warnings: Vec<String>,
     /// Metric of a constant prediction on the test rows; `None` if the metric is undefined for it.
@@ -164,8 +167,16 @@ struct Worth {
     checks: Checks,
 }
 
-/// Returns the experiment file: the one that the user names, or one written for the tables.
-fn experiment(arguments: &WorthArguments) -> anyhow::Result<PathBuf> {
+/// Experiment of the runs.
+struct Base {
+    /// File that the user names, or that the command wrote for the tables.
+    file: PathBuf,
+    /// Ambiguity of the links to each other table; empty for a file that the user names.
+    links: Vec<String>,
+}
+
+/// Finds the experiment, or writes one for the tables.
+fn experiment(arguments: &WorthArguments) -> anyhow::Result<Base> {
     let WorthArguments { tables, label, keys, out, .. } = arguments;
     let is_experiment = |file: &PathBuf| file.extension().is_some_and(|extension| extension == "toml");
     if tables.len() > 1
@@ -191,7 +202,7 @@ fn experiment(arguments: &WorthArguments) -> anyhow::Result<PathBuf> {
                 out.display()
             )));
         }
-        return Ok(file);
+        return Ok(Base { file, links: Vec::new() });
     }
     let label =
         label.clone().ok_or_else(|| input("--label: name the column of the primary's table to predict"))?;
@@ -216,7 +227,7 @@ fn experiment(arguments: &WorthArguments) -> anyhow::Result<PathBuf> {
         }
         Err(_) => fet_io::write(&file, text.as_bytes())?,
     }
-    Ok(file)
+    Ok(Base { file, links: planned.links })
 }
 
 /// Runs the studies of one command.

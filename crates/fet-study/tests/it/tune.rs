@@ -42,7 +42,7 @@ fn promotes_the_best_candidates_and_compares_with_the_unchanged_experiment() {
             "on 1 validation rows that were not used to select an epoch",
             "the unchanged experiment has accuracy -15.00 %",
             "No test row was used",
-            "fet run tiny.toml --set 'method.dropout=0.9' --set 'method.dropout=0.",
+            "fet run tiny.toml --set method.dropout=0.9 --set method.dropout=0.",
         ],
     );
     check(&found.stderr, &["compared by accuracy"]);

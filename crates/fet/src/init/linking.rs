@@ -29,6 +29,8 @@ pub(super) struct Linking {
     pub(super) perhaps_one_to_one: bool,
     /// Further settings of the linker, one a line.
     pub(super) settings: Vec<String>,
+    /// Ambiguity of the links to each other table, one sentence each.
+    pub(super) facts: Vec<String>,
     /// Reasons, one sentence each.
     pub(super) reasons: Vec<String>,
     /// Facts that the user should know before a run.
@@ -46,8 +48,7 @@ pub(super) fn choose(keys: &KeyChoice, tables: &[PartyFile]) -> Linking {
     if linking.neighbours == 1 {
         linking.one_to_one = None;
     }
-    let facts: Vec<String> = pairs.iter().map(facts).collect();
-    linking.reasons.splice(0..0, facts);
+    linking.facts = pairs.iter().map(facts).collect();
     if let Some(units) = keys.units(primary).filter(|_| linking.kind == "nearest") {
         let differ = "one column would decide the distance, because the ranges of the keys differ";
         linking.warnings.push(format!(
@@ -168,6 +169,7 @@ impl Linking {
             one_to_one: None,
             perhaps_one_to_one: false,
             settings: Vec::new(),
+            facts: Vec::new(),
             reasons: Vec::new(),
             warnings: Vec::new(),
         }

@@ -43,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) variants: Vec<Variant>,
     /// Facts that a user should know before a run, one sentence each.
     pub(crate) warnings: Vec<String>,
+    /// Ambiguity of the links to each other table, one sentence each.
+    pub(crate) links: Vec<String>,
 }
 
 impl Plan {
@@ -127,7 +129,7 @@ pub(crate) fn plan(request: &Request<'_>) -> anyhow::Result<Plan> {
         )
     }));
     warnings.extend([linking.warnings, metric.warnings, split.warnings].concat());
-    Ok(Plan { experiment: text, rows: primary.rows(), variants, warnings })
+    Ok(Plan { experiment: text, rows: primary.rows(), variants, warnings, links: linking.facts })
 }
 
 /// Checks that a run can use the tables.
@@ -141,11 +143,13 @@ fn require_enough(request: &Request<'_>, tables: &[PartyFile], keys: &KeyChoice)
         if tables[..at].iter().any(|other| same_file(&other.path, &table.path)) {
             return Err(input(format!("{path}: is named twice; name a different table for each party")));
         }
-        let is_key_or_label =
-            |name: &str| name == request.label || keys.names.iter().any(|key| key == name);
+        let is_key_or_label = |name: &str| name == request.label || keys.names.iter().any(|key| key == name);
         if table.names().all(is_key_or_label) {
             let besides = if at == 0 { "the keys and the label" } else { "the keys" };
-            return Err(input(format!("{path}: needs a column besides {besides} ({})", keys.names.join(", "))));
+            return Err(input(format!(
+                "{path}: needs a column besides {besides} ({})",
+                keys.names.join(", ")
+            )));
         }
     }
     let primary = &tables[0];
@@ -244,7 +248,7 @@ fn write_table(
 
 fn write_linker(text: &mut String, linking: &Linking) {
     let _ = writeln!(text, "\n[linker]");
-    for reason in &linking.reasons {
+    for reason in linking.facts.iter().chain(&linking.reasons) {
         comment(text, &format!("{reason}."));
     }
     for warning in &linking.warnings {

@@ -43,6 +43,7 @@ pub(super) fn text(worth: &Worth, folder: &std::path::Path) -> anyhow::Result<St
         "quick": worth.quick,
         "rows": worth.label_rows,
         "warnings": worth.warnings,
+        "links": worth.links,
         "methods": methods.collect::<Vec<Value>>(),
         "constant": worth.constant.map(|value| metric.phrase(value)),
         "gains": gains(worth),
@@ -66,7 +67,7 @@ fn mark(place: usize, metric: fet_eval::Metric, found: &Gain) -> Mark {
     Mark {
         place,
         mean: metric.scaled(found.mean),
-        half_width: Some(metric.scaled(found.upper - found.lower) / 2.0),
+        half_width: Some(metric.scaled(found.upper - found.lower) / 2.0).filter(|half| half.is_finite()),
         title: gain(metric, found),
         ..Mark::default()
     }

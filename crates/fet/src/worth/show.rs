@@ -30,6 +30,12 @@ pub(super) fn text(worth: &Worth, folder: &Path) -> String {
                 writeln!(text, "  {:>8}                 {}", labels.rows, gain(worth.metric, &labels.gain));
         }
     }
+    if !worth.links.is_empty() {
+        let _ = writeln!(text, "\nLinks, by the keys");
+        for links in &worth.links {
+            let _ = writeln!(text, "  {links}");
+        }
+    }
     let _ = writeln!(text, "\nNext: {}", next(worth, folder));
     let _ = writeln!(text, "The whole answer is in {}.", folder.join("worth.html").display());
     text
@@ -150,14 +156,22 @@ pub(super) fn next(worth: &Worth, folder: &Path) -> String {
             format!("{run} trains {name}{needs}. Then agree on the terms and on the privacy of the records.")
         }
         Verdict::No => format!("{run} trains the best method of the primary alone ({}).", recommended.name),
-        Verdict::NotShown => match rows_needed(&worth.answer.gains(), rows) {
-            Some(needed) if (rows + 1..=100 * rows).contains(&needed) => {
-                format!(
-                    "a gain of this size needs about {needed} labelled rows in place of {rows} to be shown."
-                )
+        Verdict::NotShown => {
+            let rows = match rows_needed(&worth.answer.gains(), rows) {
+                Some(needed) if (rows + 1..=100 * rows).contains(&needed) => {
+                    format!(
+                        "a gain of this size needs about {needed} labelled rows in place of {rows} to be shown."
+                    )
+                }
+                _ => "more labelled rows, or better keys, may show a gain.".to_string(),
+            };
+            match worth.quick {
+                true => {
+                    format!("the command without --quick has more splits, which may decide. Otherwise {rows}")
+                }
+                false => rows,
             }
-            _ => "more labelled rows, or better keys, may show a gain.".to_string(),
-        },
+        }
     }
 }
 
@@ -215,6 +229,7 @@ mod tests {
             same_split: false,
             quick: true,
             has_recommended: false,
+            links: Vec::new(),
             warnings: Vec::new(),
             constant: Some(3.0),
             results: vec![result],
