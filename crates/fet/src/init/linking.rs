@@ -110,7 +110,7 @@ fn of_numbers(keys: &KeyChoice, tables: &[PartyFile], pairs: &[PairFacts]) -> Li
     }
     linking
         .reasons
-        .push("The secondary sees the primary's keys in the clear (docs/choosing-a-linker.md)".into());
+        .push("The secondary sees the primary's keys in the clear; `rotation` and `federal` hide them in part".into());
     linking
 }
 
