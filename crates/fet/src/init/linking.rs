@@ -108,9 +108,10 @@ fn of_numbers(keys: &KeyChoice, tables: &[PartyFile], pairs: &[PairFacts]) -> Li
                 .into(),
         );
     }
-    linking
-        .reasons
-        .push("The secondary sees the primary's keys in the clear; `rotation` and `federal` hide them in part".into());
+    linking.reasons.push(
+        "The secondary sees the primary's keys in the clear; `rotation` and `federal` hide them in part"
+            .into(),
+    );
     linking
 }
 

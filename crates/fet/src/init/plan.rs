@@ -12,7 +12,7 @@ use super::keys::{self, KeyChoice};
 use super::linking::{self, Linking};
 use super::tables::{self, PartyFile};
 use super::training::{self, Label, MetricChoice, SplitChoice};
-use super::variants::{BASE, Variant, settings_of_pool, variants};
+use super::variants::{BASE, SMALL, Variant, settings_of_pool, variants};
 
 /// Greatest width of a comment in characters.
 const WIDTH: usize = 118;
@@ -105,7 +105,7 @@ pub(crate) fn plan(request: &Request<'_>) -> anyhow::Result<Plan> {
     let metric = training::metric(&label);
     let split = training::split(&label, primary, &keys);
     let pool = settings_of_pool(&keys, split.train);
-    let variants = variants(&pool, &linking);
+    let variants = variants(&pool, &linking, split.train);
 
     let mut text = String::from(
         "# Written by `fet init`. `fet help SETTING` explains a setting, `fet list` lists all settings.\n",
@@ -117,7 +117,7 @@ pub(crate) fn plan(request: &Request<'_>) -> anyhow::Result<Plan> {
     let _ = writeln!(text, "\n[scores]");
     comment(&mut text, &format!("{}.", metric.reason));
     let _ = writeln!(text, "metric = \"{}\"", metric.metric);
-    write_method(&mut text, &pool);
+    write_method(&mut text, &pool, split.train);
     write_training(&mut text, &metric, split.train);
     let mut warnings = Vec::new();
     let have_label = tables[1..].iter().filter(|table| table.column(request.label).is_some());
@@ -274,7 +274,7 @@ fn write_split(text: &mut String, split: &SplitChoice) {
     }
 }
 
-fn write_method(text: &mut String, pool: &[(&str, &str)]) {
+fn write_method(text: &mut String, pool: &[(&str, &str)], train: usize) {
     let _ = writeln!(text, "\n[method]");
     comment(
         text,
@@ -290,6 +290,11 @@ fn write_method(text: &mut String, pool: &[(&str, &str)]) {
             _ => {}
         }
         let _ = writeln!(text, "{path} = {value}");
+    }
+    if train < SMALL {
+        let _ = writeln!(text, "\n[method.growth]");
+        comment(text, "Few rows: trees that see all columns need fewer steps.");
+        let _ = writeln!(text, "column_share = 1.0");
     }
     let _ = writeln!(text, "\n[encoder]");
     comment(text, "`fet-pool` pools the neighbours, so each is encoded separately.");

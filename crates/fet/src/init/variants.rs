@@ -3,8 +3,8 @@
 use super::keys::KeyChoice;
 use super::linking::Linking;
 
-/// Number of training rows below which dropout helps.
-const SMALL: usize = 30_000;
+/// Number of training rows below which dropout and small trees help.
+pub(super) const SMALL: usize = 30_000;
 
 /// Data that a variant sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(super) fn settings_of_pool(keys: &KeyChoice, train: usize) -> Vec<(&'static 
 }
 
 /// Returns the variants of the experiment.
-pub(super) fn variants(pool: &[(&str, &str)], linking: &Linking) -> Vec<Variant> {
+pub(super) fn variants(pool: &[(&str, &str)], linking: &Linking, train: usize) -> Vec<Variant> {
     use Role::{Alone, RandomLinks, Together};
     let variant = |name: &str, reason: &str, set: Vec<String>, control: Option<&str>, role| Variant {
         name: name.into(),
@@ -80,9 +80,13 @@ pub(super) fn variants(pool: &[(&str, &str)], linking: &Linking) -> Vec<Variant>
             .collect()
     };
     let of_fet = |kind: &str| vec![format!("method.kind={kind}"), text("method.dropout=0.1")];
+    let trees = |kind: &str| {
+        let shape = ["method.leaves=31", "method.column_share=1.0"].into_iter().filter(|_| train < SMALL);
+        [format!("method.kind={kind}")].into_iter().chain(shape.map(text)).collect::<Vec<_>>()
+    };
     let random = vec![text("linker.kind=random"), format!("linker.neighbours={}", linking.neighbours)];
     let mut all = vec![
-        variant(BASE, "a strong model to beat", vec![text("method.kind=gbdt-solo")], None, Alone),
+        variant(BASE, "a strong model to beat", trees("gbdt-solo"), None, Alone),
         variant("linear, alone", "a simple model", vec![text("method.kind=linear-solo")], None, Alone),
         variant(
             "FeT-Pool with trees, alone",
@@ -130,7 +134,7 @@ pub(super) fn variants(pool: &[(&str, &str)], linking: &Linking) -> Vec<Variant>
         variant(
             "boosted trees, nearest record",
             "trees on the joined tables, which is not federated: a figure to compare with",
-            vec![text("method.kind=gbdt-top1")],
+            trees("gbdt-top1"),
             Some(BASE),
             Together,
         ),

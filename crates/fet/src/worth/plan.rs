@@ -44,6 +44,8 @@ pub(super) struct ExperimentFacts {
     pub(super) may_be_one_to_one: bool,
     /// Settings of the pooled network, each as a path and a value.
     pool: Vec<(String, toml::Value)>,
+    /// Settings of the shape of trees, from an experiment whose method has trees; otherwise empty, for the defaults.
+    growth: Vec<(String, toml::Value)>,
     /// Value of `data.secondaries`, to leave a party out.
     secondaries: Vec<toml::Value>,
 }
@@ -83,6 +85,9 @@ impl ExperimentFacts {
                 ("optimizer.learning_rate".to_string(), toml::Value::Float(0.003)),
             ],
         };
+        let growth = lookup(&["method", "growth"]).and_then(toml::Value::as_table);
+        let is_shape = |name: &&String| !["trees", "learning_rate"].contains(&name.as_str());
+        let growth = growth.into_iter().flat_map(toml::Table::iter).filter(|(name, _)| is_shape(name));
         let one_to_one = lookup(&["linker", "one_to_one"]).and_then(toml::Value::as_bool);
         let epochs = lookup(&["train", "epochs"]).and_then(toml::Value::as_integer);
         Self {
@@ -90,6 +95,7 @@ impl ExperimentFacts {
             epochs: epochs.unwrap_or(MOST_EPOCHS),
             may_be_one_to_one: one_to_one == Some(false),
             pool,
+            growth: growth.map(|(name, value)| (name.clone(), value.clone())).collect(),
             others: secondaries.iter().enumerate().map(name).collect(),
             secondaries,
         }
@@ -120,6 +126,14 @@ pub(super) fn methods(facts: &ExperimentFacts, quick: bool) -> Vec<MethodPair> {
     };
     let inside = || [sets(&["method.kind=with-trees", "method.share=fitted"]), pool("method.inner")].concat();
     let encoder = || "encoder.kind=mlp".to_string();
+    // The validation rows choose the number of trees, so half of the trees at twice the rate are nearly as good.
+    let trees = |kind: &str| {
+        let number =
+            if quick { ["trees=1000", "learning_rate=0.1"] } else { ["trees=2000", "learning_rate=0.05"] };
+        let shape = facts.growth.iter().map(|(name, value)| format!("method.{name}={value}"));
+        let number = number.iter().map(|set| format!("method.{set}"));
+        [format!("method.kind={kind}")].into_iter().chain(number).chain(shape).collect::<Vec<_>>()
+    };
     let mut methods = vec![
         MethodPair {
             name: "linear model",
@@ -132,8 +146,8 @@ pub(super) fn methods(facts: &ExperimentFacts, quick: bool) -> Vec<MethodPair> {
             name: "boosted trees",
             control: "boosted trees, alone",
             receives: Receives::Columns,
-            with: sets(&["method.kind=gbdt-top1"]),
-            alone: sets(&["method.kind=gbdt-solo"]),
+            with: trees("gbdt-top1"),
+            alone: trees("gbdt-solo"),
         },
         MethodPair {
             name: "FeT-Pool",
