@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
+use crate::circles;
 use crate::libtorch;
 use crate::prose;
 use crate::workspace::{Workspace, exit_code};
@@ -42,6 +43,11 @@ pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
     let found = prose::problems(&workspace.root)?;
     if !found.is_empty() {
         eprintln!("check: FAILED: comments, messages and names\n{}", found.join("\n"));
+        return Ok(ExitCode::FAILURE);
+    }
+    let found = circles::problems(&workspace.root)?;
+    if !found.is_empty() {
+        eprintln!("check: FAILED: imports between files\n{}", found.join("\n"));
         return Ok(ExitCode::FAILURE);
     }
     for step in steps(has_libtorch, arguments.fast) {

@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
-use self::wheels::Build;
+use self::wheels::{Build, HOW_TO_USE_ANOTHER};
 use crate::output::{answer, shell_quoted};
 use crate::workspace::Workspace;
 
@@ -41,9 +41,6 @@ It downloads 900 MB with pip, for Linux on x86-64, and keeps 500 MB in the build
 The same command continues an interrupted set-up. A LibTorch with CUDA takes precedence over one for a CPU.
 If the environment variable LIBTORCH names an installed LibTorch (2.9.0, with its `lib` and `include`), the commands
 use that LibTorch unchanged and fetch nothing.";
-
-const HOW_TO_USE_ANOTHER: &str = "to use an installed LibTorch 2.9.0 instead, set the environment variable \
-                                  LIBTORCH to its folder (the folder with `lib` and `include`)";
 
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 

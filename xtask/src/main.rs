@@ -6,6 +6,7 @@
 mod ablate;
 mod bench;
 mod check;
+mod circles;
 mod gpu;
 mod libtorch;
 mod output;

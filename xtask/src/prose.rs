@@ -58,7 +58,8 @@ pub(crate) fn problems(root: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-fn sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+/// Adds the Rust files of a folder.
+pub(crate) fn sources(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
         if path.is_dir() && !path.ends_with("target") {

@@ -17,7 +17,7 @@ mod replay;
 mod table;
 mod tape;
 
-use fet_core::data::{PartyTable, VerticalData};
+use fet_core::data::VerticalData;
 use fet_core::experiment::Experiment;
 use fet_core::privacy::{Neighbouring, Spent};
 use fet_core::rng::{Purpose, stream};
@@ -31,6 +31,8 @@ use serde::Serialize;
 
 use fet_io::input::input;
 use game::Game;
+
+pub use game::Owner;
 
 pub use table::table;
 
@@ -95,10 +97,6 @@ pub struct Audit {
     /// Reasons for the refutation.
     pub why: Vec<String>,
 }
-
-/// Change that an owner makes to its table before its party receives it; the identity, except in audits of a
-/// misbehaving owner.
-pub type Owner<'a> = &'a dyn Fn(PartyTable) -> PartyTable;
 
 /// Audits an experiment on loaded tables, after `owner` has changed each of them.
 pub fn audit_on(

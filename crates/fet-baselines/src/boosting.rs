@@ -19,35 +19,13 @@ use rayon::prelude::*;
 
 use self::bins::Bins;
 pub use self::growth::Growth;
-use self::tree::Rows;
+pub(crate) use self::growth::PORTIONS;
+use self::tree::{Node, Rows};
 
-/// Number of equal parts of the trees after which a run validates.
-pub(crate) const PORTIONS: usize = 20;
 /// Largest initial score: single precision rounds its probability to 0 or 1.
 const LARGEST: f64 = 100.0;
 /// Rows that one thread predicts at a time.
 const CHUNK: usize = 1024;
-
-/// A node of a tree: a split or a leaf.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Node {
-    /// Column of a split, or -1 in a leaf.
-    column: f32,
-    /// Threshold of a split, below which a row goes left, or the output of a leaf.
-    value: f32,
-    /// Place of the left child; the right child follows it.
-    left: f32,
-}
-
-impl Node {
-    fn leaf(output: f32) -> Self {
-        Self { column: -1.0, value: output, left: 0.0 }
-    }
-
-    fn split(column: usize, threshold: f32, left: usize) -> Self {
-        Self { column: column as f32, value: threshold, left: left as f32 }
-    }
-}
 
 /// Trees of every output.
 #[derive(Debug, Clone, Default, PartialEq)]

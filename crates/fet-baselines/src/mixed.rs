@@ -4,6 +4,7 @@
 //! training rows, before the method's first step. It uses the primary's data only and never leaves it. It belongs to the run's
 //! model: a run saves, restores and uses it with the method.
 
+mod column_model;
 mod linear;
 mod share;
 mod trees;
@@ -27,6 +28,7 @@ use rand::Rng;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
+use self::column_model::ColumnModel;
 use self::linear::Regression;
 use self::share::CurrentShare;
 pub use self::share::Share;
@@ -137,24 +139,6 @@ impl Partner {
             Self::Linear { penalty } => Box::new(Regression::new(*penalty, objective)),
         })
     }
-}
-
-/// A model of the primary's own columns, fitted once to the training rows.
-trait ColumnModel: Send {
-    /// Returns the parameters. Their names and their number are the same before and after the fit.
-    fn parameters(&self) -> &Parameters;
-
-    /// Replaces all parameters.
-    fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError>;
-
-    /// Returns true if the model was fitted.
-    fn is_fitted(&self) -> bool;
-
-    /// Fits the model to the training rows.
-    fn fit(&mut self, batch: &PrimaryBatch);
-
-    /// Returns each output's scores of all rows: a scaled label, the logit of class 1, or a logit of each class.
-    fn scores(&self, batch: &PrimaryBatch) -> Vec<Vec<f64>>;
 }
 
 struct Mixed {

@@ -20,11 +20,11 @@ use crate::data::{Keys, Matrix, Sealed, Standardise};
 use crate::parameters::Parameters;
 
 pub use block::{Block, ShapeError};
-pub use codec::{Answer, CodecError, LARGEST_FRAME, Message, decode, encode, encode_behind, frames};
+pub use codec::{CodecError, LARGEST_FRAME, Message, decode, encode, encode_behind, frames};
 pub use parts::Parts;
 pub use round::Round;
 pub use sums::{
-    Agreed, Confirmed, KeyShares, Masked, PublicKey, PublicKeys, Reveal, SignedKey, Unmask, Words,
+    Age, Agreed, Confirmed, KeyShares, Masked, PublicKey, PublicKeys, Reveal, SignedKey, Unmask, Words,
 };
 
 /// Version of the messages and of their frame. Increase it whenever a message changes.
@@ -108,6 +108,32 @@ pub enum Reply {
     Done,
 }
 
+/// A party's refusal of a request: a sentence for the primary's operator, which reveals nothing about the
+/// party's records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{reason}")]
+pub struct Refusal {
+    /// The rule, the value, and the remedy.
+    pub reason: String,
+    /// True if the party's account allows no more releases: the run can end here with the present model.
+    pub spent: bool,
+}
+
+impl Refusal {
+    /// Creates a refusal for `reason`.
+    pub fn new(reason: impl fmt::Display) -> Self {
+        Self { reason: reason.to_string(), spent: false }
+    }
+
+    /// Creates the refusal of a party whose account allows no more releases.
+    pub fn spent(reason: impl fmt::Display) -> Self {
+        Self { spent: true, ..Self::new(reason) }
+    }
+}
+
+/// A party's answer: a reply or a refusal.
+pub type Answer = Result<Reply, Refusal>;
+
 /// The terms that all parties agree on before they compute anything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
@@ -158,15 +184,6 @@ pub struct LifetimeState {
     pub epsilon: Option<f64>,
     /// δ of the account.
     pub delta: f64,
-}
-
-/// Age of a lifetime account: its number of entries. An account that is younger than before is an old copy.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Age {
-    /// Age immediately before the party joined.
-    pub found: u64,
-    /// Age after the party joined.
-    pub now: u64,
 }
 
 /// The primary's keys: in the clear, or as the linker encodes them.

@@ -3,9 +3,9 @@
 //! A party may be in this process, behind the codec, or on another machine; this trait hides the difference.
 //! The crate `fet-federation` implements parties.
 
-use serde::{Deserialize, Serialize};
-
 use crate::message::{CodecError, Reply, Request};
+
+pub use crate::message::Refusal;
 
 /// A secondary party. The primary holds only a `Box<dyn Party>`.
 pub trait Party: Send {
@@ -23,29 +23,6 @@ impl<P: Party + ?Sized> Party for Box<P> {
 
     fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
         (**self).ask(request)
-    }
-}
-
-/// A party's refusal of a request: a sentence for the primary's operator, which reveals nothing about the
-/// party's records.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{reason}")]
-pub struct Refusal {
-    /// The rule, the value, and the remedy.
-    pub reason: String,
-    /// True if the party's account allows no more releases: the run can end here with the present model.
-    pub spent: bool,
-}
-
-impl Refusal {
-    /// Creates a refusal for `reason`.
-    pub fn new(reason: impl std::fmt::Display) -> Self {
-        Self { reason: reason.to_string(), spent: false }
-    }
-
-    /// Creates the refusal of a party whose account allows no more releases.
-    pub fn spent(reason: impl std::fmt::Display) -> Self {
-        Self { spent: true, ..Self::new(reason) }
     }
 }
 

@@ -17,15 +17,7 @@ use serde_json::Value;
 
 pub use check::check;
 pub use settings::{LEFT_OUT, Setting, settings};
-
-/// The plug-ins of a slot, by name, with the schema of their settings.
-pub const KINDS: &str = "x-kinds";
-/// The rule for a setting, in words that follow "must be".
-pub const RULE: &str = "x-rule";
-/// The Rust module that declares the settings of a table.
-pub const SOURCE: &str = "x-source";
-/// The meaning of each value of `enum`, in the same order.
-pub const MEANINGS: &str = "x-meanings";
+pub use words::{KINDS, MEANINGS, RULE, SOURCE};
 
 /// Returns the schema of a type of settings (JSON Schema, draft 7), without references.
 pub fn for_type<T: JsonSchema>() -> Value {
@@ -36,17 +28,4 @@ pub fn for_type<T: JsonSchema>() -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     tidy::tidy(&mut schema);
     schema
-}
-
-/// Calls `visit` on the schemas directly below `schema`.
-fn for_each_below(schema: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
-    let Some(words) = schema.as_object_mut() else { return };
-    for (word, value) in words {
-        match (word.as_str(), value) {
-            ("properties" | KINDS, Value::Object(named)) => named.values_mut().for_each(&mut *visit),
-            ("oneOf" | "anyOf" | "allOf", Value::Array(list)) => list.iter_mut().for_each(&mut *visit),
-            ("items" | "additionalProperties", value @ Value::Object(_)) => visit(value),
-            _ => {}
-        }
-    }
 }

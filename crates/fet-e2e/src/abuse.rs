@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 use crate::runner::{self, RunnerOptions};
 use base::Bases;
+use play::Shared;
 
 /// Arguments of `fet-e2e abuse`.
 #[derive(Debug, clap::Args)]
@@ -40,16 +41,6 @@ pub struct AbuseArguments {
     /// Print each case and its result.
     #[arg(long)]
     verbose: bool,
-}
-
-/// Shared resources of all cases: the program, the folders that cases copy, and a folder for output.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    fet: PathBuf,
-    bases: Bases,
-    logs: PathBuf,
-    /// Factor on the time limits, which assume an idle machine.
-    patience: u32,
 }
 
 /// Runs the chosen cases. Calls `say` with each line to show. Returns true if every case ended as expected.

@@ -18,7 +18,7 @@ use fet_io::input::InputError;
 use serde::Serialize;
 
 pub use file::{GoldenError, GoldenFile};
-use model::GoldenModel;
+use model::{GoldenModel, finite, largest};
 pub use training::check_run;
 
 /// Arguments of `fet-e2e golden`.
@@ -138,16 +138,6 @@ pub fn check_with(path: &Path, backend: &Backend, fused: bool) -> Result<GoldenV
             Ok(GoldenVerdict::Pass { file, device, output_max_abs, loss_abs, grad_max_rel })
         }
     }
-}
-
-/// Returns the larger of two numbers; NaN counts as the largest.
-fn largest(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
-}
-
-/// Replaces NaN, which JSON lacks, by the largest number, which exceeds every tolerance.
-fn finite(value: f64) -> f64 {
-    if value.is_finite() { value } else { f64::MAX }
 }
 
 #[cfg(test)]

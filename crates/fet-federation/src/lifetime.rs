@@ -326,6 +326,9 @@ pub(crate) fn add(total: &mut Total, loss: &Loss) {
     }
 }
 
+/// File of the ages of other parties' lifetime accounts, in the party's own folder.
+pub(crate) const OTHERS: &str = "lifetimes-of-others.json";
+
 /// The greatest known age of each party's account, by identity, in a file.
 ///
 /// A party that restores an old copy of its state loses track of releases, and its account becomes younger. A

@@ -5,7 +5,7 @@ use fet_core::data::DataError;
 use fet_core::experiment::CommonSettings;
 use fet_core::linker::Linker;
 use fet_core::method::Plan;
-use fet_core::privacy::{PrivacyMechanism, Releases};
+use fet_core::privacy::{PrivacyMechanism, Releases, Tally};
 use fet_core::registry::{SettingsError, Slot, Violation};
 use fet_privacy::secure_sum::MaskGraph;
 
@@ -138,4 +138,15 @@ fn check_budget(
         }
     }
     Ok(())
+}
+
+/// Returns true if ε is at most `limit`; false for NaN.
+pub(crate) fn within(epsilon: f64, limit: f64) -> bool {
+    epsilon <= limit
+}
+
+/// Returns the releases of a run without dropped-out parties: in one tally, or in the pass of a frozen party.
+pub(crate) fn planned(releases: &Releases, frozen: bool) -> Vec<Tally> {
+    let epoch = releases.of_epoch();
+    vec![Tally::of_all(std::iter::repeat_n(&epoch, if frozen { 1 } else { releases.epochs }))]
 }

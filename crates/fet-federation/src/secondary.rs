@@ -5,6 +5,7 @@
 //! treats a peer's message as data and refuses an invalid request with a reason.
 
 mod account;
+mod config;
 mod error;
 mod evaluation_cache;
 mod join;
@@ -14,42 +15,27 @@ mod linking;
 mod policy;
 mod received;
 mod representation;
+mod saving;
 mod selection;
+mod session;
 mod state;
 mod sums;
 mod validator;
 
 use std::fmt;
-use std::path::PathBuf;
-use std::sync::Arc;
 
-use burn::tensor::{Device, Tensor};
-use fet_core::aggregator::SecureSum;
-use fet_core::data::{Features, Keys, Matrix, PartyTable};
-use fet_core::encoder::{Computation, Encoder};
-use fet_core::experiment::CommonSettings;
-use fet_core::linker::{DataHolder, Linker, Links};
-use fet_core::message::{Joined, Reply, Request, Round, Terms};
+use fet_core::data::{Features, Matrix};
+use fet_core::linker::Links;
+use fet_core::message::{Joined, Reply, Request, Terms};
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party, Refusal};
-use fet_core::policy::Policy;
-use fet_core::privacy::PrivacyMechanism;
-use fet_core::rng::OwnSeed;
-use fet_privacy::identity::{Identity, PublicIdentity};
-use fet_privacy::secure_sum::Participant;
 
-use crate::federation::PartyIndex;
-use crate::prepare::PreparedParty;
-
-use self::account::Account;
+pub use self::config::{LifetimePlace, PartyConfig, WarnOperator};
 pub use self::error::SecondaryError;
-use self::evaluation_cache::EvaluationCache;
-pub use self::linking::linking_seed;
-use self::received::Received;
+pub use self::selection::linking_seed;
+use self::session::{RowOrigin, Session};
 pub(crate) use self::state::has_entries;
 pub use self::state::{FinishedModel, Store};
-use self::state::{SavedState, TableIdentity};
-use self::validator::RequestValidator;
 
 /// A secondary party.
 pub struct Secondary {
@@ -65,229 +51,6 @@ enum PartyState {
     Joined(Box<Session>),
     /// The party agreed to the terms, but cannot use its records or its model in the run.
     Unusable,
-}
-
-/// A party's private data and settings. The party never sends them.
-pub struct PartyConfig {
-    /// The party's records.
-    pub table: PartyTable,
-    /// Name of the records' file, for messages; the name of the party without such a file.
-    pub file: String,
-    /// The party's copy of the common settings; the primary's must be equal.
-    pub settings: CommonSettings,
-    /// Seed of the party's randomness.
-    pub seed: OwnSeed,
-    /// Identity that signs the party's messages.
-    pub identity: Identity,
-    /// Identities of all secondaries, in their order. The party must get them by another channel than the
-    /// primary.
-    pub roster: Arc<[PublicIdentity]>,
-    /// Limits on the disclosure to the primary, independent of the common settings.
-    pub policy: Policy,
-    /// Device on which the party computes, without autodiff.
-    pub device: Device,
-    /// Settings of the computation.
-    pub computation: Computation,
-    /// Maximum size in bytes of the cache of representations during an evaluation, for rows with the same
-    /// neighbours.
-    pub evaluation_cache: usize,
-    /// Storage of the party's state.
-    pub store: Store,
-    /// Place of the lifetime account; `None` in a simulation.
-    pub lifetime: Option<LifetimePlace>,
-    /// Finished model of a party that answers only prediction requests; `None` if the party takes part in a
-    /// run.
-    pub model: Option<FinishedModel>,
-    /// Finished model that training starts from; `None` to start from initial weights.
-    pub start: Option<FinishedModel>,
-    /// Receives warnings for the party's operator.
-    pub tell: WarnOperator,
-}
-
-/// The place of a party's lifetime account.
-#[derive(Debug, Clone)]
-pub struct LifetimePlace {
-    /// The party's own folder.
-    pub folder: PathBuf,
-    /// Checksum of the party's table, which the account notes for the operator's information.
-    pub table: Option<String>,
-}
-
-/// Receives a warning for the party's operator.
-pub type WarnOperator = Arc<dyn Fn(String) + Send + Sync>;
-
-/// A party's side of one run.
-struct Session {
-    terms: AgreedTerms,
-    credentials: Credentials,
-    records: OwnRecords,
-    method: MethodTerms,
-    linking: Linking,
-    model: LocalModel,
-    privacy: Box<dyn PrivacyMechanism>,
-    release: ReleaseState,
-    received: Received,
-    validator: RequestValidator,
-    saved: SavedState,
-    tell: WarnOperator,
-}
-
-/// The terms to which the party agreed.
-struct AgreedTerms {
-    /// This party; its number keys the randomness that all parties know.
-    party: PartyIndex,
-    /// Number of secondaries.
-    parties: usize,
-    /// Number of the primary's records.
-    rows: usize,
-    settings: CommonSettings,
-    /// Hash of the party's own copy of the settings.
-    settings_hash: [u8; 32],
-    /// Digest of the terms that all parties share.
-    common: [u8; 32],
-}
-
-/// The party's private seed, and the identities of all parties.
-struct Credentials {
-    seed: OwnSeed,
-    identity: Identity,
-    roster: Arc<[PublicIdentity]>,
-}
-
-/// The party's records.
-struct OwnRecords {
-    prepared: PreparedParty,
-    table: TableIdentity,
-    /// True if the party's table is that of the run, false if it is a table for new rows of the primary.
-    is_of_run: bool,
-}
-
-/// Facts about the method that the party must know.
-struct MethodTerms {
-    /// Number of neighbours that the party represents.
-    neighbours: usize,
-    /// True if the party makes one representation of all neighbours.
-    pooled: bool,
-    /// True if the party sends the similarities of the neighbours to the primary.
-    reveals_similarities: bool,
-    /// Form of the secure aggregation, if representations are aggregated securely.
-    sum: Option<SecureSum>,
-    /// Prefix of the names of the parameters that the method averages.
-    averaged: Option<&'static str>,
-}
-
-/// The linker and its results.
-struct Linking {
-    linker: Box<dyn Linker>,
-    run: RunLinks,
-    /// Links of new records, for predictions; `None` before the first prediction request.
-    new_rows: Option<Links>,
-    /// A linker's challenge that the primary has not answered yet.
-    challenge: Option<PendingChallenge>,
-    /// The primary's keys, stored if neighbours are chosen again for each release.
-    queries: Option<Keys>,
-}
-
-/// State of the links of the run's keys.
-enum RunLinks {
-    /// The primary has not sent the keys yet.
-    Awaited,
-    /// The search has begun, and may have failed; the party allows no second search.
-    Searched,
-    /// The keys are linked, and the party takes part in training.
-    Linked(Links),
-    /// The party serves predictions of a finished model and does not link the run's keys.
-    Serving,
-}
-
-impl RunLinks {
-    /// Returns the links of the run's keys; `None` before the keys are linked.
-    fn links(&self) -> Option<&Links> {
-        match self {
-            Self::Linked(links) => Some(links),
-            Self::Awaited | Self::Searched | Self::Serving => None,
-        }
-    }
-}
-
-impl Linking {
-    /// Returns the links of rows with this origin.
-    fn links(&self, origin: RowOrigin) -> Result<&Links, SecondaryError> {
-        let links = match origin {
-            RowOrigin::Run => self.run.links(),
-            RowOrigin::New => self.new_rows.as_ref(),
-        };
-        links.ok_or(SecondaryError::NotLinked)
-    }
-}
-
-/// The party's model, and its state between messages.
-struct LocalModel {
-    encoder: Box<dyn Encoder>,
-    /// An autodiff device.
-    device: Device,
-    /// Representation that waits for its gradient.
-    pending: Option<Pending>,
-    /// Cache of representations within an evaluation.
-    cache: EvaluationCache,
-    /// The party's best model so far; empty before the first one.
-    best: Parameters,
-    /// One entry for each record, `u32::MAX` outside the assembly of a batch.
-    scratch: Vec<u32>,
-}
-
-/// The party's releases, and its state in secure aggregation.
-struct ReleaseState {
-    account: Account,
-    /// Selection of the single release, if every row is released once.
-    chosen: Option<SingleReleaseRecords>,
-    /// The party's state in secure aggregation, once it has made a key.
-    participant: Option<Participant>,
-    /// Number of blocks that held NaN or infinity and were sent as zeros. The operator is warned; the number
-    /// is never sent.
-    blanked: u64,
-}
-
-/// The primary's encoded keys, and the linker's side that posed a challenge.
-struct PendingChallenge {
-    queries: Keys,
-    data_holder: Box<dyn DataHolder>,
-    origin: RowOrigin,
-}
-
-/// Origin of keys or rows among the primary's records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RowOrigin {
-    /// Records of the run.
-    Run,
-    /// New records, for predictions.
-    New,
-}
-
-/// Records that the single release of a frozen party shows, for all rows.
-struct SingleReleaseRecords {
-    places: selection::Places,
-    /// Digest of everything that determines the sample of these records.
-    sample: [u8; 32],
-}
-
-/// A training representation that waits for its gradient.
-struct Pending {
-    round: Round,
-    /// Digest of the request. It covers the active parties: their number determines the clipping bound, and
-    /// so the effect of a gradient.
-    asked: [u8; 32],
-    shape: [usize; 3],
-    /// Number of real positions.
-    available: usize,
-    /// Autograd graph of the clipping, if the mechanism clips.
-    graph: Option<Bounded>,
-}
-
-/// Graph of a clipped representation between forward and backward pass.
-struct Bounded {
-    encoded: Tensor<3>,
-    bounded: Tensor<3>,
 }
 
 impl Secondary {
@@ -437,34 +200,28 @@ impl Secondary {
             Request::KeepKeyShares(message) => sums::keep_key_shares(session, &message).map(|()| Reply::Done),
             Request::Unmask(message) => sums::unmask(session, message).map(Reply::Unmasking),
             Request::Reveal(message) => sums::reveal(session, message).map(Reply::Share),
-            Request::Forward(message) => representation::forward(session, message),
+            Request::Forward(message) => match RowOrigin::from_round(message.round) {
+                RowOrigin::Run => representation::forward(session, message),
+                RowOrigin::New => linking::represent_new(session, &message),
+            },
             Request::Backward(message) => representation::learn(session, message).map(|()| Reply::Done),
             Request::ShareParameters(message) => representation::share_parameters(session, message),
             Request::LoadParameters(message) => {
                 representation::load_parameters(session, &message).map(|()| Reply::Done)
             }
             Request::KeepBest(_) => {
-                state::keep_best(session);
+                saving::keep_best(session);
                 Ok(Reply::Done)
             }
-            Request::Save(message) => state::save(session, message.epoch).map(Reply::Saved),
-            Request::Load(message) => state::load(session, &message).map(|()| Reply::Done),
+            Request::Save(message) => saving::save(session, message.epoch).map(Reply::Saved),
+            Request::Load(message) => saving::load(session, &message).map(|()| Reply::Done),
             Request::Predict(message) => linking::predict(session, message),
-            Request::Finish => state::finish(session).map(|()| Reply::Done),
+            Request::Finish => saving::finish(session).map(|()| Reply::Done),
             Request::Forget => {
-                state::forget(session);
+                session.saved.store.forget();
                 Ok(Reply::Done)
             }
             other => Err(SecondaryError::Unknown { name: other.name() }),
-        }
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        // If this fails, the whole reservation counts: at least as much as was released.
-        if let Err(error) = self.release.account.close(self.privacy.as_ref()) {
-            (self.tell)(error.to_string());
         }
     }
 }

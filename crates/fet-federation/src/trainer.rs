@@ -4,10 +4,12 @@
 //! secondaries only through the messages of [`fet_core::message`]. It is independent of the method it runs,
 //! and writes no files.
 
+mod average;
 mod begin;
 mod core;
 mod error;
 mod labels;
+mod links;
 mod predictor;
 mod progress;
 mod saved_model;
@@ -23,31 +25,34 @@ use burn::tensor::{Device, Tensor, TensorData};
 use fet_core::aggregator::{Aggregation, Gradients};
 use fet_core::attack::PrimaryObserver;
 use fet_core::data::{Matrix, PartyTable, Standardise};
-use fet_core::experiment::{Experiment, TrainSettings};
+use fet_core::experiment::TrainSettings;
 use fet_core::labels::LabelPrivacy;
 use fet_core::message::{Backward, Block, Epoch, LifetimeState, Request, Round};
 use fet_core::method::{Memory, Primary};
 use fet_core::model::Pass;
 use fet_core::objective::{LabelScale, Metric, Objective};
 use fet_core::parameters::{Parameters, host};
-use fet_core::party::Party;
 use fet_core::privacy::{PrivacyMechanism, Randomness, Releases, Spent, Tally};
-use fet_core::rng::{OwnSeed, Purpose, stream};
+use fet_core::rng::{Purpose, stream};
 use fet_eval::Coverage;
 use fet_eval::conformal::Conformal;
 use fet_eval::evaluation::Evaluation;
 use fet_privacy::secure_sum::CollectError;
 
 use crate::federation::Federation;
-use crate::prepare::{PreparedParty, PrimaryData, Reference, Uniform};
+use crate::prepare::{PreparedParty, Reference, Uniform};
 use crate::schedule::{Part, Schedule, Split};
 use crate::secondary::Store;
 
+use self::average::average_parameters;
 pub use self::begin::Beginning;
-use self::core::{BatchRequest, PrimaryCore, RowLinks, unlabelled};
+pub use self::core::Machine;
+use self::core::{BatchRequest, PrimaryCore, unlabelled};
 pub use self::error::RunError;
 use self::labels::TrainingLabels;
-pub use self::predictor::{NewRecords, Predictor};
+pub use self::links::NewRecords;
+use self::links::RowLinks;
+pub use self::predictor::Predictor;
 use self::progress::Stopwatch;
 pub use self::progress::{EpochReport, Phases, Progress, ReleaseCount, StepReport, Tables};
 pub use self::saved_model::SavedModel;
@@ -85,17 +90,6 @@ struct BestModel {
     outputs: Option<[Vec<f32>; 2]>,
 }
 
-/// The device and threads of a run.
-#[derive(Debug, Clone)]
-pub struct Machine {
-    /// Device of the tensors, without autodiff.
-    pub device: Device,
-    /// True if the device is the host.
-    pub on_host: bool,
-    /// Maximum number of parties that compute in parallel.
-    pub party_threads: usize,
-}
-
 /// State of an interrupted run, from its checkpoint.
 pub(crate) struct InterruptedRun {
     pub(crate) progress: Progress,
@@ -121,32 +115,6 @@ struct SplitOutputs {
 }
 
 impl Trainer {
-    /// Makes the primary's side of a run in a simulation; the parties agree to the terms and link. The seed
-    /// of the primary's private randomness is derived from the experiment's seed. The primary does not
-    /// contact the parties `dropped_out` (from 0), which dropped out of an interrupted run
-    /// ([`crate::checkpoint::dropped_out`]).
-    pub fn new(
-        experiment: &Experiment,
-        data: PrimaryData,
-        parties: Vec<Box<dyn Party>>,
-        dropped_out: Vec<usize>,
-        machine: &Machine,
-    ) -> Result<Self, RunError> {
-        let own = OwnSeed::simulated(experiment.seed, 0);
-        Self::begin(experiment, data, parties, machine, Beginning { dropped_out, own, model: None })
-    }
-
-    /// Makes the primary's side of a run from a given beginning; the parties agree to the terms and link.
-    pub fn begin(
-        experiment: &Experiment,
-        data: PrimaryData,
-        parties: Vec<Box<dyn Party>>,
-        machine: &Machine,
-        beginning: Beginning,
-    ) -> Result<Self, RunError> {
-        begin::trainer(experiment, data, parties, machine, beginning)
-    }
-
     /// Returns the release of all rows, if each row is released once, for a checkpoint.
     pub(crate) fn single_release(&self) -> &SingleRelease {
         &self.single_release
@@ -200,7 +168,7 @@ impl Trainer {
         if let Some(averaged) = self.core.components.plan.averaged
             && (epoch + 1).is_multiple_of(averaged.every)
         {
-            sums::average_parameters(&mut self.core, averaged.prefix, epoch)?;
+            average_parameters(&mut self.core, averaged.prefix, epoch)?;
         }
         let validation = self.evaluate(Part::Validation, epoch)?;
         let (patience, factor) = (self.settings.patience, self.settings.factor);

@@ -8,8 +8,9 @@ mod records;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
+pub use self::records::ChainInput;
 pub(crate) use self::records::gather;
-use self::records::{gather_projected, project_records, records_back};
+use self::records::{PARTS, gather_projected, project_records, records_back};
 use crate::attention;
 use crate::block::{
     self, Block, BlockGradient, BlockWeights, Gradients, Masks, Scratch, Trace, TransposedBlock,
@@ -20,21 +21,7 @@ use crate::dropout::Dropout;
 use crate::scratch::ScratchPool;
 use crate::shape::Shape;
 
-/// Number of parts of a sum over sequences; it does not depend on the number of threads.
-const PARTS: usize = 8;
-
 static POOL: ScratchPool<Scratch> = ScratchPool::new();
-
-/// Input of a chain.
-#[derive(Debug, Clone, Copy)]
-pub struct ChainInput<'a> {
-    /// Distinct records, [U, H].
-    pub records: &'a [f32],
-    /// Index of the record at each position, [B·K].
-    pub slots: &'a [u32],
-    /// Added to the logits of each position, [B, K].
-    pub mask: Option<&'a [f32]>,
-}
 
 /// Activations of a forward pass, kept for the backward pass.
 #[derive(Debug)]

@@ -11,10 +11,10 @@ mod pass;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
+pub use self::pass::{DecoderBlockGradient, DecoderBlockWeights, DecoderInput};
 use self::pass::{DecoderPass, Gradients, Scratch, Trace, masks};
 use crate::buffer::Buffer;
 use crate::dropout::Dropout;
-use crate::parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
 use crate::scratch::ScratchPool;
 use crate::shape::Shape;
 
@@ -24,39 +24,6 @@ const EVALUATED: usize = 16;
 const PARTS: usize = 8;
 
 static POOL: ScratchPool<Scratch> = ScratchPool::new();
-
-/// The parameters of one block.
-#[derive(Debug, Clone, Copy)]
-pub struct DecoderBlockWeights<'a> {
-    /// LN₁ and self-attention.
-    pub itself: AttentionWeights<'a>,
-    /// LN₂ and attention to the memory.
-    pub memory: AttentionWeights<'a>,
-    /// LN₃ and the feed-forward layer.
-    pub feed_forward: FeedForwardWeights<'a>,
-}
-
-/// Their gradients.
-#[derive(Debug, Clone, PartialEq)]
-pub struct DecoderBlockGradient {
-    /// LN₁ and self-attention. Gradients of queries and keys are zero, because a single position does not use them.
-    pub itself: AttentionGradient,
-    /// LN₂ and attention to the memory. The gradient of the keys' bias is zero, because it cancels in the softmax.
-    pub memory: AttentionGradient,
-    /// LN₃ and the feed-forward layer.
-    pub feed_forward: FeedForwardGradient,
-}
-
-/// Input of a decoder.
-#[derive(Debug, Clone, Copy)]
-pub struct DecoderInput<'a> {
-    /// One position for each sample, [B, H].
-    pub x: &'a [f32],
-    /// Memory of each sample, [B, K, H].
-    pub memory: &'a [f32],
-    /// Term added to the logits of each position of the memory, [B, K]; not trained.
-    pub mask: Option<&'a [f32]>,
-}
 
 /// The decoder's result.
 #[derive(Debug)]
@@ -85,22 +52,6 @@ pub struct DecoderGradient {
     pub memory: Vec<f32>,
     /// Gradients of each block's parameters.
     pub blocks: Vec<DecoderBlockGradient>,
-}
-
-impl DecoderBlockGradient {
-    fn zeros(width: usize) -> Self {
-        Self {
-            itself: AttentionGradient::zeros(width),
-            memory: AttentionGradient::zeros(width),
-            feed_forward: FeedForwardGradient::zeros(width),
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.itself.add(&other.itself);
-        self.memory.add(&other.memory);
-        self.feed_forward.add(&other.feed_forward);
-    }
 }
 
 /// Applies a decoder.

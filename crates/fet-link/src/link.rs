@@ -4,6 +4,7 @@
 //! linker between parties. The command checks all arguments before it writes anything, and writes the output
 //! atomically.
 
+mod arguments;
 mod candidates;
 mod choice;
 mod decisions;
@@ -12,12 +13,12 @@ pub(crate) mod pairs;
 pub(crate) mod progress;
 mod review;
 mod separate;
+mod spreadsheet;
 mod summary;
 mod tables;
 mod truth;
 
-use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -28,13 +29,16 @@ use fet_core::registry::Slot;
 use fet_io::memory;
 use fet_linkers::{comparisons, missing};
 
-use self::choice::{Assign, Choice, Threshold};
+use self::arguments::{Assign, Threshold};
+use self::choice::{Choice, SECONDS};
 use self::decisions::{Cells, Decisions};
 use self::progress::RowProgress;
 use self::review::LinkedTables;
 use fet_io::input::input;
 use fet_io::memory::peak_memory;
 use fet_io::output;
+
+pub use self::arguments::LinkArguments;
 
 /// `fet link` on two tables, or one of its subcommands.
 #[derive(Debug, Clone, clap::Args)]
@@ -58,79 +62,11 @@ impl LinkCommand {
     }
 }
 
-/// Arguments of `fet link`.
-// The struct is flat, because `LinkCommand` uses it as an `Option`: clap would take it for absent if it contained flattened structs.
-#[derive(Debug, Clone, clap::Args)]
-pub struct LinkArguments {
-    /// The table whose records get neighbours: CSV, may end in .gz.
-    pub primary: PathBuf,
-    /// The table that the linker searches for neighbours.
-    pub secondary: PathBuf,
-    /// Key columns, separated by commas.
-    #[arg(long, value_delimiter = ',', required = true, value_name = "A,B")]
-    pub keys: Vec<String>,
-    /// Names of these columns in the secondary table, if they differ.
-    #[arg(long, value_delimiter = ',', value_name = "A,B")]
-    pub secondary_keys: Vec<String>,
-    /// Read all keys as text, even if all of them are numbers.
-    #[arg(long, conflicts_with = "numbers")]
-    pub text: bool,
-    /// Read all keys as numbers, even if some begin with a zero; 0123 and 123 are then the same key.
-    #[arg(long)]
-    pub numbers: bool,
-    /// The linker; `fet list linker` lists all linkers [default: nearest for numbers, clk for text].
-    #[arg(long)]
-    pub linker: Option<String>,
-    /// Setting of the linker, as in `--set neighbours=1` (or k=1). Can be repeated.
-    #[arg(long = "set", value_name = "NAME=VALUE")]
-    pub sets: Vec<String>,
-    /// Output file (CSV), compressed if its name ends in .gz. `-` writes the links to standard output and the
-    /// summary to standard error. Columns: primary and secondary row (counted from 0), rank, similarity.
-    #[arg(long)]
-    pub out: PathBuf,
-    /// Leave out pairs below this similarity: a number, `auto` or `none`. `auto` estimates the threshold with
-    /// the best expected F1 of each row's best link: from the probabilities of `scoring=match-weights`, or
-    /// else from the similarity of the primary's own rows, which takes extra time [default: auto for text
-    /// keys if K is 1 or pairs are assigned, else none].
-    #[arg(long, allow_hyphen_values = true, value_name = "NUMBER|auto|none")]
-    pub threshold: Option<Threshold>,
-    /// Assignment of pairs: `one-to-one` puts each row of either table into at most one pair, chosen among
-    /// ten candidates per row.
-    #[arg(long, value_enum, value_name = "HOW")]
-    pub assign: Option<Assign>,
-    /// True pairs, a CSV file with a header: the primary's row or id, then the secondary's.
-    #[arg(long)]
-    pub truth: Option<PathBuf>,
-    /// Column with the ids that --truth uses: one name for both tables, or one name for each, separated by a
-    /// comma.
-    #[arg(long, value_delimiter = ',', value_name = "A[,B]")]
-    pub id: Vec<String>,
-    /// Write review.html and review.csv into this folder for a clerical review: the pairs nearest the
-    /// threshold side by side, with room for a decision. Show them only to people who may see both tables.
-    /// Needs a threshold.
-    #[arg(long, value_name = "FOLDER")]
-    pub review: Option<PathBuf>,
-    /// Number of pairs in a review.
-    #[arg(long, value_name = "N", default_value = "100", requires = "review")]
-    pub review_pairs: NonZeroUsize,
-    /// Decisions of a review, a CSV file. Can be repeated. Columns: primary_row and secondary_row, or
-    /// primary_id and secondary_id (with --id), and decision. `yes` always links the pair, `no` never does,
-    /// `unsure` only keeps the pair out of the next review.
-    #[arg(long, value_name = "FILE")]
-    pub decisions: Vec<PathBuf>,
-    /// Seed of the linker.
-    #[arg(long, default_value_t = 0)]
-    pub seed: u64,
-    /// Folder for cached links [default: FET_LINK_CACHE, if set].
-    #[arg(long)]
-    pub cache: Option<PathBuf>,
-}
-
 /// Links the tables, writes the links, and returns the summary as text.
 pub fn link(arguments: &LinkArguments) -> anyhow::Result<String> {
     let inputs = [&arguments.primary, &arguments.secondary];
     let inputs = inputs.into_iter().chain(&arguments.truth).chain(&arguments.decisions);
-    check_output(&arguments.out, inputs.clone())?;
+    pairs::check_output(&arguments.out, inputs.clone())?;
     let (slot, primary, secondary) = tables::prepare(arguments)?;
     let ids = tables::ids(arguments)?;
     let rows = [primary.rows(), secondary.rows()];
@@ -191,9 +127,6 @@ pub fn link(arguments: &LinkArguments) -> anyhow::Result<String> {
     Ok(text + &format!("{count} pairs written to {}\n", arguments.out.display()) + &reviewed)
 }
 
-/// Number of candidates per row for the estimate of a threshold.
-const SECONDS: usize = 2;
-
 /// Returns the threshold for a command without `--threshold`: `auto` if the links are each row's best record or one-to-one pairs.
 fn usual_threshold(arguments: &LinkArguments, about: &About) -> Threshold {
     let as_links = about.neighbours == 1 || arguments.assign.is_some();
@@ -234,20 +167,6 @@ fn search(linker: &dyn Linker, primary: &Keys, secondary: &Keys, seed: u64) -> a
         fet_io::note!("warning: {}", warning.replace("`linker.", "`--set "));
     }
     Ok((links, seconds))
-}
-
-/// Refuses an unwritable output before the command does any work.
-pub(crate) fn check_output<'a>(
-    out: &Path,
-    inputs: impl IntoIterator<Item = &'a PathBuf>,
-) -> anyhow::Result<()> {
-    output::check(out, inputs)?;
-    let other = ["parquet", "arrow", "feather", "tsv", "zst", "zip", "xlsx", "xls", "ods", "json"];
-    if out.extension().is_some_and(|ending| other.iter().any(|other| ending.eq_ignore_ascii_case(other))) {
-        let problem = "links are written as CSV; name a .csv or .csv.gz file";
-        return Err(input(format!("--out {}: {problem}", out.display())));
-    }
-    Ok(())
 }
 
 fn build(arguments: &LinkArguments, slot: &Slot<dyn Linker>) -> anyhow::Result<Box<dyn Linker>> {

@@ -11,9 +11,6 @@ mod open;
 mod payload;
 mod table;
 
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
-
 /// Commands of `fet psi`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum PsiCommand {
@@ -26,29 +23,6 @@ pub enum PsiCommand {
     /// Open an answer with the secret of its request.
     #[command(after_help = OPEN)]
     Open(open::PsiOpenArguments),
-}
-
-/// Result that the querier gets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum PsiResult {
-    /// Only the number of distinct common keys.
-    Cardinality,
-    /// The pairs of rows with equal keys.
-    Links,
-    /// The pairs of rows, with columns of the other table.
-    Payload,
-}
-
-impl PsiResult {
-    /// Returns the name of the form on the command line.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Cardinality => "cardinality",
-            Self::Links => "links",
-            Self::Payload => "payload",
-        }
-    }
 }
 
 const ASK: &str = "\

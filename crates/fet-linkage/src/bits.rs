@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use rayon::prelude::*;
+
 /// A table of bit vectors of equal length.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BitTable {
@@ -72,6 +74,19 @@ impl BitTable {
     /// Returns the number of set bits of a vector.
     pub fn ones(&self, row: usize) -> u32 {
         self.row(row).iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Returns a table with vectors of `bits` bits. `change` receives each vector that has a set bit, and the
+    /// zeros of its new vector. An empty vector stays empty, so that it does not resemble other empty vectors.
+    pub(crate) fn map_rows(&self, bits: usize, change: impl Fn(&[u64], &mut [u64]) + Sync) -> Self {
+        let mut out = Self::zeros(self.rows(), bits);
+        let (from, to) = (self.width(), out.width());
+        out.words_mut().par_chunks_mut(to).zip(self.words().par_chunks(from)).for_each(|(to, from)| {
+            if from.iter().any(|word| *word != 0) {
+                change(from, to);
+            }
+        });
+        out
     }
 }
 

@@ -23,6 +23,8 @@ use sha2::Sha256;
 use crate::bits::{BitTable, set};
 use crate::text::{is_ideograph, is_number, normalise, qgrams};
 
+use schema::{entropy, tag};
+
 pub use harden::Hardening;
 pub use near::Near;
 pub use salt::Salt;
@@ -130,7 +132,7 @@ impl Encoder {
                 });
                 *values.entry(normal).or_default() += 1;
             }
-            spread.push((schema::entropy(&values), values.values().sum::<usize>()));
+            spread.push((entropy(&values), values.values().sum::<usize>()));
         }
         // An omitted q-gram weighs as much as the rarest listed one. Some of these q-grams are misspellings
         // and carry no information.
@@ -290,12 +292,6 @@ struct Gram {
     group: u32,
     at: u32,
     text: String,
-}
-
-/// Returns the tag that identifies a q-gram in a schema: a part of its digest that determines no bit
-/// position.
-fn tag(digest: &[u8; 32]) -> u64 {
-    u64::from_le_bytes(digest[24..].try_into().expect("eight bytes of 32"))
 }
 
 /// Returns positions drawn from a digest by double hashing. The stride is odd and never repeats within a

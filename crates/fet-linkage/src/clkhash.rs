@@ -39,5 +39,6 @@ mod python;
 mod serial;
 
 pub use encode::{Encoder, ValueError};
-pub use schema::{Identifier, Schema, SchemaError};
+pub use json::SchemaError;
+pub use schema::{Identifier, Schema};
 pub use serial::{ClksError, from_base64, read_clks, to_base64, write_clks};

@@ -22,7 +22,7 @@ use crate::bits::BitTable;
 
 pub use align::align;
 pub use columns::Columns;
-pub use mine::{Pattern, mine, pattern_of};
+pub use mine::{Effort, Pattern, mine, pattern_of};
 
 /// A public table as encoded by the attacker.
 #[derive(Debug)]
@@ -35,25 +35,6 @@ pub struct Public<'a> {
     /// Value of the attribute that salts the hashes, for each record; equal for all records if hashes are not
     /// salted.
     pub strata: &'a [String],
-}
-
-/// Effort of the attack.
-#[derive(Debug, Clone, Copy)]
-pub struct Effort {
-    /// Number of values to look for: the most frequent values of the attacked column in the public table.
-    pub values: usize,
-    /// Minimum number of records of a pattern.
-    pub least: usize,
-    /// Number of searches that start at each bit.
-    pub starts: usize,
-    /// Seed of the starting points and of the annealing.
-    pub seed: u64,
-}
-
-impl Default for Effort {
-    fn default() -> Self {
-        Self { values: 30, least: 12, starts: 1, seed: 1 }
-    }
 }
 
 /// Values that the attacker assigns to the records.

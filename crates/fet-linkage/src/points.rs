@@ -4,20 +4,15 @@
 //! answer. Queries run in parallel, in the order of the tree. Beyond eight dimensions a kd-tree visits almost
 //! every leaf. If the exact search is too slow there, [`crate::hnsw`] is a good approximation.
 
+mod candidates;
 mod tree;
 
 use rayon::prelude::*;
 
 use crate::distance::Squared;
+use candidates::Candidates;
 
-/// Record numbers and distances of the `take` nearest records of each query, nearest first.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Nearest {
-    /// Record numbers, row by row.
-    pub indices: Vec<u32>,
-    /// Squared distance of each record, in the order of `indices`.
-    pub squared: Vec<f64>,
-}
+pub use candidates::Nearest;
 
 /// Returns the `take` records nearest to each query. Both tables are rows of `columns` finite numbers.
 ///
@@ -80,52 +75,6 @@ pub const EARTH_RADIUS: f64 = 6_371_008.8;
 /// distance on the unit sphere.
 pub fn along_sphere(squared: f64) -> f64 {
     2.0 * EARTH_RADIUS * (0.5 * squared.sqrt()).min(1.0).asin()
-}
-
-/// Best K candidates so far. The buffer collects up to 2K candidates and then drops the worse half.
-#[derive(Clone)]
-struct Candidates {
-    take: usize,
-    /// Bits of the squared distance, then the index. Bits of non-negative floats have the same order as the
-    /// floats.
-    keys: Vec<u128>,
-    bound: f64,
-}
-
-impl Candidates {
-    fn new(take: usize) -> Self {
-        Self { take, keys: Vec::with_capacity(2 * take + 1), bound: f64::INFINITY }
-    }
-
-    #[inline]
-    fn offer(&mut self, squared: f64, index: u32) {
-        if squared <= self.bound {
-            self.keys.push(u128::from(squared.to_bits()) << 32 | u128::from(index));
-            if self.keys.len() >= 2 * self.take.max(8) {
-                self.cut();
-            }
-        }
-    }
-
-    fn cut(&mut self) {
-        if self.keys.len() > self.take {
-            self.keys.select_nth_unstable(self.take - 1);
-            self.keys.truncate(self.take);
-            self.bound = f64::from_bits((self.keys[self.take - 1] >> 32) as u64);
-        }
-    }
-
-    /// Writes the candidates, nearest first, and empties the buffer.
-    fn drain(&mut self, indices: &mut [u32], squared: &mut [f64]) {
-        self.cut();
-        self.keys.sort_unstable();
-        for ((key, index), squared) in self.keys.iter().zip(indices).zip(squared) {
-            *index = *key as u32;
-            *squared = f64::from_bits((key >> 32) as u64);
-        }
-        self.keys.clear();
-        self.bound = f64::INFINITY;
-    }
 }
 
 #[cfg(test)]

@@ -8,71 +8,17 @@
 //! real-valued keys, use [`crate::points`].
 
 mod kernel;
+mod measure;
 
 use rayon::prelude::*;
 
 use crate::bits::BitTable;
 use crate::neighbours::Neighbours;
 use crate::top::Top;
-use kernel::{LANES, QUERIES};
+use kernel::{LANES, QUERIES, Search, Tile};
 
 pub use kernel::Kernel;
-
-/// Similarity of two bit vectors, given their numbers of set bits and of common bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Measure {
-    /// 2|a ∩ b| / (|a| + |b|), from 0 to 1; 0 if neither vector has a bit.
-    Dice,
-    /// Correlation of the bits of two vectors of this length (Yule's φ). It subtracts the bits that full
-    /// vectors have in common by chance, and judges a short vector within a long one by the bits that it has.
-    /// It is -1 if one vector has no bits or all bits, and nothing is known about it.
-    Correlation(u32),
-    /// Negative number of differing bits.
-    Hamming,
-}
-
-impl Measure {
-    /// Returns the score of two vectors with `a` and `b` set bits and `common` common bits.
-    #[inline]
-    pub fn score(self, common: u32, a: u32, b: u32) -> f32 {
-        match self {
-            Self::Dice if a + b == 0 => 0.0,
-            Self::Dice => (2 * common) as f32 / (a + b) as f32,
-            Self::Correlation(bits) => {
-                let (bits, a, b) = (f64::from(bits), f64::from(a), f64::from(b));
-                let spread = a * (bits - a) * b * (bits - b);
-                if spread > 0.0 { ((f64::from(common) * bits - a * b) / spread.sqrt()) as f32 } else { -1.0 }
-            }
-            Self::Hamming => 2.0 * common as f32 - (a + b) as f32,
-        }
-    }
-
-    /// Returns a number of common bits that every record of at least `b` bits needs to score `bar`.
-    #[inline]
-    fn least_common(self, bar: f32, a: u32, b: u32) -> u64 {
-        let sum = f64::from(a + b);
-        let least = match self {
-            Self::Dice => 0.5 * f64::from(bar) * sum,
-            // As a function of b this is concave, and it equals a at the maximum of b. For larger b it is
-            // therefore at least the smaller of its value here and a.
-            Self::Correlation(bits) => {
-                let (bits, a, b) = (f64::from(bits), f64::from(a), f64::from(b));
-                (f64::from(bar) * (a * (bits - a) * b * (bits - b)).sqrt() + a * b) / bits
-            }
-            Self::Hamming => 0.5 * (f64::from(bar) + sum),
-        };
-        // Scores are rounded to 24 bits. The margin of 1e-3 bits far exceeds the rounding error for vectors
-        // of up to a thousand words.
-        (least - 1e-3).ceil().max(0.0) as u64
-    }
-
-    /// Returns the score of two rows.
-    pub fn score_rows(self, a: &[u64], b: &[u64]) -> f32 {
-        let ones = |row: &[u64]| row.iter().map(|word| word.count_ones()).sum::<u32>();
-        let common = a.iter().zip(b).map(|(a, b)| (a & b).count_ones()).sum();
-        self.score(common, ones(a), ones(b))
-    }
-}
+pub use measure::Measure;
 
 /// Number of blocks that a group of queries is compared with before the next blocks: 16 blocks of 1,024 bits
 /// take 16 KiB.
@@ -228,48 +174,6 @@ struct Request<'a> {
     /// Number of records for each query.
     take: usize,
     measure: Measure,
-}
-
-/// A query in progress.
-pub(crate) struct Search<'a> {
-    words: &'a [u64],
-    ones: u32,
-    top: Top,
-}
-
-/// Consecutive blocks of the index.
-pub(crate) struct Tile<'a> {
-    width: usize,
-    blocks: &'a [[u64; LANES]],
-    records: &'a [u32],
-    ones: &'a [u32],
-    /// Smallest number of set bits among the records of the tile.
-    low: u32,
-    measure: Measure,
-}
-
-impl Tile<'_> {
-    /// Returns the number of common bits that a record of the tile needs to be useful to the search.
-    #[inline]
-    fn bound(&self, search: &Search<'_>) -> u64 {
-        if search.top.wants() {
-            self.measure.least_common(search.top.bar(), search.ones, self.low)
-        } else {
-            u64::MAX
-        }
-    }
-
-    /// Offers the records of a block that have enough common bits.
-    #[cold]
-    fn offer(&self, block: usize, counts: &[u64; LANES], bound: u64, search: &mut Search<'_>) {
-        for (lane, &common) in counts.iter().enumerate() {
-            let place = block * LANES + lane;
-            if common >= bound && place < self.ones.len() {
-                let score = self.measure.score(common as u32, search.ones, self.ones[place]);
-                search.top.offer(score, self.records[place]);
-            }
-        }
-    }
 }
 
 /// Returns the numbers of 0..count in alternation, from `start` outwards.

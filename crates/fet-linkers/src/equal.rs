@@ -1,14 +1,13 @@
 //! Equality of keys for the linkers that link equal keys: the setting, and the compared form of each key.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use fet_core::data::{Comparison, Keys, TextTable, number};
 use fet_core::linker::LinkError;
 use fet_linkage::text::{normalise, verbatim};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::known;
 
 /// Comparison of text keys for equality.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -211,6 +210,18 @@ pub fn comparisons(settings: &toml::Table, keys: &Keys) -> Vec<Comparison> {
 /// The cells that count as missing by a linker with these settings, or by one inside it.
 pub fn missing(settings: &toml::Table) -> Vec<String> {
     setting(settings, "missing")
+}
+
+/// Returns the keys with empty cells instead of cells that count as missing, that is, whose normal form
+/// equals that of one of `missing`.
+pub fn known<'a>(keys: &'a TextTable, missing: &[String]) -> Cow<'a, TextTable> {
+    if missing.is_empty() {
+        return Cow::Borrowed(keys);
+    }
+    let missing: HashSet<String> = missing.iter().map(|cell| normalise(cell)).collect();
+    let known = |cell| if missing.contains(&normalise(cell)) { "" } else { cell };
+    let table = TextTable::from_cells(keys.columns(), keys.cells().into_iter().map(known));
+    Cow::Owned(table.with_forms(keys.given_forms().to_vec()))
 }
 
 /// A setting of a linker, or of one inside it.

@@ -26,20 +26,15 @@ mod tfidf;
 mod top1;
 mod wire;
 
-use std::borrow::Cow;
-use std::collections::HashSet;
-
-use fet_core::data::TextTable;
 use fet_core::linker::{LinkError, Links};
 use fet_core::registry::Violation;
 use fet_linkage::neighbours::Neighbours;
-use fet_linkage::text::normalise;
 use fet_linkage::top;
 
 pub use aligned::AlignedSettings;
 pub use clk::{ClkSettings, Harden, LinkageSchema, Order, Scoring, Sign, Weighting};
 pub use edit::EditSettings;
-pub use equal::{Compare, Merged, comparisons, contents, merged, missing};
+pub use equal::{Compare, Merged, comparisons, contents, known, merged, missing};
 pub use exact::ExactSettings;
 pub use federal::FederalSettings;
 pub use hnsw::HnswSettings;
@@ -72,18 +67,6 @@ pub(crate) fn resorted(links: &Links, rows: impl Iterator<Item = Vec<(f32, u32)>
         pairs
     });
     crate::links(links.neighbours(), Neighbours::from_rows(links.available(), rows))
-}
-
-/// Returns the keys with empty cells instead of cells that count as missing, that is, whose normal form
-/// equals that of one of `missing`.
-pub fn known<'a>(keys: &'a TextTable, missing: &[String]) -> Cow<'a, TextTable> {
-    if missing.is_empty() {
-        return Cow::Borrowed(keys);
-    }
-    let missing: HashSet<String> = missing.iter().map(|cell| normalise(cell)).collect();
-    let known = |cell| if missing.contains(&normalise(cell)) { "" } else { cell };
-    let table = TextTable::from_cells(keys.columns(), keys.cells().into_iter().map(known));
-    Cow::Owned(table.with_forms(keys.given_forms().to_vec()))
 }
 
 /// Refuses weights that are all 0.

@@ -6,21 +6,23 @@
 
 mod errors;
 mod link;
+mod server;
 mod status;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_nats::{Auth, Client, ConnectOptions};
+use async_nats::{Auth, ConnectOptions};
 
 pub use errors::NatsError;
 pub use link::NatsLink;
+pub use server::Server;
 
 use crate::identity::Keys;
 use crate::names::Route;
 use crate::transport::Connection;
 use crate::wire::LARGEST_SENT;
+use link::Shared;
 use status::Status;
 
 /// Maximum number of packets that wait for a slow link; further packets are dropped.
@@ -35,27 +37,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Longest pause before another attempt to restore a broken connection.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Address of the server, and certificates.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
-    /// `tls://HOST:PORT`, or `nats://HOST:PORT`, which is encrypted only if the server requires it.
-    pub url: String,
-    /// Certificates (PEM) of the authority that vouches for the server; without them, those of the system.
-    pub ca: Option<PathBuf>,
-    /// This end's certificate and its key (PEM), if the server requires one.
-    pub certificate: Option<(PathBuf, PathBuf)>,
-}
-
 /// Connection to a server, shared by the links of a process. It reconnects forever.
 #[derive(Clone)]
 pub struct Hub(Arc<Shared>);
-
-/// State that links share; the runtime ends with the last link.
-struct Shared {
-    client: Client,
-    status: Arc<Status>,
-    runtime: tokio::runtime::Runtime,
-}
 
 impl Hub {
     /// Connects to the server as the identity of `keys`. If the server cannot be reached, tries again for
@@ -65,7 +49,7 @@ impl Hub {
     /// If a file cannot be used, the authority does not vouch for the server, the server does not know the
     /// identity, its packet limit is too low, or it cannot be reached.
     pub fn connect(server: &Server, keys: &Arc<Keys>, wait: Duration) -> Result<Self, NatsError> {
-        errors::check_files(server)?;
+        server.check_files()?;
         // An error means that the program has already chosen another provider, which suffices.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -89,7 +73,7 @@ impl Hub {
                     return Ok(Self(Arc::new(Shared { client, status, runtime })));
                 }
                 Err(error) => {
-                    let error = NatsError::from_connect_error(server, keys, &error);
+                    let error = server.refused(keys, &error);
                     refusals += u32::from(matches!(error, NatsError::Certificate { .. }));
                     let passes = match error {
                         NatsError::Unreachable { .. } => began.elapsed() + PAUSE < wait,

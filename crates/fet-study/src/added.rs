@@ -7,8 +7,8 @@
 
 use super::grid::StudyGrid;
 use super::paired::TestedCells;
+use super::row::{ComparisonVerdict, Row};
 use super::statistics::paired::{PairedComparison, correct};
-use super::summary::{ComparisonVerdict, Row, pairs, verdict};
 use fet_eval::Metric;
 
 /// Contribution of the other parties to one variant.
@@ -42,7 +42,7 @@ impl Added {
                 return None;
             }
             let (own, other) = (&rows[index], &rows[control]);
-            let comparison = PairedComparison::from_pairs(&pairs(own, other), own.correlated(), || {
+            let comparison = PairedComparison::from_pairs(&own.pairs(other), own.correlated(), || {
                 tested.compare(own, other, metric)
             })?;
             Some((index, control, comparison))
@@ -50,7 +50,7 @@ impl Added {
         let mut found: Vec<_> = (0..rows.len()).filter_map(compare).collect();
         correct(found.iter_mut().map(|(_, _, comparison)| comparison));
         let added = found.into_iter().map(|(index, control, comparison)| {
-            let verdict = verdict(metric, Some(&comparison));
+            let verdict = ComparisonVerdict::new(metric, Some(&comparison));
             Self { index, control, comparison, verdict }
         });
         added.collect()

@@ -5,7 +5,6 @@
 //! changes, the variant keeps its results. An `engine` runs the cells.
 
 use std::collections::HashMap;
-use std::fmt::{self, Display, Formatter};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -14,37 +13,7 @@ use serde_json::Value;
 
 use super::fet::{Base, Fet, Variation};
 use super::grid::StudyGrid;
-
-/// One of the repetitions of a variant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Repetition {
-    /// The seed.
-    pub(crate) seed: u64,
-    /// The fold, if the study has a cross-validation.
-    pub(crate) fold: Option<usize>,
-}
-
-impl From<u64> for Repetition {
-    fn from(seed: u64) -> Self {
-        Self { seed, fold: None }
-    }
-}
-
-impl Repetition {
-    /// Returns the seed as a JSON number, or seed and fold as text.
-    pub(crate) fn json(&self) -> Value {
-        if self.fold.is_none() { self.seed.into() } else { self.to_string().into() }
-    }
-}
-
-impl Display for Repetition {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self.fold {
-            None => write!(f, "{}", self.seed),
-            Some(fold) => write!(f, "{}, fold {fold}", self.seed),
-        }
-    }
-}
+use super::repetition::Repetition;
 
 /// One variant with one seed and fold.
 #[derive(Debug)]
@@ -160,6 +129,12 @@ pub(crate) fn slug(name: &str) -> String {
     slug.truncate(60);
     let slug = slug.trim_end_matches('-');
     if slug.is_empty() { "variant".to_string() } else { slug.to_string() }
+}
+
+/// Creates the folder of a study's cells.
+pub(crate) fn make_folder(cell: &Cell) -> Result<()> {
+    std::fs::create_dir_all(cell.study.join("cells"))
+        .with_context(|| format!("--out: cannot create the folder {}", cell.study.display()))
 }
 
 #[cfg(test)]

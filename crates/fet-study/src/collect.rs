@@ -11,16 +11,18 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use fet_eval::records::Report;
 
-use super::cell::{self, Cell};
+use super::cell::{self, Cell, make_folder};
 use super::engine::local::LocalEngine;
 use super::engine::{self, Engine, EngineOutcome, Work};
 use super::estimate::TimeEstimate;
 use super::failure::{self, CellFailure};
 use super::fet::{Base, Fet};
 use super::grid::{StudyGrid, Variant};
+use super::report::say_unreadable;
+use super::results::finished;
 use super::summary::StudySummary;
 use super::view::{LogForm, ProgressView, duration};
-use super::{finished, make_folder, say_unreadable, write};
+use super::write;
 
 /// Study whose cells run on this machine.
 #[derive(Debug, Clone, Copy)]

@@ -30,8 +30,9 @@ use fet_eval::records::{AttackRecord, Attacker, Target};
 use fet_eval::{Direction, Metric};
 use serde_json::Value;
 
-use super::cell::{Cell, Repetition};
+use super::cell::Cell;
 use super::grid::StudyGrid;
+use super::repetition::Repetition;
 use super::row::Row;
 use super::statistics::mean;
 

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use fet_io::Mark;
 use serde::Deserialize;
 
+use super::repetition::{check_folds, check_seeds};
 use super::tune::space::Tune;
 
 /// Parts of an experiment file that a study reads.
@@ -276,22 +277,6 @@ fn check_axes(place: &str, axes: &toml::Table) -> Result<()> {
             None => bail!("{place}, {key:?}: must be an array of values, but is {values}"),
         }
     }
-    Ok(())
-}
-
-/// Checks that `seeds` is not empty and has no duplicates. The error names `field`, the source of the seeds.
-pub(crate) fn check_seeds(field: &str, seeds: &[u64]) -> Result<()> {
-    ensure!(!seeds.is_empty(), "{field}: must contain at least one seed, but is []");
-    let mut seen = HashSet::new();
-    for seed in seeds {
-        ensure!(seen.insert(seed), "{field}: seeds must differ, but {seed} appears twice");
-    }
-    Ok(())
-}
-
-/// Checks a number of folds. The error names `field`, the source of the number.
-pub(crate) fn check_folds(field: &str, folds: usize) -> Result<()> {
-    ensure!(folds != 1, "{field}: must be at least 2, or 0 for the split of the experiment, but is 1");
     Ok(())
 }
 

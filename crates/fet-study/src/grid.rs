@@ -7,8 +7,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::cell::Repetition;
-use super::file::{Head, Profile, Published, StudyFile, VariantTable, check_folds, check_seeds};
+use super::file::{Head, Profile, Published, StudyFile, VariantTable};
+use super::repetition::{Repetition, check_folds, check_seeds};
 
 /// The variants and seeds of a study, in the order of the tables.
 #[derive(Debug, PartialEq)]

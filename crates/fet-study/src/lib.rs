@@ -20,6 +20,7 @@ mod grid;
 pub mod output;
 pub mod paired;
 mod pooled;
+mod repetition;
 mod report;
 mod results;
 mod row;
@@ -35,10 +36,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::json;
 
-use cell::Cell;
+use cell::{Cell, make_folder};
 pub use collect::{CollectRequest, CollectVariant, Collected, CollectedCell, collect};
 use engine::local::LocalEngine;
 use engine::slurm::SlurmEngine;
@@ -48,7 +49,8 @@ use failure::CellFailure;
 use fet::Base;
 pub use fet::Fet;
 use grid::{Scope, StudyGrid};
-use results::FinishedCell;
+use report::say_unreadable;
+use results::{FinishedCell, finished};
 use summary::StudySummary;
 pub use tune::{TuneArguments, tune};
 use view::{LogForm, ProgressView, duration};
@@ -229,28 +231,6 @@ fn engine(arguments: &AblateArguments) -> Box<dyn Engine> {
             options: arguments.sbatch.clone(),
             interval: Duration::from_secs_f64(arguments.poll),
         }),
-    }
-}
-
-fn finished(cells: &[Cell]) -> Vec<FinishedCell<'_>> {
-    cells.iter().filter_map(|cell| Some(FinishedCell { cell, report: report::read(cell)? })).collect()
-}
-
-/// Creates the folder of a study's cells.
-fn make_folder(cell: &Cell) -> Result<()> {
-    std::fs::create_dir_all(cell.study.join("cells"))
-        .with_context(|| format!("--out: cannot create the folder {}", cell.study.display()))
-}
-
-/// Warns about reports that this version cannot read. Their cells count as missing.
-fn say_unreadable(missing: &[&Cell]) {
-    let unreadable: Vec<_> =
-        missing.iter().filter_map(|cell| Some((cell.title(), report::problem(cell)?))).collect();
-    if let Some((title, problem)) = unreadable.first() {
-        fet_io::note!(
-            "{} of the missing cells have a report that cannot be read; the first is {title}: {problem}",
-            unreadable.len()
-        );
     }
 }
 

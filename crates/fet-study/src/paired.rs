@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use fet_eval::records::Report;
 use fet_eval::{ChaCha8Rng, Metric, Predictions, SeedableRng, Task};
 
-use super::cell::Repetition;
+use super::repetition::Repetition;
 use super::row::Row;
 
 pub use fet_eval::paired::{Ends, PairedDifference, PairedError, TestedRun};

@@ -5,7 +5,7 @@
 
 use fet_eval::{Bin, Estimate, Evaluation, Metric, Residuals, Scores};
 
-use super::cell::Repetition;
+use super::repetition::Repetition;
 use super::results::FinishedCell;
 use super::row::Row;
 use super::statistics::mean;

@@ -68,6 +68,17 @@ fn path(cell: &Cell) -> PathBuf {
     cell.folder.join("report.json")
 }
 
+/// Warns about reports that this version cannot read. Their cells count as missing.
+pub(crate) fn say_unreadable(missing: &[&Cell]) {
+    let unreadable: Vec<_> = missing.iter().filter_map(|cell| Some((cell.title(), problem(cell)?))).collect();
+    if let Some((title, problem)) = unreadable.first() {
+        fet_io::note!(
+            "{} of the missing cells have a report that cannot be read; the first is {title}: {problem}",
+            unreadable.len()
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::results::tests::{RMSE, finished};

@@ -11,7 +11,7 @@ use fet_eval::records::{Measure, Report};
 use fet_eval::{Estimate, Metric};
 
 use super::cell::Cell;
-use super::report::{epsilon, label_epsilon};
+use super::report::{self, epsilon, label_epsilon};
 
 /// Cell that is done, with its report.
 #[derive(Debug)]
@@ -20,6 +20,10 @@ pub(crate) struct FinishedCell<'a> {
     pub(crate) cell: &'a Cell,
     /// Its report.
     pub(crate) report: Report,
+}
+
+pub(crate) fn finished(cells: &[Cell]) -> Vec<FinishedCell<'_>> {
+    cells.iter().filter_map(|cell| Some(FinishedCell { cell, report: report::read(cell)? })).collect()
 }
 
 const RESULTS: &str = "variant,seed,metric,best_epoch,validation,test,parameters,secondaries,bytes_from_primary,\
@@ -181,7 +185,7 @@ pub(crate) mod tests {
     use fet_eval::{ChaCha8Rng, Predictions, SeedableRng, Task};
     use serde_json::json;
 
-    use super::super::cell::Repetition;
+    use super::super::repetition::Repetition;
     use super::*;
 
     pub(crate) const ACCURACY: Metric = Metric::Accuracy;

@@ -1,7 +1,13 @@
 //! Results of one variant's cells, and their comparison with the base.
 
+use std::collections::HashMap;
+
+use fet_eval::Metric;
+
 use super::grid::Variant;
+use super::repetition::Repetition;
 use super::results::FinishedCell;
+use super::statistics::CONFIDENCE;
 use super::statistics::paired::PairedComparison;
 
 /// Results of one variant.
@@ -31,6 +37,15 @@ impl Row<'_> {
             folds().map(|result| result.report.rows.train + result.report.rows.validation).sum();
         if fitted == 0 { 0.0 } else { tested as f64 / fitted as f64 }
     }
+
+    /// Returns the test metrics (variant, base) of each seed that both have.
+    pub(crate) fn pairs(&self, base: &Row<'_>) -> Vec<(f64, f64)> {
+        let of_base: HashMap<Repetition, f64> =
+            base.results.iter().map(|result| (result.cell.repetition, result.report.best.test)).collect();
+        let own = self.results.iter();
+        own.filter_map(|result| Some((result.report.best.test, *of_base.get(&result.cell.repetition)?)))
+            .collect()
+    }
 }
 
 /// Outcome of comparing a variant with its base.
@@ -52,6 +67,17 @@ pub(crate) enum ComparisonVerdict {
 }
 
 impl ComparisonVerdict {
+    /// Returns the verdict of a comparison by `metric`.
+    pub(crate) fn new(metric: Metric, comparison: Option<&PairedComparison>) -> Self {
+        let Some(comparison) = comparison else { return Self::Alone };
+        match &comparison.test {
+            None => Self::Untested,
+            Some(test) if test.corrected >= 1.0 - CONFIDENCE => Self::NotShown,
+            Some(_) if metric.direction().improves(comparison.difference, 0.0) => Self::Better,
+            Some(_) => Self::Worse,
+        }
+    }
+
     /// Returns true if the test shows a difference.
     pub(crate) fn differs(self) -> bool {
         matches!(self, Self::Better | Self::Worse)

@@ -10,6 +10,9 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// Confidence level of intervals. A difference is significant if its corrected p is below 1 - `CONFIDENCE`.
 pub(crate) const CONFIDENCE: f64 = 0.95;
 
+/// Minimum number of seeds for a test.
+pub(crate) const FEWEST: usize = 3;
+
 /// Returns the mean, or NaN without values.
 pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64

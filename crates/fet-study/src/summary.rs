@@ -10,7 +10,7 @@ use fet_eval::Metric;
 use fet_eval::records::AttackRecord;
 
 use super::added::Added;
-use super::cell::{Cell, Repetition};
+use super::cell::Cell;
 use super::composed::Composed;
 use super::defences::{Defences, runs};
 use super::failure::CellFailure;
@@ -18,10 +18,10 @@ use super::grid::StudyGrid;
 use super::paired::TestedCells;
 use super::report::{epsilon, label_epsilon};
 use super::results::FinishedCell;
-pub(crate) use super::row::{ComparisonVerdict, Row};
-use super::statistics::paired::{FEWEST, PairedComparison, correct};
+use super::row::{ComparisonVerdict, Row};
+use super::statistics::paired::{PairedComparison, correct};
 use super::statistics::power::{MOST, POWER};
-use super::statistics::{CONFIDENCE, half_width, mean, median, standard_deviation};
+use super::statistics::{CONFIDENCE, FEWEST, half_width, mean, median, standard_deviation};
 
 /// The summary of a study.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl<'a> StudySummary<'a> {
             let base = row.base.filter(|base| runs[index] == index && runs[*base] != index)?;
             // The row that represents the base's run has the most seeds.
             let base = &rows[runs[base]];
-            PairedComparison::from_pairs(&pairs(row, base), row.correlated(), || {
+            PairedComparison::from_pairs(&row.pairs(base), row.correlated(), || {
                 tested.compare(row, base, metric)
             })
         };
@@ -84,7 +84,7 @@ impl<'a> StudySummary<'a> {
         for ((row, comparison), asked) in rows.iter_mut().zip(comparisons).zip(asked) {
             row.verdict = match metric {
                 Some(_) if comparison.is_some() && !asked => ComparisonVerdict::NotAsked,
-                Some(metric) => verdict(metric, comparison.as_ref()),
+                Some(metric) => ComparisonVerdict::new(metric, comparison.as_ref()),
                 None => ComparisonVerdict::Alone,
             };
             row.comparison = comparison;
@@ -310,14 +310,6 @@ impl Row<'_> {
     }
 }
 
-/// Returns the test metrics (variant, base) of each seed that both have.
-pub(crate) fn pairs(row: &Row<'_>, base: &Row<'_>) -> Vec<(f64, f64)> {
-    let of_base: HashMap<Repetition, f64> =
-        base.results.iter().map(|result| (result.cell.repetition, result.report.best.test)).collect();
-    let own = row.results.iter();
-    own.filter_map(|result| Some((result.report.best.test, *of_base.get(&result.cell.repetition)?))).collect()
-}
-
 /// Returns true if variant and base were trained and tested on the same rows, for each seed that both have.
 fn share_rows(row: &Row<'_>, base: &Row<'_>) -> bool {
     row.results.iter().all(|own| {
@@ -409,16 +401,6 @@ fn few_rows(results: &[FinishedCell<'_>]) -> Option<String> {
     Some(format!(
         "Warning: the comparisons rest on {part}; a few other rows can change them. Read the intervals by test rows{advice}."
     ))
-}
-
-pub(crate) fn verdict(metric: Metric, comparison: Option<&PairedComparison>) -> ComparisonVerdict {
-    let Some(comparison) = comparison else { return ComparisonVerdict::Alone };
-    match &comparison.test {
-        None => ComparisonVerdict::Untested,
-        Some(test) if test.corrected >= 1.0 - CONFIDENCE => ComparisonVerdict::NotShown,
-        Some(_) if metric.direction().improves(comparison.difference, 0.0) => ComparisonVerdict::Better,
-        Some(_) => ComparisonVerdict::Worse,
-    }
 }
 
 #[cfg(test)]

@@ -20,16 +20,18 @@ use anyhow::{Context, Result, bail, ensure};
 use fet_eval::records::ShowAnswer;
 use fet_eval::{ChaCha8Rng, SeedableRng};
 
-use super::cell::{self, Cell};
+use super::cell::{self, Cell, make_folder};
 use super::composed::Composed;
 use super::engine::local::LocalEngine;
 use super::engine::{self, Engine, EngineOutcome, Work};
 use super::failure::CellFailure;
 use super::fet::{Base, Fet, Variation};
-use super::file::{StudyFile, check_seeds};
+use super::file::StudyFile;
 use super::grid::{StudyGrid, Variant};
+use super::repetition::check_seeds;
+use super::report::say_unreadable;
+use super::results::finished;
 use super::view::{LogForm, ProgressView};
-use super::{finished, make_folder, say_unreadable};
 use outcome::{CandidateScore, Rung};
 use space::{Range, Tune};
 

@@ -13,7 +13,7 @@ use fet_core::experiment::Experiment;
 use fet_core::registry::{Slot, plugins};
 
 use crate::experiment_file::data_folders;
-use crate::run::machine;
+use crate::experiment_file::machine;
 use fet_io::input::input;
 
 /// Runs attacks on `experiment` and passes the result of each attack to `found`.

@@ -6,7 +6,7 @@ use fet_io::input::input;
 pub use fet_attacks::audit::{Audit, Owner, Settings, audit_on};
 
 use crate::experiment_file::data_folders;
-use crate::run::machine;
+use crate::experiment_file::machine;
 
 /// Audits an experiment on its own data.
 pub fn audit(experiment: &Experiment, settings: &Settings) -> anyhow::Result<Audit> {

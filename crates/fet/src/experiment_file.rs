@@ -6,10 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
-use fet_backends::{BackendError, NAMES};
+use fet_backends::{Backend, BackendError, NAMES};
 use fet_core::data::Folders;
 use fet_core::experiment::{Experiment, overlay, set, syntax};
 use fet_core::registry::SettingsError;
+use fet_federation::trainer::Machine;
 
 /// Command-line arguments of an experiment.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -25,6 +26,12 @@ pub struct ExperimentArguments {
     /// Seed of all random streams.
     #[arg(long)]
     pub seed: Option<u64>,
+}
+
+/// Returns the part of a backend that the trainer needs.
+pub fn machine(backend: &Backend) -> Machine {
+    let Backend { device, on_host, party_threads, .. } = backend.clone();
+    Machine { device, on_host, party_threads }
 }
 
 /// Error of an experiment file.

@@ -79,7 +79,7 @@ impl Account {
         let (state, policy) = if place.is_dir() {
             (place.to_path_buf(), None)
         } else if place.exists() {
-            let file: PartyFile = crate::parties::read(place)?;
+            let file = PartyFile::read(place)?;
             (place.parent().unwrap_or(Path::new("")).join(&file.state), Some(file.policy))
         } else {
             return Err(input(format!(

@@ -28,6 +28,7 @@ pub mod predict;
 mod predictions;
 pub mod provenance;
 pub mod reference;
+mod reporter;
 pub mod run;
 pub mod schema;
 pub mod show;

@@ -10,34 +10,15 @@
 mod curves;
 mod encodings;
 mod mask;
+mod run;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use fet_core::experiment::Experiment;
-use fet_core::parameters::Parameters;
-use fet_eval::records::Report;
-use fet_federation::prepare::Preparing;
-use fet_federation::trainer::SavedModel;
 
-use crate::finished::FinishedRun;
-use crate::folder::{MODEL, PARTIES};
+use self::run::PlottedRun;
 use fet_io::input::InputError;
 use fet_io::output;
-
-/// Finished run.
-pub(crate) struct PlottedRun {
-    /// Name of the folder.
-    pub(crate) name: String,
-    /// Settings of the run.
-    pub(crate) experiment: Experiment,
-    /// `report.json`.
-    pub(crate) report: Report,
-    /// Models of the best epoch, of all parties that were active at the end.
-    pub(crate) model: Parameters,
-    /// Preparation of the primary's records.
-    pub(crate) preparing: Preparing,
-}
 
 /// Draws the charts of the runs in `folders` into `out`, and returns the files.
 pub fn plot(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
@@ -72,40 +53,5 @@ fn withdraw(written: &[(PathBuf, bool)], folder: Option<&Path>) {
     if let Some(folder) = folder {
         // This call fails, as intended, if somebody has added a file to the folder.
         let _ = std::fs::remove_dir(folder);
-    }
-}
-
-impl PlottedRun {
-    fn read(folder: &Path) -> Result<Self, InputError> {
-        let FinishedRun { report, experiment, .. } = FinishedRun::read(folder)?;
-        let bad = |problem: String| InputError(format!("{}: {problem}", folder.display()));
-        let bytes = |name: &str| {
-            let path = folder.join(name);
-            fet_io::read(&path).map_err(|error| InputError(format!("{}: {error}", path.display())))
-        };
-        let mut model = Parameters::default();
-        let mut add = |party: &str, file: &str| -> Result<(), InputError> {
-            let own = fet_federation::checkpoint::parameters(&bytes(file)?)
-                .map_err(|error| bad(format!("{file}: {error}")))?;
-            for segment in own.segments() {
-                let values = &own.values()[segment.range.clone()];
-                model.push(&format!("{party}.{}", segment.name), &segment.shape, values);
-            }
-            Ok(())
-        };
-        add("primary", MODEL)?;
-        let saved = SavedModel::read(&bytes(MODEL)?).map_err(|error| bad(format!("{MODEL}: {error}")))?;
-        for number in 1..=report.secondaries {
-            let file = format!("{PARTIES}/party{number}/{MODEL}");
-            if folder.join(&file).exists() {
-                add(&format!("party{number}"), &file)?;
-            } else {
-                let folder = folder.display();
-                fet_io::note!("warning: {folder}: party {number} left no {file}; the charts omit this party");
-            }
-        }
-        let name =
-            folder.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy().into_owned());
-        Ok(Self { name, experiment, report, model, preparing: saved.preparing().clone() })
     }
 }

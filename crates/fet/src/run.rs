@@ -18,11 +18,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use fet_backends::Backend;
 use fet_core::experiment::{Experiment, Randomness, TrainSettings};
 use fet_eval::records::{Cost, DataRecord, Program, RESULTS_VERSION, Report};
 use fet_federation::simulation::Simulation;
-use fet_federation::trainer::{Machine, RunError, SavedModel, StepReport, Trainer};
+use fet_federation::trainer::{RunError, SavedModel, StepReport, Trainer};
 use fet_federation::{checkpoint, report};
 use fet_io::input::{input, of_json};
 use fet_io::memory::peak_memory;
@@ -40,8 +39,10 @@ use crate::predictions;
 use crate::provenance::{Provenance, check_files, files};
 use crate::watch::Watch;
 
+use self::begin::unusable;
 pub use self::begin::{party_error, trainer};
-pub use crate::watch::Log;
+pub use crate::experiment_file::machine;
+pub use crate::reporter::Log;
 pub use fet_io::input::InputError;
 
 /// Files of a run that remain in addition to its results.
@@ -56,12 +57,6 @@ pub enum Keep {
 /// Warning about a rehearsal with parties elsewhere.
 const REHEARSAL: &str = "this run is a rehearsal: the secrets, noise and masks of all parties derive from the \
  experiment's seed and hide nothing";
-
-/// Returns the part of a backend that the trainer needs.
-pub fn machine(backend: &Backend) -> Machine {
-    let Backend { device, on_host, party_threads, .. } = backend.clone();
-    Machine { device, on_host, party_threads }
-}
 
 /// Outcome of a run.
 #[derive(Debug)]
@@ -401,10 +396,6 @@ fn count_sessions(
         write(&folder.join(CHECKPOINT), &checkpoint::save(trainer, identity, seconds)?)?;
     }
     Ok(())
-}
-
-fn unusable(path: &Path, error: impl std::fmt::Display) -> InputError {
-    InputError(format!("{}: {error}. Remove the file to start again.", path.display()))
 }
 
 /// Returns the report of a finished run.

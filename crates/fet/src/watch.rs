@@ -11,17 +11,8 @@ use fet_eval::records::{EpochReport, Rows, RunEvent, Spent};
 use fet_federation::trainer::StepReport;
 
 use crate::parties::network::PartyNetwork;
+use crate::reporter::Log;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-/// Form of progress messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum Log {
-    /// On standard error: a progress bar on a terminal, else a line per epoch.
-    #[default]
-    Human,
-    /// On standard output: one JSON object per line.
-    Json,
-}
 
 /// Progress display of one run.
 pub(crate) struct Watch<'a> {

@@ -9,8 +9,10 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use super::HOW_TO_USE_ANOTHER;
 use crate::output::Failed;
+
+pub(super) const HOW_TO_USE_ANOTHER: &str = "to use an installed LibTorch 2.9.0 instead, set the environment variable \
+                                  LIBTORCH to its folder (the folder with `lib` and `include`)";
 
 /// Version of LibTorch that torch-sys 0.22 requires.
 pub(super) const VERSION: &str = "2.9.0";

@@ -12,13 +12,17 @@ use fet_federation::data::divided;
 use fet_federation::secondary::{PartyConfig, Secondary, Store};
 use fet_federation::simulation::Simulation;
 use fet_federation::trainer::{Machine, Trainer};
+use fet_io::input::input;
 use fet_privacy::identity::{Identity, PublicIdentity};
 use rand::Rng;
 
 use super::canaries::Canaries;
 use super::replay::Copies;
 use super::tape::{RecordedParty, Tape, Transcript, observed};
-use super::{Owner, input};
+
+/// Change that an owner makes to its table before its party receives it; the identity, except in audits of a
+/// misbehaving owner.
+pub type Owner<'a> = &'a dyn Fn(PartyTable) -> PartyTable;
 
 /// Experiment with canaries.
 pub(super) struct Game<'a> {

@@ -4,7 +4,8 @@ use fet_core::data::Task;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::PORTIONS;
+/// Number of equal parts of the trees after which a run validates.
+pub(crate) const PORTIONS: usize = 20;
 
 /// Growth of gradient-boosted trees: from histograms, leaf by leaf, the best leaf first. The defaults work well on tables of some ten
 /// thousand rows (docs/results/accuracy.md, "Boosted trees and LightGBM").

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::bins::{Bins, MOST_BINS};
-use super::{Growth, Node};
+use super::growth::Growth;
 
 /// Smallest number of rows times columns for which several threads share the work.
 const SHARED_WORK: usize = 1 << 15;
@@ -15,6 +15,27 @@ const MOST_SUMS: usize = 1 << 26;
 
 /// Sum of the first derivatives of the loss, and of the second derivatives.
 type Sums = [f64; 2];
+
+/// A node of a tree: a split or a leaf.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Node {
+    /// Column of a split, or -1 in a leaf.
+    pub(super) column: f32,
+    /// Threshold of a split, below which a row goes left, or the output of a leaf.
+    pub(super) value: f32,
+    /// Place of the left child; the right child follows it.
+    pub(super) left: f32,
+}
+
+impl Node {
+    pub(super) fn leaf(output: f32) -> Self {
+        Self { column: -1.0, value: output, left: 0.0 }
+    }
+
+    pub(super) fn split(column: usize, threshold: f32, left: usize) -> Self {
+        Self { column: column as f32, value: threshold, left: left as f32 }
+    }
+}
 
 /// Data that a tree is grown on.
 pub(super) struct Rows<'a> {

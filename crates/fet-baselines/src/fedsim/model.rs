@@ -10,7 +10,7 @@ use fet_core::model::Pass;
 use fet_core::objective::Objective;
 use fet_core::parameters::host;
 
-use super::{FedSimSettings, Merge};
+use super::settings::{FedSimSettings, Merge};
 
 /// A small constant that keeps weights above zero, as in the authors' program.
 const LEAST_WEIGHT: f64 = 1e-7;

@@ -4,7 +4,7 @@ use fet_core::method::PrimaryBatch;
 use fet_core::objective::Objective;
 use fet_core::parameters::{ParameterError, Parameters};
 
-use super::ColumnModel;
+use super::column_model::ColumnModel;
 use crate::gbdt::input_columns;
 use crate::linear::{Standardised, Weights};
 

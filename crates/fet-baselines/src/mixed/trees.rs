@@ -5,7 +5,7 @@ use fet_core::objective::Objective;
 use fet_core::parameters::{ParameterError, Parameters};
 use fet_core::registry::Violation;
 
-use super::ColumnModel;
+use super::column_model::ColumnModel;
 use crate::boosting::{Ensemble, Examples, Growth, Table};
 use crate::gbdt::input_columns;
 

@@ -8,9 +8,10 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Int, Tensor, TensorData};
 use fet_core::parameters::host;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::Init;
-use super::key_encoding::Grid;
 
 /// Shift of the first grid's corners, in cells: no corner has a common key value such as 0.
 const SHIFT: f32 = 0.37;
@@ -18,6 +19,47 @@ const SHIFT: f32 = 0.37;
 const FARTHEST: f32 = 1e9;
 /// Number of corners of a cell in two dimensions.
 const CORNERS: usize = 4;
+
+/// Learned grids of several cell sizes over numeric keys (Müller et al. 2022): each pair of key columns gets
+/// a vector from each grid.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Grid {
+    /// Width of the vectors of a grid; 0 for no grids.
+    #[schemars(range(min = 0, max = 256))]
+    pub width: usize,
+    /// Number of grids; each halves the cell size of the one before.
+    #[schemars(range(min = 1, max = 24))]
+    pub levels: usize,
+    /// Side of the first grid's cells, in the unit of the models' keys: standard deviations if keys are
+    /// standardised.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub coarsest: f64,
+    /// Number of vectors of a grid, rounded up to a power of two: corners of fine grids share vectors by a
+    /// hash.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub places: usize,
+}
+
+impl Default for Grid {
+    fn default() -> Self {
+        Self { width: 0, levels: 7, coarsest: 1.0, places: 8192 }
+    }
+}
+
+impl Grid {
+    pub(super) fn layer(&self, init: &mut Init<'_>, key_columns: usize) -> Option<GridEncoding> {
+        (self.width > 0 && key_columns > 0).then(|| GridEncoding::new(init, key_columns, self))
+    }
+
+    pub(super) fn outputs(&self, key_columns: usize) -> usize {
+        if self.width > 0 && key_columns > 0 {
+            GridEncoding::outputs(key_columns, self.levels, self.width)
+        } else {
+            0
+        }
+    }
+}
 
 /// A table of vectors for each pair of key columns and each level. A single key column forms a pair with
 /// itself. A hash assigns corners to places of the table, so that corners of fine grids may share a place.

@@ -9,7 +9,8 @@ use burn::tensor::Tensor;
 use fet_core::model::MOST_WIDTH;
 use fet_core::registry::Violation;
 
-use super::{FourierEncoding, GridEncoding, Init};
+use super::grid::{Grid, GridEncoding};
+use super::{FourierEncoding, Init};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,50 +29,9 @@ pub struct KeyEncoding {
     pub grid: Grid,
 }
 
-/// Learned grids of several cell sizes over numeric keys (Müller et al. 2022): each pair of key columns gets
-/// a vector from each grid.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Grid {
-    /// Width of the vectors of a grid; 0 for no grids.
-    #[schemars(range(min = 0, max = 256))]
-    pub width: usize,
-    /// Number of grids; each halves the cell size of the one before.
-    #[schemars(range(min = 1, max = 24))]
-    pub levels: usize,
-    /// Side of the first grid's cells, in the unit of the models' keys: standard deviations if keys are
-    /// standardised.
-    #[schemars(extend("exclusiveMinimum" = 0))]
-    pub coarsest: f64,
-    /// Number of vectors of a grid, rounded up to a power of two: corners of fine grids share vectors by a
-    /// hash.
-    #[schemars(range(min = 1, max = 16_777_216))]
-    pub places: usize,
-}
-
 impl Default for KeyEncoding {
     fn default() -> Self {
         Self { width: 0, frequency_std: 20.0, grid: Grid::default() }
-    }
-}
-
-impl Default for Grid {
-    fn default() -> Self {
-        Self { width: 0, levels: 7, coarsest: 1.0, places: 8192 }
-    }
-}
-
-impl Grid {
-    fn layer(&self, init: &mut Init<'_>, key_columns: usize) -> Option<GridEncoding> {
-        (self.width > 0 && key_columns > 0).then(|| GridEncoding::new(init, key_columns, self))
-    }
-
-    fn outputs(&self, key_columns: usize) -> usize {
-        if self.width > 0 && key_columns > 0 {
-            GridEncoding::outputs(key_columns, self.levels, self.width)
-        } else {
-            0
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use fet_tables::Table;
 use fet_tables::prepare::Rules;
 
-use super::Matrix;
+use super::matrix::Matrix;
 
 /// A party's own columns, before preparation.
 #[derive(Debug, Clone)]

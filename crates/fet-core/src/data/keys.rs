@@ -5,7 +5,8 @@
 
 use std::fmt;
 
-use super::{Form, Matrix};
+use super::forms::Form;
+use super::matrix::Matrix;
 
 /// One key for each record of a party.
 #[derive(Clone, PartialEq)]

@@ -28,11 +28,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{PROTOCOL_VERSION, Reply, Request};
-use crate::party::Refusal;
-
-/// A party's answer: a reply or a refusal.
-pub type Answer = Result<Reply, Refusal>;
+use super::{Answer, PROTOCOL_VERSION, Request};
 
 /// Largest frame, in bytes.
 pub const LARGEST_FRAME: usize = 1 << 30;

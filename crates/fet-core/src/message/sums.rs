@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Age, Round, array};
+use super::array;
+use super::round::Round;
 
 /// An X25519 public key, or another value of 32 bytes.
 pub type PublicKey = [u8; 32];
@@ -126,4 +127,13 @@ impl fmt::Debug for Words {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Words[{}]", self.words.len())
     }
+}
+
+/// Age of a lifetime account: its number of entries. An account that is younger than before is an old copy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Age {
+    /// Age immediately before the party joined.
+    pub found: u64,
+    /// Age after the party joined.
+    pub now: u64,
 }

@@ -1,4 +1,4 @@
-//! The field of an experiment that holds one plug-in's settings, and its type erasure.
+//! The field of an experiment that holds one plug-in's settings.
 //!
 //! Deserialising a [`Slot`] finds the plug-in by `kind`, parses the rest of the table as its settings and
 //! checks them. Serialising a slot gives the settings with every default filled in, as the run's report
@@ -7,11 +7,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use fet_eval::did_you_mean;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Plugin, Recipe, SettingsError, SlotKind, Violation, did_you_mean, plugins};
+use super::error::{SettingsError, Violation};
+use super::plugin::{Plugin, plugins};
+use super::recipe::{ErasedRecipe, SlotKind};
 use crate::schema;
 
 /// The checked settings of one plug-in of the slot `T`.
@@ -175,72 +178,9 @@ where
     }
 }
 
-/// A type-erased recipe.
-pub(crate) trait ErasedRecipe<T: SlotKind + ?Sized>: Send + Sync {
-    fn settings(&self) -> toml::Table;
-    fn build(&self, context: &T::Context<'_>) -> Result<Box<T>, Violation>;
-    fn clone_box(&self) -> Box<dyn ErasedRecipe<T>>;
-}
-
-/// Reads the settings of one plug-in.
-pub(crate) type Parse<T> = fn(toml::Table) -> Result<Box<dyn ErasedRecipe<T>>, SettingsError>;
-
-/// Keeps the type of a recipe behind [`ErasedRecipe`].
-struct Typed<R>(R);
-
-impl<T: SlotKind + ?Sized, R: Recipe<T>> ErasedRecipe<T> for Typed<R> {
-    fn settings(&self) -> toml::Table {
-        table_of(&self.0)
-    }
-
-    fn build(&self, context: &T::Context<'_>) -> Result<Box<T>, Violation> {
-        self.0.build(context)
-    }
-
-    fn clone_box(&self) -> Box<dyn ErasedRecipe<T>> {
-        Box::new(Self(self.0.clone()))
-    }
-}
-
-pub(super) fn parse<T: SlotKind + ?Sized, R: Recipe<T>>(
-    table: toml::Table,
-) -> Result<Box<dyn ErasedRecipe<T>>, SettingsError> {
-    let table = filled(table, &defaults::<T, R>());
-    let recipe: R = serde_path_to_error::deserialize(table).map_err(|error| {
-        let message = error.inner().message().trim_end().to_string();
-        SettingsError::Field { field: error.path().to_string(), message }
-    })?;
-    recipe.check()?;
-    Ok(Box::new(Typed(recipe)))
-}
-
-/// Fills in the plug-in's defaults in nested tables: setting a method's weight decay does not change its
-/// optimiser. A nested table with another kind than the default's does not get these defaults, because that
-/// kind has different ones.
-fn filled(mut table: toml::Table, defaults: &toml::Table) -> toml::Table {
-    for (name, value) in &mut table {
-        if let (toml::Value::Table(inner), Some(toml::Value::Table(default))) =
-            (&mut *value, defaults.get(name))
-            && inner.get("kind").is_none_or(|kind| default.get("kind") == Some(kind))
-        {
-            let mut whole = default.clone();
-            whole.extend(filled(std::mem::take(inner), default));
-            *inner = whole;
-        }
-    }
-    table
-}
-
-pub(super) fn defaults<T: SlotKind + ?Sized, R: Recipe<T>>() -> toml::Table {
-    table_of(&R::default())
-}
-
-fn table_of<R: Serialize>(recipe: &R) -> toml::Table {
-    toml::Table::try_from(recipe).expect("settings are plain structs, which TOML can hold")
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::recipe::Recipe;
     use super::*;
 
     /// A slot for this test.

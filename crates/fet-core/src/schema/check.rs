@@ -5,8 +5,7 @@ use fet_eval::did_you_mean;
 use serde_json::Value;
 use toml::Value as Toml;
 
-use super::words::{allowed, bounds, length, list};
-use super::{KINDS, RULE};
+use super::words::{KINDS, RULE, allowed, bounds, length, list};
 use crate::registry::error::{SettingsError, Violation};
 
 /// Maximum length of a value that a message repeats, in characters.

@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::words::allowed;
-use super::{KINDS, MEANINGS, SOURCE};
+use super::words::{KINDS, MEANINGS, SOURCE, allowed};
 
 /// Default of a setting that has no value unless a file gives one.
 pub const LEFT_OUT: &str = "left out";

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{MEANINGS, for_each_below};
+use super::words::{KINDS, MEANINGS};
 
 /// Removes keywords that concern only Rust and merges lists of choices, here and in the schemas below.
 pub(super) fn tidy(schema: &mut Value) {
@@ -17,6 +17,19 @@ pub(super) fn tidy(schema: &mut Value) {
     }
     if let Some(Value::String(description)) = words.get_mut("description") {
         *description = plain(description);
+    }
+}
+
+/// Calls `visit` on the schemas directly below `schema`.
+fn for_each_below(schema: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
+    let Some(words) = schema.as_object_mut() else { return };
+    for (word, value) in words {
+        match (word.as_str(), value) {
+            ("properties" | KINDS, Value::Object(named)) => named.values_mut().for_each(&mut *visit),
+            ("oneOf" | "anyOf" | "allOf", Value::Array(list)) => list.iter_mut().for_each(&mut *visit),
+            ("items" | "additionalProperties", value @ Value::Object(_)) => visit(value),
+            _ => {}
+        }
     }
 }
 

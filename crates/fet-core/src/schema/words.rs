@@ -1,8 +1,18 @@
-//! Describes a schema in words: the rule for a value.
+//! Keywords that the settings add to JSON Schema, and the rule for a value in words.
 
 use serde_json::Value;
 
-use super::RULE;
+/// The plug-ins of a slot, by name, with the schema of their settings.
+pub const KINDS: &str = "x-kinds";
+
+/// The rule for a setting, in words that follow "must be".
+pub const RULE: &str = "x-rule";
+
+/// The Rust module that declares the settings of a table.
+pub const SOURCE: &str = "x-source";
+
+/// The meaning of each value of `enum`, in the same order.
+pub const MEANINGS: &str = "x-meanings";
 
 /// Returns the rule for a value of the schema, as a phrase that follows "must be" ("a whole number, at least
 /// 1").

@@ -1,8 +1,8 @@
 //! Plays the script of a case, and describes how to repeat a failing script.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::Shared;
+use super::base::Bases;
 use super::judge::judge;
 use super::sandbox::Sandbox;
 use super::script::{Script, Step};
@@ -14,6 +14,16 @@ use crate::process::Ended;
 const SHORT: usize = 12;
 /// Maximum number of printed characters of a file or a message.
 const SHOWN: usize = 400;
+
+/// Shared resources of all cases: the program, the folders that cases copy, and a folder for output.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(super) fet: PathBuf,
+    pub(super) bases: Bases,
+    pub(super) logs: PathBuf,
+    /// Factor on the time limits, which assume an idle machine.
+    pub(super) patience: u32,
+}
 
 /// Converts the scripts to cases. The short form has some cases of each area, evenly chosen.
 pub(crate) fn cases(scripts: Vec<Script>) -> Vec<Case<Shared>> {

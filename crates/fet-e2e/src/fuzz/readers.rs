@@ -9,7 +9,7 @@ mod settings;
 mod source;
 mod state;
 
-use super::{FuzzReader, ReaderOutcome};
+use super::contract::FuzzReader;
 
 /// All readers.
 pub const ALL: &[FuzzReader] = &[
@@ -33,11 +33,9 @@ pub const ALL: &[FuzzReader] = &[
     FuzzReader { name: "frame", sound: frame::messages, ends: None, read: frame::read },
 ];
 
-/// Converts a result to an outcome: the problem with an accepted input, if any, or the error message.
-fn outcome<E: std::fmt::Display>(result: Result<Option<String>, E>) -> ReaderOutcome {
-    match result {
-        Ok(None) => ReaderOutcome::Accepted,
-        Ok(Some(wrong)) => ReaderOutcome::Wrong(wrong),
-        Err(error) => ReaderOutcome::Refused(error.to_string()),
+impl FuzzReader {
+    /// Returns the reader with this name.
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        ALL.iter().find(|reader| reader.name == name)
     }
 }

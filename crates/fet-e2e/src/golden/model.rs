@@ -13,8 +13,8 @@ use fet_core::rng::{ChaCha8Rng, Purpose, stream};
 use fet_core::trainable::Learner;
 
 use super::file::{GoldenError, GoldenFile};
+use super::names;
 use super::slots::GoldenSlots;
-use super::{finite, largest, names};
 
 /// Parties' submodels with the file's parameters, and the file's batch.
 pub(super) struct GoldenModel {
@@ -292,4 +292,14 @@ fn neighbours(
         similarities: None,
         listed: None,
     })
+}
+
+/// Returns the larger of two numbers; NaN counts as the largest.
+pub(super) fn largest(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
+}
+
+/// Replaces NaN, which JSON lacks, by the largest number, which exceeds every tolerance.
+pub(super) fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { f64::MAX }
 }

@@ -22,10 +22,11 @@ use fet_federation::schedule;
 use fet_federation::simulation::{ObservedParty, Simulation};
 use fet_federation::trainer::{StepReport, Trainer};
 
+use super::GoldenVerdict;
 use super::file::{GoldenError, GoldenFile};
 use super::model::{compare, gradient_floor, parameters};
+use super::model::{finite, largest};
 use super::slots::GoldenSlots;
-use super::{GoldenVerdict, finite};
 
 /// Seed of the run, which only selects the training rows, because all weights are loaded.
 const SEED: u64 = 0;
@@ -82,7 +83,7 @@ pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<G
         None => golden.floats("loss")?,
     };
     let differences = found.iter().zip(&expected).map(|(a, &b)| (a - f64::from(b)).abs());
-    let loss = finite(differences.fold(0.0, super::largest));
+    let loss = finite(differences.fold(0.0, largest));
     let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let device = backend.name.clone();
     let looks: Vec<_> = watched.iter().map(ObservedParty::lock).collect();

@@ -1,6 +1,7 @@
 //! Errors of splits.
 
-use super::fractions::LEAST_SHARE;
+/// Minimum fraction of a part.
+pub(super) const LEAST_SHARE: f64 = 1e-6;
 
 /// Error of a split. Each message states the rule, the value and the remedy.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

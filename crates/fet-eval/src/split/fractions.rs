@@ -2,10 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::SplitError;
-
-/// Minimum fraction of a part.
-pub(super) const LEAST_SHARE: f64 = 1e-6;
+use super::error::{LEAST_SHARE, SplitError};
 
 /// Added to a share before it is rounded down: 0.29 of 100 rows are 29 although 0.29 is smaller in binary.
 const ROUNDING: f64 = 1e-9;

@@ -3,9 +3,10 @@
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
+use super::error::SplitError;
 use super::fractions::Sizes;
+use super::parts::Split;
 use super::strata::rows_by_stratum;
-use super::{Split, SplitError};
 
 pub(super) fn split(groups: &[usize], sizes: Sizes, rng: &mut ChaCha8Rng) -> Result<Split, SplitError> {
     let groups = shuffled_groups(groups, rng);

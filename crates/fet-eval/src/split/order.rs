@@ -3,9 +3,9 @@
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::Split;
 use super::apportion::apportion;
 use super::fractions::Sizes;
+use super::parts::Split;
 use super::strata::rows_by_stratum;
 
 /// Returns the rows in a random order.

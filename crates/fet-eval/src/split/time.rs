@@ -1,7 +1,7 @@
 //! Splits by time: the latest rows are the test.
 
-use super::Split;
 use super::fractions::Sizes;
+use super::parts::Split;
 
 /// Returns the rows in the order of time. Rows with equal times keep their order.
 pub(super) fn by_time(times: &[i64]) -> Vec<usize> {

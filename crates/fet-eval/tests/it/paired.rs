@@ -302,7 +302,7 @@ fn refuses_runs_that_cannot_be_paired() {
         let error = compared(&variant, &control).expect_err(part).to_string();
         assert!(error.contains(part), "{error}");
     };
-    check(&|run| run.seed += 10, "no seed and fold in common");
+    check(&|run| run.seed += 10, "lack a common seed and fold");
     check(&|run| run.rows[0] = 99, "with seed 0 the two variants were tested on different rows");
     check(&|run| run.truth[3] = 1.0, "different rows");
     check(&|run| run.rows[0] = 1, "row 1 appears twice");

@@ -16,14 +16,14 @@
 //! for example because parties drop out, bisection finds the largest number of releases of the present kind
 //! that the limits allow. Later releases are compared with that bound.
 
-use fet_core::message::{Forward, Round};
 use fet_core::policy::Policy;
 use fet_core::privacy::{PrivacyMechanism, Releases, Tally};
-use sha2::{Digest as _, Sha256};
 
-use super::ledger::{self, Counting, Entry, Ledger};
+use super::error::SecondaryError;
+use super::ledger::{Counting, Ledger};
 use super::lifetime::Spending;
-use super::{SecondaryError, Session, Store, representation, state};
+use super::state::Store;
+use crate::privacy::{planned, within};
 
 /// The cost that a party allows its releases.
 pub(super) struct Account {
@@ -39,7 +39,8 @@ pub(super) struct Account {
     ledger: Option<Ledger>,
     /// The session's part in the party's lifetime account; `None` without such an account.
     pub(super) lifetime: Option<Spending>,
-    warned: bool,
+    /// True if the operator knows that a release was repeated with other content.
+    pub(super) warned: bool,
 }
 
 /// A limit on the ε of a run.
@@ -104,6 +105,11 @@ impl Account {
             lifetime: None,
             warned: false,
         }
+    }
+
+    /// Returns the planned releases of the run.
+    pub(super) fn releases(&self) -> &Releases {
+        &self.releases
     }
 
     /// Returns the account with the session's part in the party's lifetime account.
@@ -242,82 +248,6 @@ impl Account {
         }
         with(sound)
     }
-}
-
-/// Returns true if ε is at most `limit`; false for NaN.
-pub(super) fn within(epsilon: f64, limit: f64) -> bool {
-    epsilon <= limit
-}
-
-/// Returns the releases of a run without dropped-out parties: in one tally, or in the pass of a frozen party.
-pub(super) fn planned(releases: &Releases, frozen: bool) -> Vec<Tally> {
-    let epoch = releases.of_epoch();
-    vec![Tally::of_all(std::iter::repeat_n(&epoch, if frozen { 1 } else { releases.epochs }))]
-}
-
-/// Counts a release before it leaves, or refuses it. `content` is a digest of the release before noise;
-/// it determines the noise.
-pub(super) fn count_release(
-    session: &mut Session,
-    message: &Forward,
-    content: &[u8; 32],
-) -> Result<(), SecondaryError> {
-    let (round, active) = (message.round.key(), message.active.len());
-    let attempt = message.attempt.unwrap_or(0);
-    let sample = match &session.release.chosen {
-        Some(chosen) if matches!(message.round, Round::Once { .. }) => chosen.sample,
-        _ => representation::sample(session, message),
-    };
-    let (privacy, account) = (session.privacy.as_ref(), &mut session.release.account);
-    privacy.check_parties(&account.releases, active).map_err(|violation| violation.within("privacy"))?;
-    let secret = session.credentials.seed.secret("ledger");
-    let hash = Sha256::new().chain_update(&secret[..]).chain_update(round.to_le_bytes());
-    let release = hash.chain_update(attempt.to_le_bytes()).chain_update(content).finalize();
-    let sample =
-        Sha256::new().chain_update(b"sample").chain_update(&secret[..]).chain_update(sample).finalize();
-    let digest = ledger::digest(&sample.into(), &release.into());
-    let ledger = open(account, &session.saved.store, (&session.terms.settings_hash, session.received.run()))?;
-    if ledger.knows(&digest) {
-        return Ok(());
-    }
-    if ledger.knows_sample(&digest) {
-        return Err(SecondaryError::SampledAlready { round: message.round });
-    }
-    let entry = Entry { round, attempt, active, digest };
-    let made = ledger.with(entry).tallies();
-    let earlier = ledger.knows_any();
-    account.check(privacy, made.clone(), active)?;
-    account.reserve(privacy, made, active)?;
-    if earlier && !account.warned {
-        account.warned = true;
-        (session.tell)(format!(
-            "{} differs from the release of an earlier session of this run: both are counted",
-            message.round
-        ));
-    }
-    state::keep_seed(session)?;
-    let ledger = open(
-        &mut session.release.account,
-        &session.saved.store,
-        (&session.terms.settings_hash, session.received.run()),
-    )?;
-    Ok(ledger.write(entry)?)
-}
-
-/// Returns the party's ledger, which is read on first use; `None` if the run lacks an account.
-pub(super) fn ledger(session: &mut Session) -> Result<Option<&mut Ledger>, SecondaryError> {
-    if session.privacy.is_identity() {
-        return Ok(None);
-    }
-    if session.linking.run.links().is_none() {
-        return Err(SecondaryError::NotLinked);
-    }
-    open(
-        &mut session.release.account,
-        &session.saved.store,
-        (&session.terms.settings_hash, session.received.run()),
-    )
-    .map(Some)
 }
 
 /// Opens the ledger on first use.

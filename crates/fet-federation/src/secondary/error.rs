@@ -212,3 +212,10 @@ pub enum SecondaryError {
     #[error(transparent)]
     State(#[from] StateError),
 }
+
+/// Returns the first few items that a peer sent, so that a refusal does not repeat all of them.
+pub(super) fn shortened<T: std::fmt::Debug>(all: impl ExactSizeIterator<Item = T>) -> String {
+    const SHOWN: usize = 8;
+    let (count, first) = (all.len(), all.take(SHOWN).collect::<Vec<_>>());
+    if count > SHOWN { format!("{first:?} and {} more", count - SHOWN) } else { format!("{first:?}") }
+}

@@ -3,34 +3,34 @@
 use fet_core::data::DataError;
 use fet_core::encoder::Encoder;
 use fet_core::linker::{Cached, Linker};
-use fet_core::message::{LARGEST_FRAME, PROTOCOL_VERSION, Terms};
+use fet_core::message::{PROTOCOL_VERSION, Terms};
 use fet_core::method::SecondaryContext;
 use fet_core::parameters::Parameters;
 use fet_core::privacy::{PrivacyMechanism, Selection};
 use fet_core::rng::{Purpose, stream};
+use fet_eval::records::RESULTS_VERSION;
 
 use super::account::Account;
+use super::config::PartyConfig;
+use super::error::SecondaryError;
 use super::evaluation_cache::EvaluationCache;
 use super::lifetime::{Joining, Spending};
 use super::policy::{PredictionRules, ProposedRun, check_guarantee, check_policy, needs_whole_sums};
 use super::received::{self, Received};
-use super::state::{SavedState, TableIdentity};
-use super::validator::{ReleaseRules, RequestValidator};
-use super::{
-    AgreedTerms, Credentials, FinishedModel, Linking, LocalModel, MethodTerms, OwnRecords, PartyConfig,
-    ReleaseState, RunLinks, SecondaryError, Session,
+use super::session::{
+    AgreedTerms, Credentials, Linking, LocalModel, MOST_ROWS, MethodTerms, OwnRecords, ReleaseState,
+    RunLinks, Session,
 };
+use super::state::{FinishedModel, SavedState, TableIdentity};
+use super::validator::{ReleaseRules, RequestValidator};
 use crate::federation::PartyIndex;
 use crate::prepare::{Preparing, RECORDS, by_statistics, key_columns, warnings};
 use crate::privacy::{RunShape, protection, secure_sum_form, solvable_sums};
-use crate::report::RESULTS_VERSION;
 use crate::schedule::{self, Schedule};
 use crate::state_file::load_all;
 
 /// Maximum number of secondaries of a run; terms with more are refused before any computation.
 const MOST_PARTIES: usize = 1 << 14;
-/// Maximum number of the primary's records: the capacity of a frame if a key is one number.
-pub(super) const MOST_ROWS: usize = LARGEST_FRAME / 8;
 
 impl PartyConfig {
     /// Reports a problem with the party's own records to its operator only; the refusal goes to the primary.

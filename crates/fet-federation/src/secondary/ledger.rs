@@ -23,13 +23,13 @@ mod record;
 use std::collections::HashSet;
 use std::path::Path;
 
+use fet_eval::records::RESULTS_VERSION;
 use fet_io::{Journal, JournalError, PAYLOAD};
 
 use self::counted::Counted;
 pub(super) use self::counted::Counting;
 pub(super) use self::record::{Digest, Entry, digest};
 use self::record::{Record, sample};
-use crate::report::RESULTS_VERSION;
 use crate::state_file::StateError;
 
 /// The ledger of one run.

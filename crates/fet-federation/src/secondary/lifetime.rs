@@ -9,12 +9,14 @@ use std::path::Path;
 use fet_core::message::LifetimeState;
 use fet_core::policy::Policy;
 use fet_core::privacy::{Loss, PrivacyMechanism, Releases, Tally};
+use fet_eval::records::RESULTS_VERSION;
 use fet_privacy::accountant::Total;
 
-use super::account::{planned, within};
-use super::{LifetimePlace, PartyConfig, SecondaryError, WarnOperator, ledger};
+use super::config::{LifetimePlace, PartyConfig, WarnOperator};
+use super::error::SecondaryError;
+use super::ledger;
 use crate::lifetime::{About, Lifetime, RunLoss, add};
-use crate::report::RESULTS_VERSION;
+use crate::privacy::{planned, within};
 
 /// The reason why a rehearsal is unbounded.
 const REHEARSAL: &str = "it was a rehearsal: its noise follows from the experiment's seed and hides nothing";

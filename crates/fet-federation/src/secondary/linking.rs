@@ -5,18 +5,12 @@ use fet_core::data::{Keys, Matrix, Sealed};
 use fet_core::linker::{LinkError, LinkTask, Links};
 use fet_core::message::{Forward, LinkKeys, Linked, Reply};
 use fet_core::privacy::Selection;
-use fet_core::rng::{Purpose, stream};
 use fet_tables::prepare::FittedRange;
-use rand::Rng;
 
-use super::join::MOST_ROWS;
-use super::{PendingChallenge, RowOrigin, RunLinks, SecondaryError, Session, representation};
-use crate::federation::PartyIndex;
-
-/// Returns the seed of a secondary's linker; both sides of the linker know it.
-pub fn linking_seed(seed: u64, party: PartyIndex) -> u64 {
-    stream(seed, party.number(), Purpose::Linking, 0).next_u64()
-}
+use super::error::SecondaryError;
+use super::representation;
+use super::selection::linking_seed;
+use super::session::{MOST_ROWS, PendingChallenge, RowOrigin, RunLinks, Session};
 
 /// Returns the similarity of a row's best link, if the linker returns similarities.
 fn best(links: &Links, row: usize) -> Option<f64> {

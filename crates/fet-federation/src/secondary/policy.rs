@@ -11,9 +11,8 @@ use fet_core::privacy::{Learning, Neighbouring, PrivacyMechanism, Releases, Spen
 use fet_privacy::secure_sum::MaskGraph;
 use serde::Serialize;
 
-use super::SecondaryError;
-use super::account::{planned, within};
-use crate::privacy::solvable_sums;
+use super::error::SecondaryError;
+use crate::privacy::{planned, solvable_sums, within};
 
 /// Returns true if the party requires sums that hide its part, and only sums over identical sets of parties
 /// hide it.

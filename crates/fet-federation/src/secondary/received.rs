@@ -9,9 +9,8 @@
 
 use fet_core::data::{Keys, Sealed};
 use fet_core::message::{Backward, Forward, LoadParameters, Parts, Terms};
+use fet_eval::records::RESULTS_VERSION;
 use sha2::{Digest as _, Sha256};
-
-use crate::report::RESULTS_VERSION;
 
 /// Digests of the received messages.
 #[derive(Debug, Clone)]

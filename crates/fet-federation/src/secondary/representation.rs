@@ -17,13 +17,12 @@ use fet_core::rng::{Purpose, stream};
 use fet_privacy::secure_sum::{SumError, Word};
 use sha2::{Digest, Sha256};
 
+use super::error::{SecondaryError, shortened};
 use super::received::{self, update};
-use super::selection::{Places, Sampler, select};
-use super::sums::Attempt;
+use super::selection::{Places, Sampler, linking_seed, select};
+use super::session::{Bounded, Pending, RowOrigin, Session, SingleReleaseRecords};
+use super::sums::{self, Attempt};
 use super::validator::ReleaseRequest;
-use super::{
-    Bounded, Pending, RowOrigin, SecondaryError, Session, SingleReleaseRecords, account, linking, sums,
-};
 use crate::rows::{filled, gather};
 use crate::secure_aggregation::{self, PARAMETER_RANGE, PARAMETERS, REPRESENTATION};
 
@@ -32,9 +31,6 @@ type Encoded = (Vec<f32>, [usize; 3]);
 
 /// Answers a request for representations, if the request validator allows it.
 pub(super) fn forward(session: &mut Session, message: Forward) -> Result<Reply, SecondaryError> {
-    if origin(message.round) == RowOrigin::New {
-        return linking::represent_new(session, &message);
-    }
     let asked = ReleaseRequest::Forward(message);
     if let Some(reply) = session.validator.repeated(&asked) {
         return Ok(reply);
@@ -52,7 +48,7 @@ pub(super) fn forward(session: &mut Session, message: Forward) -> Result<Reply, 
 pub(super) fn represent_rows(session: &mut Session, message: &Forward) -> Result<Reply, SecondaryError> {
     let rows = requested_rows(session, message)?;
     check_active(session, message.round, &message.active, message.attempt)?;
-    session.linking.links(origin(message.round))?;
+    session.linking.links(RowOrigin::from_round(message.round))?;
     let training = message.round.is_training();
     // Protected representations are computed only for the requested rows.
     let alone = training || !session.privacy.is_identity();
@@ -227,7 +223,7 @@ pub(super) fn learn(session: &mut Session, message: Backward) -> Result<(), Seco
 /// Returns the rows of a message as indices, and checks that they are rows of the primary.
 fn requested_rows(session: &Session, message: &Forward) -> Result<Vec<usize>, SecondaryError> {
     let rows: Vec<usize> = message.rows.iter().map(|&row| row as usize).collect();
-    let all = match origin(message.round) {
+    let all = match RowOrigin::from_round(message.round) {
         RowOrigin::Run => session.terms.rows,
         of => session.linking.links(of)?.rows(),
     };
@@ -257,7 +253,7 @@ fn neighbour_batch(
         return selected_batch(session, message);
     }
     let round = message.round;
-    let links = session.linking.links(origin(round))?;
+    let links = session.linking.links(RowOrigin::from_round(round))?;
     let listed = links.neighbours();
     let shown = session.validator.schedule().shown(round, listed);
     let mut distinct: Vec<usize> = Vec::new();
@@ -370,14 +366,14 @@ fn selected_batch(session: &mut Session, message: &Forward) -> Result<NeighbourB
 /// over all batches.
 fn sampled_places(session: &mut Session, message: &Forward) -> Result<Places, SecondaryError> {
     let Round::Once { .. } = message.round else {
-        return choose(session, message, &sample(session, message));
+        return choose(session, message, &session.sample(message));
     };
     let chosen = match session.release.chosen.take() {
         Some(chosen) => chosen,
         None => {
             let (round, rows) = (Round::Once { batch: 0 }, (0..session.terms.rows as u32).collect());
             let whole = Forward { round, rows, ..message.clone() };
-            let sample = sample(session, &whole);
+            let sample = session.sample(&whole);
             SingleReleaseRecords { places: choose(session, &whole, &sample)?, sample }
         }
     };
@@ -399,7 +395,7 @@ fn choose(session: &Session, message: &Forward, sample: &[u8; 32]) -> Result<Pla
         linker: session.linking.linker.as_ref(),
         neighbours: session.method.neighbours,
         selection: session.privacy.selection(),
-        linking_seed: linking::linking_seed(session.terms.settings.seed, session.terms.party),
+        linking_seed: linking_seed(session.terms.settings.seed, session.terms.party),
         sampling: &mut sampling,
     };
     select(&mut sampler, &queries, &session.records.prepared.raw_keys)
@@ -428,23 +424,6 @@ fn device_for(session: &Session, round: Round) -> burn::tensor::Device {
     }
 }
 
-/// Refuses a set of parties without this party.
-pub(super) fn check_parties(
-    session: &Session,
-    field: &'static str,
-    parties: &[u32],
-) -> Result<(), SecondaryError> {
-    let own = session.terms.party.in_message();
-    let sound = parties.is_sorted_by(|a, b| a < b)
-        && parties.last().is_some_and(|&last| (last as usize) < session.terms.parties)
-        && parties.binary_search(&own).is_ok();
-    if sound {
-        return Ok(());
-    }
-    let rule = format!("must name party {own} and others below {}, ascending", session.terms.parties);
-    Err(SecondaryError::Message { field, rule, value: shortened(parties.iter()) })
-}
-
 /// Refuses a set of parties without this party, and an attempt that does not fit the aggregator.
 pub(super) fn check_active(
     session: &Session,
@@ -457,7 +436,7 @@ pub(super) fn check_active(
         let value = format!("{round}, attempt {attempt:?}");
         return Err(SecondaryError::Message { field: "round", rule, value });
     }
-    check_parties(session, "active", active)?;
+    session.terms.check_parties("active", active)?;
     if attempt.is_some() != session.method.sum.is_some() {
         let rule = "must be present if and only if the aggregator sees only sums".to_string();
         return Err(SecondaryError::Message { field: "attempt", rule, value: format!("{attempt:?}") });
@@ -492,9 +471,9 @@ pub(super) fn release(
     let number = u64::from(message.attempt.unwrap_or(0));
     let mut drawn_from = content(&[], &over, &message.active, &[]);
     if !session.privacy.is_identity() {
-        let context = context(session, attempt.is_some());
+        let context = session.release_context(attempt.is_some());
         let released = content(&context, &over, &message.active, &bounded);
-        account::count_release(session, message, &released)?;
+        session.count_release(message, &released)?;
         // A simulated seed is not a secret. Its noise does not depend on the values, so that devices that
         // round differently can be compared.
         if !session.credentials.seed.is_simulated() {
@@ -520,35 +499,6 @@ pub(super) fn release(
         }
     };
     Ok(Reply::Representation(block(values)))
-}
-
-/// Returns a digest of everything that determines the sample of a release: the request and its context.
-/// The noise depends on these and on the values. A release therefore equals an earlier one in both its
-/// sample and its noise, or in neither.
-pub(super) fn sample(session: &Session, message: &Forward) -> [u8; 32] {
-    let context = context(session, message.attempt.is_some());
-    let hash =
-        Sha256::new().chain_update(b"fet sample, 1").chain_update((context.len() as u64).to_le_bytes());
-    hash.chain_update(context).chain_update(received::forward(message)).finalize().into()
-}
-
-/// Returns the context of a release, which determines it together with the request and the values.
-///
-/// The context covers all that was received, the sample of the single release of a frozen party, and, for
-/// a sum, the session. All parties of a session have its transcript, so that either all or none of them
-/// use other noise than in an earlier session. If each party repeated its own noise, a primary could have
-/// only some parties repeat theirs, and subtract their noise.
-fn context(session: &Session, summed: bool) -> Vec<u8> {
-    let mut context = session.received.all().to_vec();
-    if let Some(chosen) = &session.release.chosen {
-        context.extend(chosen.sample);
-    }
-    if let Some(sums) =
-        session.release.participant.as_ref().filter(|_| summed && !session.credentials.seed.is_simulated())
-    {
-        context.extend(sums.transcript());
-    }
-    context
 }
 
 /// Masks a part of a sum of representations.
@@ -642,11 +592,6 @@ fn those<T: Copy>(rows: &[T], width: usize, places: &[usize]) -> Vec<T> {
     rows.chunks_exact(width).flat_map(|row| places.iter().map(|&place| row[place])).collect()
 }
 
-/// Returns the origin of a round's rows: the run, or new records.
-fn origin(round: Round) -> RowOrigin {
-    if matches!(round, Round::Predict { .. }) { RowOrigin::New } else { RowOrigin::Run }
-}
-
 /// Returns a digest of a release and of everything that determines it. The noise is derived from the digest,
 /// so that a repeated release has the same noise, and any other release has other noise. The values are
 /// determined by the other content; they are included for devices that do not compute the same values every
@@ -664,13 +609,6 @@ fn content(context: &[u8], over: &[u8; 32], active: &[u32], values: &[f32]) -> [
 
 fn list(names: &[(String, Vec<usize>)]) -> String {
     shortened(names.iter())
-}
-
-/// Returns the first few items that a peer sent, so that a refusal does not repeat all of them.
-fn shortened<T: std::fmt::Debug>(all: impl ExactSizeIterator<Item = T>) -> String {
-    const SHOWN: usize = 8;
-    let (count, first) = (all.len(), all.take(SHOWN).collect::<Vec<_>>());
-    if count > SHOWN { format!("{first:?} and {} more", count - SHOWN) } else { format!("{first:?}") }
 }
 
 /// Refuses values outside the range of a sum before they wrap around.

@@ -8,12 +8,14 @@
 //! could displace others to further rows, and no such bound would hold.) A blank record of zeros fills empty
 //! places.
 
-use rand::RngExt;
+use rand::{Rng, RngExt};
 
 use fet_core::data::Keys;
 use fet_core::linker::{LinkError, LinkTask, Linker, Links};
 use fet_core::privacy::Selection;
-use fet_core::rng::ChaCha8Rng;
+use fet_core::rng::{ChaCha8Rng, Purpose, stream};
+
+use crate::federation::PartyIndex;
 
 /// For each row, the records that fill its K places and their similarities, most similar first; `None` for an
 /// empty place.
@@ -103,12 +105,16 @@ fn one_of_each(links: &Links, query: usize, rows: usize, take: usize) -> Vec<(f3
     found
 }
 
+/// Returns the seed of a secondary's linker; both sides of the linker know it.
+pub fn linking_seed(seed: u64, party: PartyIndex) -> u64 {
+    stream(seed, party.number(), Purpose::Linking, 0).next_u64()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use fet_core::data::Matrix;
     use fet_core::registry::Slot;
-    use fet_core::rng::{Purpose, stream};
 
     fn keys(rows: usize, round: u64) -> Keys {
         let mut rng = stream(3, 0, Purpose::Linking, round);

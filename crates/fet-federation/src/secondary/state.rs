@@ -1,10 +1,5 @@
 //! A party's saved state, in its own storage: its seed, the last two states during a run, and the best model
 //! at the end. The identity of its table belongs to each.
-//!
-//! The primary requests a save and receives a tag. After a crash, it requests the last epoch whose checkpoint
-//! it has committed itself; one of the two states belongs to that epoch. The tag is drawn at random. A
-//! checksum would depend on the party's records through the model, so that a primary that knows all records
-//! but one could identify the last one.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -12,16 +7,16 @@ use std::path::PathBuf;
 
 use fet_core::data::PartyTable;
 use fet_core::experiment::CommonSettings;
-use fet_core::message::{Saved, Terms};
+use fet_core::message::Terms;
 use fet_core::parameters::Parameters;
 use fet_core::rng::OwnSeed;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::{SecondaryError, Session, WarnOperator, account, sums};
+use super::error::SecondaryError;
 use crate::lifetime;
 use crate::prepare::Preparing;
-use crate::state_file::{Learned, StateError, StateFile};
+use crate::state_file::{StateError, StateFile};
 use crate::table_digest::{of_table, short};
 
 /// Storage of a party's state.
@@ -45,6 +40,17 @@ pub(super) struct SavedState {
     pub(super) seed_kept: bool,
 }
 
+impl SavedState {
+    /// Saves the party's own seed before any output that depends on it leaves.
+    pub(super) fn keep_seed(&mut self, seed: &OwnSeed) -> Result<(), StateError> {
+        if !self.seed_kept {
+            self.store.keep_seed(seed)?;
+            self.seed_kept = true;
+        }
+        Ok(())
+    }
+}
+
 /// File of a party's own seed.
 const SEED: &str = "seed";
 /// File that counts the records that were linked for predictions.
@@ -53,114 +59,6 @@ const PREDICTIONS: &str = "predictions";
 const GENERATIONS: usize = 2;
 /// File of the party's best model, once the run is over.
 const MODEL: &str = "model.safetensors";
-
-/// The header of a state file.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Header {
-    epoch: u32,
-    /// Tag that identifies the state to the primary.
-    tag: [u8; 32],
-    settings_hash: [u8; 32],
-    /// Digests of the received messages: of the terms, of terms and keys, and of everything.
-    terms: [u8; 32],
-    run: [u8; 32],
-    received: [u8; 32],
-    number: usize,
-    /// Digest of the party's table.
-    table: [u8; 32],
-    steps: Vec<u64>,
-    /// Number of records in the party's ledger.
-    ledger: u64,
-}
-
-/// Keeps the current model as the best so far.
-pub(super) fn keep_best(session: &mut Session) {
-    session.model.best = session.model.encoder.learner().parameters().clone();
-}
-
-/// Saves the party's state after an epoch, and returns its tag.
-pub(super) fn save(session: &mut Session, epoch: u32) -> Result<Saved, SecondaryError> {
-    keep_seed(session)?;
-    let ledger = account::ledger(session)?.map_or(0, |ledger| ledger.records());
-    let Learned { parameters, steps } =
-        Learned::from_learner(session.model.encoder.learner(), &session.model.best);
-    let (settings_hash, number, tag) = (session.terms.settings_hash, session.terms.party.number(), random()?);
-    let (terms, run) = (*session.received.terms(), *session.received.run());
-    let (received, table) = (*session.received.all(), session.records.table.digest());
-    let header = Header { epoch, tag, settings_hash, terms, run, received, number, table, steps, ledger };
-    let bytes = StateFile::new(&header, parameters).to_bytes();
-    session.saved.store.save(epoch, bytes)?;
-    Ok(Saved { epoch, tag })
-}
-
-/// Restores the state that the tag names; refuses the state of another run.
-pub(super) fn load(session: &mut Session, saved: &Saved) -> Result<(), SecondaryError> {
-    session.validator.check_load()?;
-    let bytes = session.saved.store.find(saved.epoch)?;
-    let (header, file) = StateFile::read::<Header>(&bytes)?;
-    if header.number == session.terms.party.number() {
-        session.records.table.check(&header.table, &session.tell)?;
-    }
-    // Without an account of releases, keys may arrive again in another encoding, as in `psi`.
-    let same_keys = session.privacy.is_identity() || header.run == *session.received.run();
-    let same_terms =
-        header.settings_hash == session.terms.settings_hash && header.terms == *session.received.terms();
-    let same_run = same_terms && same_keys;
-    if !same_run || header.number != session.terms.party.number() {
-        return Err(StateError::OtherRun.into());
-    }
-    if header.tag != saved.tag {
-        return Err(StateError::OtherContent { epoch: saved.epoch }.into());
-    }
-    if let Some(ledger) = account::ledger(session)? {
-        ledger.check_records(header.ledger)?;
-    }
-    session.model.best = Learned { parameters: file.parameters, steps: header.steps }
-        .restore(session.model.encoder.learner_mut())?;
-    session.received.continue_from(header.received);
-    session.validator.loaded(saved.epoch);
-    Ok(())
-}
-
-/// Saves the party's own seed before any output that depends on it leaves.
-pub(super) fn keep_seed(session: &mut Session) -> Result<(), StateError> {
-    if !session.saved.seed_kept {
-        session.saved.store.keep_seed(&session.credentials.seed)?;
-        session.saved.seed_kept = true;
-    }
-    Ok(())
-}
-
-/// Writes the best model and the preparation of the records.
-pub(super) fn finish(session: &mut Session) -> Result<(), SecondaryError> {
-    keep_seed(session)?;
-    if session.release.blanked > 0 {
-        (session.tell)(format!(
-            "{} blocks held NaN or infinity and were sent as zeros",
-            session.release.blanked
-        ));
-    }
-    let (settings, party) = (session.terms.settings.to_toml(), session.records.prepared.scaled.name.clone());
-    let preparing = session.records.prepared.scaled.preparing.clone();
-    let (number, table) = (session.terms.party.number(), session.records.table.digest());
-    let model = Model { party, number, settings, preparing, table };
-    Ok(session.saved.store.finish(&model.to_bytes(session.model.best.clone()))?)
-}
-
-/// Removes the states saved during the run, including incomplete files of a killed process.
-pub(super) fn forget(session: &mut Session) {
-    match &mut session.saved.store {
-        Store::Memory(kept) => kept.clear(),
-        Store::Folder { run: folder, own } => {
-            for epoch in epochs(folder) {
-                let _ = fs::remove_file(folder.join(file_name(epoch)));
-            }
-            fet_io::sweep(folder);
-            fet_io::sweep(own);
-        }
-    }
-}
 
 impl Store {
     /// Returns storage in one folder, that of a party in one run.
@@ -188,7 +86,7 @@ impl Store {
                         || has_entries_but(folder, |name| {
                             // These accounts may be older than the seed, for example in a folder for another
                             // table.
-                            let accounts = [PREDICTIONS, lifetime::FILE, sums::OTHERS];
+                            let accounts = [PREDICTIONS, lifetime::FILE, lifetime::OTHERS];
                             name.starts_with(&format!("{SEED}.")) || accounts.contains(&name)
                         }) =>
                 {
@@ -236,7 +134,7 @@ impl Store {
             .map_err(|error| StateError::io(&path, error))
     }
 
-    fn save(&mut self, epoch: u32, bytes: Vec<u8>) -> Result<(), StateError> {
+    pub(super) fn save(&mut self, epoch: u32, bytes: Vec<u8>) -> Result<(), StateError> {
         match self {
             Self::Memory(kept) => {
                 kept.retain(|(other, _)| *other < epoch);
@@ -262,7 +160,7 @@ impl Store {
         Ok(())
     }
 
-    fn find(&self, epoch: u32) -> Result<Vec<u8>, StateError> {
+    pub(super) fn find(&self, epoch: u32) -> Result<Vec<u8>, StateError> {
         let missing = StateError::Missing { epoch };
         let bytes = match self {
             Self::Memory(kept) => {
@@ -273,7 +171,7 @@ impl Store {
         bytes.ok_or(missing)
     }
 
-    fn finish(&self, model: &[u8]) -> Result<(), StateError> {
+    pub(super) fn finish(&self, model: &[u8]) -> Result<(), StateError> {
         match self {
             Self::Memory(_) => Ok(()),
             Self::Folder { run: folder, .. } => {
@@ -283,10 +181,24 @@ impl Store {
             }
         }
     }
+
+    /// Removes the states saved during the run, including incomplete files of a killed process.
+    pub(super) fn forget(&mut self) {
+        match self {
+            Self::Memory(kept) => kept.clear(),
+            Self::Folder { run: folder, own } => {
+                for epoch in epochs(folder) {
+                    let _ = fs::remove_file(folder.join(file_name(epoch)));
+                }
+                fet_io::sweep(folder);
+                fet_io::sweep(own);
+            }
+        }
+    }
 }
 
 /// Returns bytes drawn by the operating system.
-fn random() -> Result<[u8; 32], StateError> {
+pub(super) fn random() -> Result<[u8; 32], StateError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| StateError::NoRandomness(error.to_string()))?;
     Ok(bytes)
@@ -322,14 +234,14 @@ fn epochs(folder: &std::path::Path) -> Vec<u32> {
 /// The header of a model file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Model {
-    party: String,
-    number: usize,
+pub(super) struct Model {
+    pub(super) party: String,
+    pub(super) number: usize,
     /// Common settings of the training.
-    settings: String,
-    preparing: Preparing,
+    pub(super) settings: String,
+    pub(super) preparing: Preparing,
     /// Digest of the training table.
-    table: [u8; 32],
+    pub(super) table: [u8; 32],
 }
 
 /// A finished model that a party serves.
@@ -341,7 +253,7 @@ pub struct FinishedModel {
 }
 
 impl Model {
-    fn to_bytes(&self, parameters: Parameters) -> Vec<u8> {
+    pub(super) fn to_bytes(&self, parameters: Parameters) -> Vec<u8> {
         StateFile::new(self, parameters).to_bytes()
     }
 }
@@ -431,7 +343,7 @@ impl TableIdentity {
     }
 
     /// Refuses to continue a run that began with another table; the operator learns the name of the file.
-    pub(super) fn check(&self, known: &[u8; 32], tell: &WarnOperator) -> Result<(), StateError> {
+    pub(super) fn check(&self, known: &[u8; 32], tell: &dyn Fn(String)) -> Result<(), StateError> {
         if *known == self.digest {
             return Ok(());
         }

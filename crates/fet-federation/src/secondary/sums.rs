@@ -10,13 +10,12 @@ use fet_privacy::secure_sum::{
 };
 use zeroize::Zeroizing;
 
-use super::{SecondaryError, Session, representation};
+use super::error::SecondaryError;
+use super::session::Session;
 use crate::federation::PartyIndex;
-use crate::lifetime::KnownAges;
+use crate::lifetime::{KnownAges, OTHERS};
 use crate::state_file::StateError;
 
-/// File of the ages of other parties' lifetime accounts, in the party's own folder.
-pub(super) const OTHERS: &str = "lifetimes-of-others.json";
 /// Length of a signature in bytes.
 const SIGNATURE: usize = 64;
 
@@ -75,7 +74,7 @@ pub(super) fn agree_on_keys(session: &mut Session, message: &PublicKeys) -> Resu
         let value = message.keys.len().to_string();
         return Err(SecondaryError::Message { field: "keys", rule, value });
     }
-    representation::check_parties(session, "parties", &message.parties)?;
+    session.terms.check_parties("parties", &message.parties)?;
     let mut keys = Vec::with_capacity(message.keys.len());
     for (&party, SignedKey { key, age, signature }) in message.parties.iter().zip(&message.keys) {
         let unsigned = SumError::Unsigned { party: PartyIndex::new(party as usize).number() };

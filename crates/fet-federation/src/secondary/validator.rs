@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use fet_core::message::{Forward, Reply, Round, ShareParameters};
 
-use super::SecondaryError;
+use super::error::SecondaryError;
 use super::policy::PredictionRules;
 use crate::schedule::{Part, Schedule};
 

@@ -9,12 +9,14 @@ use fet_core::party::Party;
 use fet_core::registry::Violation;
 use fet_core::rng::OwnSeed;
 
-use super::core::{Components, CoreSetup, PrimaryCore, RecordShape};
+use super::core::{Components, CoreSetup, Machine, PrimaryCore, RecordShape};
+use super::error::RunError;
 use super::labels::{RecordedLabels, TrainingLabels, exposure};
-use super::progress::Warnings;
+use super::progress::{Progress, Tables, Warnings};
+use super::saved_model::SavedModel;
 use super::scores::Scoring;
 use super::single_release::SingleRelease;
-use super::{BestModel, Machine, Progress, RunError, SavedModel, Tables, Trainer};
+use super::{BestModel, Trainer};
 use crate::federation::Federation;
 use crate::prepare::{
     ALL_ROWS, HELD_OUT, Period, PreparedPrimary, PrimaryData, Uniform, missing_classes, warnings,
@@ -35,8 +37,36 @@ pub struct Beginning {
     pub model: Option<SavedModel>,
 }
 
+impl Trainer {
+    /// Makes the primary's side of a run in a simulation; the parties agree to the terms and link. The seed
+    /// of the primary's private randomness is derived from the experiment's seed. The primary does not
+    /// contact the parties `dropped_out` (from 0), which dropped out of an interrupted run
+    /// ([`crate::checkpoint::dropped_out`]).
+    pub fn new(
+        experiment: &Experiment,
+        data: PrimaryData,
+        parties: Vec<Box<dyn Party>>,
+        dropped_out: Vec<usize>,
+        machine: &Machine,
+    ) -> Result<Self, RunError> {
+        let own = OwnSeed::simulated(experiment.seed, 0);
+        Self::begin(experiment, data, parties, machine, Beginning { dropped_out, own, model: None })
+    }
+
+    /// Makes the primary's side of a run from a given beginning; the parties agree to the terms and link.
+    pub fn begin(
+        experiment: &Experiment,
+        data: PrimaryData,
+        parties: Vec<Box<dyn Party>>,
+        machine: &Machine,
+        beginning: Beginning,
+    ) -> Result<Self, RunError> {
+        trainer(experiment, data, parties, machine, beginning)
+    }
+}
+
 /// Makes a trainer that is ready for its first epoch.
-pub(super) fn trainer(
+fn trainer(
     experiment: &Experiment,
     data: PrimaryData,
     parties: Vec<Box<dyn Party>>,

@@ -21,16 +21,16 @@ use fet_core::parameters::host;
 use fet_core::privacy::{PrivacyMechanism, Releases};
 use fet_core::registry::Violation;
 use fet_core::rng::{Purpose, stream};
-use fet_privacy::secure_sum::{CollectError, collect};
+use fet_eval::records::RESULTS_VERSION;
+use fet_privacy::secure_sum::{CollectError, collect, quorum};
 
-use super::predictor::NewRecords;
+use super::error::RunError;
+use super::links::{NewRecords, PartyLinks, RowLinks};
 use super::progress::{Phases, ReleaseCount, Stopwatch, Warnings};
-use super::sums::{self, RepresentationSum, short};
-use super::{Machine, RunError};
+use super::sums::{RepresentationSum, agree_on_keys, short};
 use crate::federation::{Federation, PartyError, PartyIndex, SentRequest};
 use crate::prepare::{PreparedParty, Uniform};
 use crate::privacy::{RunShape, protection};
-use crate::report::RESULTS_VERSION;
 use crate::rows::{fill, filled, gather};
 use crate::schedule::{Schedule, Split};
 use crate::secondary::linking_seed;
@@ -57,6 +57,17 @@ pub(crate) struct PrimaryCore {
     pub(super) phases: Phases,
     /// Observer of all messages that arrive, for measuring attacks.
     pub(super) observer: Option<Arc<Mutex<dyn PrimaryObserver>>>,
+}
+
+/// The device and threads of a run.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// Device of the tensors, without autodiff.
+    pub device: Device,
+    /// True if the device is the host.
+    pub on_host: bool,
+    /// Maximum number of parties that compute in parallel.
+    pub party_threads: usize,
 }
 
 /// Components that the settings name, calibrated to the releases of the run.
@@ -106,22 +117,6 @@ pub(super) struct CoreSetup<'a> {
     pub(super) parts: Parts,
     pub(super) standardise: Standardise,
     pub(super) warnings: Warnings,
-}
-
-/// Links of the primary's rows with the records of every secondary, as the secondaries reported them.
-#[derive(Debug, Clone, Default)]
-pub(super) struct RowLinks {
-    /// Links by party; `None` for a party that dropped out.
-    parties: Vec<Option<PartyLinks>>,
-}
-
-/// Links of the primary's rows with the records of one secondary.
-#[derive(Debug, Clone)]
-struct PartyLinks {
-    /// Number of real neighbours of each row.
-    available: usize,
-    /// Standardised similarities of the neighbours, [n, K]; `None` if the party does not send them.
-    similarities: Option<Matrix<f32>>,
 }
 
 /// A batch of the primary's rows for which representations are requested.
@@ -194,24 +189,6 @@ impl Components {
     }
 }
 
-impl RowLinks {
-    /// Returns the number of real neighbours that a party has for each row.
-    fn available(&self, party: usize) -> usize {
-        self.parties.get(party).and_then(Option::as_ref).map_or(0, |links| links.available)
-    }
-
-    /// Returns the similarities of a party's neighbours; `None` if the party does not send them.
-    fn similarities(&self, party: usize) -> Option<&Matrix<f32>> {
-        self.parties.get(party)?.as_ref()?.similarities.as_ref()
-    }
-
-    /// Returns the linked parties, from 0, ascending.
-    pub(super) fn parties(&self) -> Vec<usize> {
-        let linked = self.parties.iter().enumerate().filter(|(_, links)| links.is_some());
-        linked.map(|(party, _)| party).collect()
-    }
-}
-
 impl PrimaryCore {
     /// Has every active party agree to the terms.
     pub(super) fn join(setup: CoreSetup<'_>) -> Result<Self, RunError> {
@@ -265,7 +242,7 @@ impl PrimaryCore {
 
     /// Has all active secondaries agree on keys for secure aggregation.
     pub(super) fn agree_on_keys(&mut self) -> Result<(), RunError> {
-        self.agreed = sums::agree_on_keys(&mut self.federation)?;
+        self.agreed = agree_on_keys(&mut self.federation)?;
         Ok(())
     }
 
@@ -444,8 +421,17 @@ impl PrimaryCore {
         let &first =
             aggregation.active.first().ok_or(CollectError::TooFew { left: Vec::new(), of, needed: 2 })?;
         let shape = self.shape(round, first, rows.len());
-        let (needed, before) = (sums::fewest(self, round), self.federation.dropped().len());
-        let mut parts = RepresentationSum { core: self, round, rows: &short(rows), shape, sum };
+        let (needed, before) = (self.fewest_in_sum(round), self.federation.dropped().len());
+        let mut parts = RepresentationSum {
+            federation: &mut self.federation,
+            privacy: self.components.privacy.as_ref(),
+            agreed: self.agreed.len(),
+            requests: &mut self.releases.requests,
+            round,
+            rows: &short(rows),
+            shape,
+            sum,
+        };
         let collected = collect(&aggregation.active, needed, sum.bits, &mut parts);
         if let Err(RunError::Sum(CollectError::TooFew { left, .. })) = &collected {
             self.federation.drop_out(missing(&aggregation.active, left));
@@ -453,8 +439,8 @@ impl PrimaryCore {
         let collected = collected?;
         let active = collected.attempt.active;
         self.note_release(round, &aggregation.active, &active);
-        sums::note_unmasking(self, round, collected.dropped_out, &collected.wrong);
-        sums::warn_of_smaller_sums(self, before);
+        self.note_unmasking(round, collected.dropped_out, &collected.wrong);
+        self.warn_of_smaller_sums(before);
         let left = active.len();
         let form = self.components.privacy.form(left, shape[1] * shape[2]);
         let units = secure_aggregation::units(sum, form, left)?;
@@ -566,6 +552,44 @@ impl PrimaryCore {
             outputs.extend(host(self.decode(records, rows, memory)));
         }
         Ok(Matrix::new(self.objective.outputs, outputs))
+    }
+
+    /// Returns the minimum number of parties for secure aggregation in a round.
+    pub(super) fn fewest_in_sum(&self, round: Round) -> usize {
+        let scheduled = self.schedule.active(round);
+        let of = scheduled.iter().filter(|party| self.agreed.contains(party)).count();
+        quorum(of, self.components.privacy.colluding())
+    }
+
+    /// Warns of the parties that dropped out after the first `before`, if sums without noise differ by their
+    /// parts.
+    fn warn_of_smaller_sums(&mut self, before: usize) {
+        if !self.components.privacy.is_identity() {
+            return;
+        }
+        for &party in &self.federation.dropped()[before..] {
+            let name = self.federation.name(party);
+            self.warnings.add_lasting(format!(
+                "{} (\"{name}\") dropped out, and `privacy.kind` is \"none\": secure sums over \
+                 the same rows with and without this party differ by its part, which the primary can \
+                 compute",
+                PartyIndex::new(party)
+            ));
+        }
+    }
+
+    /// Records the parties that dropped out while a sum was unmasked, and warns of the parties that sent invalid
+    /// values.
+    pub(super) fn note_unmasking(&mut self, round: Round, dropped_out: Vec<usize>, wrong: &[usize]) {
+        self.federation.drop_out(dropped_out);
+        for &party in wrong {
+            let name = self.federation.name(party);
+            self.warnings.add_lasting(format!(
+                "{} (\"{name}\") sent an invalid mask or key share for the secure sum of {round}; \
+                 the sum is correct without it",
+                PartyIndex::new(party)
+            ));
+        }
     }
 
     /// Shows the observer what arrived for these rows: every party's part, or their sum. The parts are

@@ -16,7 +16,7 @@ use fet_core::rng::{OwnSeed, Purpose};
 use fet_eval::class_weights::ClassWeights;
 use sha2::{Digest, Sha256};
 
-use super::RunError;
+use super::error::RunError;
 use crate::schedule::{Schedule, Split};
 
 /// The primary's labels, protected as the settings require.

@@ -1,15 +1,17 @@
 //! Predictions for new records of the primary, by a finished model and parties that serve theirs.
 
-use fet_core::data::{Features, Matrix, PartyTable};
+use fet_core::data::{Matrix, PartyTable};
 use fet_core::experiment::Experiment;
 use fet_core::message::Parts;
 use fet_core::party::Party;
 
-use super::core::{Components, CoreSetup, PrimaryCore, RecordShape, RowLinks};
+use super::core::{Components, CoreSetup, Machine, PrimaryCore, RecordShape};
+use super::error::RunError;
+use super::links::NewRecords;
 use super::progress::Warnings;
-use super::{Machine, RunError, SavedModel};
+use super::saved_model::SavedModel;
 use crate::federation::Federation;
-use crate::prepare::{PreparedParty, Preparing, Uniform};
+use crate::prepare::{Preparing, Uniform};
 use crate::schedule::{self, Schedule};
 
 /// The primary's side of predictions by a finished model. All active secondaries have joined and serve their
@@ -20,40 +22,6 @@ pub struct Predictor {
     preparing: Preparing,
     /// Standardisation of each secondary's similarities, if the method uses them.
     similarity_scales: Vec<Option<Uniform>>,
-}
-
-/// New records of the primary, prepared and linked with every active party.
-#[derive(Debug, Clone)]
-pub struct NewRecords {
-    pub(super) records: PreparedParty,
-    pub(super) links: RowLinks,
-}
-
-impl NewRecords {
-    /// Returns the number of records.
-    pub fn rows(&self) -> usize {
-        self.records.raw_keys.rows()
-    }
-
-    /// Returns the secondaries that the records are linked with, from 0.
-    pub fn parties(&self) -> Vec<usize> {
-        self.links.parties()
-    }
-
-    /// Returns the same links with other features of the primary, prepared in the same way.
-    pub fn with_features(&self, features: Features) -> Result<Self, RunError> {
-        let mut other = self.clone();
-        other.records.replace_features(features)?;
-        Ok(other)
-    }
-
-    /// Returns the same links, with the keys of record `order[i]` as the model's keys of record i.
-    #[must_use]
-    pub fn with_keys_in_order(&self, order: &[usize]) -> Self {
-        let mut other = self.clone();
-        other.records.scaled.keys = self.records.scaled.keys.select_rows(order);
-        other
-    }
 }
 
 impl Predictor {

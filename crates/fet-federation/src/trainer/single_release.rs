@@ -6,8 +6,9 @@ use fet_core::method::Memory;
 use fet_core::parameters::host;
 use fet_core::privacy::Tally;
 
-use super::RunError;
-use super::core::{BatchRequest, PrimaryCore, RowLinks};
+use super::core::{BatchRequest, PrimaryCore};
+use super::error::RunError;
+use super::links::RowLinks;
 
 /// Maximum number of a release's values in a checkpoint, which is written after each epoch: 256 MiB.
 const MOST_SAVED: usize = 1 << 26;

@@ -1,22 +1,21 @@
-//! Sums over the secondaries that hide each party's part, and averages of parameters.
+//! Sums over the secondaries that hide each party's part.
 //!
 //! The primary requests masked messages, has one attempt unmasked, and has the other parties help to unmask
 //! for a party that dropped out.
 
-use fet_core::aggregator::{Role, SecureSum};
+use fet_core::aggregator::SecureSum;
 use fet_core::message::{
-    Agreed, Confirmed, Forward, KeyShares, LoadParameters, Masked, PublicKeys, Reply, Request, Reveal, Round,
+    Agreed, Confirmed, Forward, KeyShares, Masked, PublicKeys, Reply, Request, Reveal, Round,
     ShareParameters, Unmask, Words,
 };
-use fet_core::parameters::Parameters;
+use fet_core::privacy::PrivacyMechanism;
 use fet_privacy::secure_sum::{
-    Attempt, Commitment, Message, Parties, Reconstructed, SEALED_SHARE, SumId, Unmasking, collect, holders,
-    quorum, reconstruct,
+    Attempt, Commitment, Message, Parties, Reconstructed, SEALED_SHARE, SumId, Unmasking, holders, quorum,
+    reconstruct,
 };
 
-use super::RunError;
-use super::core::PrimaryCore;
-use crate::federation::{Federation, PartyError, PartyIndex, Problem, SentRequest};
+use super::error::RunError;
+use crate::federation::{Federation, PartyError, Problem, SentRequest};
 use crate::secure_aggregation;
 
 /// Returns indices of rows or parties in the form of messages.
@@ -26,7 +25,12 @@ pub(super) fn short(numbers: &[usize]) -> Vec<u32> {
 
 /// A secure aggregation of representations.
 pub(super) struct RepresentationSum<'a> {
-    pub(super) core: &'a mut PrimaryCore,
+    pub(super) federation: &'a mut Federation,
+    pub(super) privacy: &'a dyn PrivacyMechanism,
+    /// Number of secondaries that agreed on keys.
+    pub(super) agreed: usize,
+    /// Counts the requests for representations.
+    pub(super) requests: &'a mut u64,
     pub(super) round: Round,
     pub(super) rows: &'a [u32],
     pub(super) shape: [usize; 3],
@@ -35,7 +39,7 @@ pub(super) struct RepresentationSum<'a> {
 
 impl RepresentationSum<'_> {
     fn bits(&self, attempt: &Attempt) -> Result<u32, RunError> {
-        let form = self.core.components.privacy.form(attempt.active.len(), self.shape[1] * self.shape[2]);
+        let form = self.privacy.form(attempt.active.len(), self.shape[1] * self.shape[2]);
         Ok(secure_aggregation::units(self.sum, form, attempt.active.len())?.bits)
     }
 }
@@ -52,8 +56,8 @@ impl Parties<u32> for RepresentationSum<'_> {
             attempt: Some(attempt.number),
         };
         let requests = vec![Request::Forward(message); attempt.active.len()];
-        let answered = self.core.federation.exchange(&attempt.active, requests)?;
-        self.core.releases.requests += 1;
+        let answered = self.federation.exchange(&attempt.active, requests)?;
+        *self.requests += 1;
         let shape = self.shape;
         let words = answered.into_iter().map(|(sent, reply)| match reply {
             Some(Reply::Masked(masked)) => Ok(Some(words(sent, masked, shape, bits)?)),
@@ -64,7 +68,7 @@ impl Parties<u32> for RepresentationSum<'_> {
     }
 
     fn unmaskings(&mut self, attempt: &Attempt) -> Result<Vec<Option<Unmasking>>, RunError> {
-        unmask(&mut self.core.federation, self.round, attempt)
+        unmask(self.federation, self.round, attempt)
     }
 
     fn reconstruct(
@@ -84,16 +88,20 @@ impl Parties<u32> for RepresentationSum<'_> {
             bits: self.bits(attempt)?,
             degree: self.sum.degree,
         };
-        reconstruct_unmasking(self.core, (party, others), commitment, (self.round, &id))
+        let needed = quorum(self.agreed, self.privacy.colluding());
+        reconstruct_unmasking(self.federation, (party, others), (commitment, needed), (self.round, &id))
     }
 }
 
 /// A secure aggregation of the parameters that the method averages.
-struct ParameterSum<'a> {
-    core: &'a mut PrimaryCore,
-    round: Round,
-    length: usize,
-    degree: usize,
+pub(super) struct ParameterSum<'a> {
+    pub(super) federation: &'a mut Federation,
+    pub(super) privacy: &'a dyn PrivacyMechanism,
+    /// Number of secondaries that agreed on keys.
+    pub(super) agreed: usize,
+    pub(super) round: Round,
+    pub(super) length: usize,
+    pub(super) degree: usize,
 }
 
 impl Parties<u64> for ParameterSum<'_> {
@@ -103,7 +111,7 @@ impl Parties<u64> for ParameterSum<'_> {
         let active = short(&attempt.active);
         let message = ShareParameters { round: self.round, active, attempt: Some(attempt.number) };
         let requests = vec![Request::ShareParameters(message); attempt.active.len()];
-        let answered = self.core.federation.exchange(&attempt.active, requests)?;
+        let answered = self.federation.exchange(&attempt.active, requests)?;
         let words = answered.into_iter().map(|(sent, reply)| match reply {
             Some(Reply::MaskedParameters(Words { words, commitment })) if words.len() == self.length => {
                 Ok(Some(Message { words, commitment }))
@@ -118,7 +126,7 @@ impl Parties<u64> for ParameterSum<'_> {
     }
 
     fn unmaskings(&mut self, attempt: &Attempt) -> Result<Vec<Option<Unmasking>>, RunError> {
-        unmask(&mut self.core.federation, self.round, attempt)
+        unmask(self.federation, self.round, attempt)
     }
 
     fn reconstruct(
@@ -137,7 +145,8 @@ impl Parties<u64> for ParameterSum<'_> {
             bits: secure_aggregation::parameters(attempt.active.len())?.bits,
             degree: self.degree,
         };
-        reconstruct_unmasking(self.core, (party, others), commitment, (self.round, &id))
+        let needed = quorum(self.agreed, self.privacy.colluding());
+        reconstruct_unmasking(self.federation, (party, others), (commitment, needed), (self.round, &id))
     }
 }
 
@@ -201,135 +210,24 @@ fn unmask(
     Ok(unmaskings.collect::<Result<_, PartyError>>()?)
 }
 
-/// Reconstructs the mask of a party that dropped out, from the key shares of `others`. A party that refuses
+/// Reconstructs the mask of a party that dropped out, from `needed` key shares of `others`. A party that refuses
 /// or sends an invalid reply contributes nothing.
 fn reconstruct_unmasking(
-    core: &mut PrimaryCore,
+    federation: &mut Federation,
     (party, others): (usize, &[usize]),
-    commitment: &Commitment,
+    (commitment, needed): (&Commitment, usize),
     (round, id): (Round, &SumId<'_>),
 ) -> Result<Reconstructed, RunError> {
     // Parties that took no part in the sum have unmasked no message, and reveal no key share.
     let ask = holders(others, party);
     let request = Request::Reveal(Reveal { round, attempt: id.attempt, party: party as u32 });
-    let answers = core.federation.ask_each(&ask, vec![request; ask.len()]);
+    let answers = federation.ask_each(&ask, vec![request; ask.len()]);
     let share = |(&holder, (_, answer)): (&usize, (SentRequest, Result<Reply, Problem>))| match answer {
         Ok(Reply::Share(share)) => Some((holder, share)),
         _ => None,
     };
     let shares: Vec<_> = ask.iter().zip(answers).filter_map(share).collect();
-    let needed = quorum(core.agreed.len(), core.components.privacy.colluding());
     Ok(reconstruct(party, needed, &shares, commitment, id)?)
-}
-
-/// Returns the minimum number of parties for secure aggregation in a round.
-pub(super) fn fewest(core: &PrimaryCore, round: Round) -> usize {
-    let scheduled = core.schedule.active(round);
-    let of = scheduled.iter().filter(|party| core.agreed.contains(party)).count();
-    quorum(of, core.components.privacy.colluding())
-}
-
-/// Warns of the parties that dropped out after the first `before`, if sums without noise differ by their
-/// parts.
-pub(super) fn warn_of_smaller_sums(core: &mut PrimaryCore, before: usize) {
-    if !core.components.privacy.is_identity() {
-        return;
-    }
-    for &party in &core.federation.dropped()[before..] {
-        let name = core.federation.name(party);
-        core.warnings.add_lasting(format!(
-            "{} (\"{name}\") dropped out, and `privacy.kind` is \"none\": secure sums over \
-             the same rows with and without this party differ by its part, which the primary can \
-             compute",
-            PartyIndex::new(party)
-        ));
-    }
-}
-
-/// Records the parties that dropped out while a sum was unmasked, and warns of the parties that sent invalid
-/// values.
-pub(super) fn note_unmasking(core: &mut PrimaryCore, round: Round, dropped_out: Vec<usize>, wrong: &[usize]) {
-    core.federation.drop_out(dropped_out);
-    for &party in wrong {
-        let name = core.federation.name(party);
-        core.warnings.add_lasting(format!(
-            "{} (\"{name}\") sent an invalid mask or key share for the secure sum of {round}; \
-             the sum is correct without it",
-            PartyIndex::new(party)
-        ));
-    }
-}
-
-/// Averages the parameters whose names begin with `prefix` over all parties and the primary: the positional
-/// encodings of the Federated Transformer (paper, 4.2). Optimisers keep their moments.
-pub(super) fn average_parameters(core: &mut PrimaryCore, prefix: &str, epoch: usize) -> Result<(), RunError> {
-    let own = core.model.learner().parameters().with_prefix(prefix);
-    let round = Round::Average { epoch: epoch as u32 };
-    let (sum, others) = match core.components.aggregator.role() {
-        Role::Sum(role) => {
-            let sum = role.form();
-            secure_sum_of_parameters(core, sum, round, own.values().len())?
-        }
-        Role::Combine(_) => sum_of_parameters(&mut core.federation, round, &own)?,
-    };
-    let average = mean_with(own, sum, others);
-    core.model.learner_mut().load(&average)?;
-    let request = Request::LoadParameters(LoadParameters { round, parameters: average });
-    Ok(core.federation.command_active(&request)?)
-}
-
-fn sum_of_parameters(
-    federation: &mut Federation,
-    round: Round,
-    own: &Parameters,
-) -> Result<(Vec<f64>, usize), RunError> {
-    let active = federation.active();
-    let message = ShareParameters { round, active: short(&active), attempt: None };
-    let requests = vec![Request::ShareParameters(message); active.len()];
-    let mut sum = vec![0.0; own.values().len()];
-    for (sent, reply) in federation.exchange_all(&active, requests)? {
-        let Reply::Parameters(parameters) = reply else { return Err(sent.unexpected(&reply).into()) };
-        let value = format!("{parameters:?}");
-        if parameters.segments() != own.segments() {
-            let rule = format!("must be {own:?}, like the primary's");
-            return Err(sent.wrong("parameters", rule, value).into());
-        }
-        if !parameters.values().iter().all(|value| value.is_finite()) {
-            return Err(sent.wrong("parameters", "must be finite", value).into());
-        }
-        add(&mut sum, parameters.values());
-    }
-    Ok((sum, active.len()))
-}
-
-fn secure_sum_of_parameters(
-    core: &mut PrimaryCore,
-    sum: SecureSum,
-    round: Round,
-    length: usize,
-) -> Result<(Vec<f64>, usize), RunError> {
-    let active = core.federation.active();
-    let (degree, needed) = (sum.degree, fewest(core, round));
-    let mut parts = ParameterSum { core, round, length, degree };
-    let collected = collect(&active, needed, u64::BITS, &mut parts)?;
-    core.note_release(round, &active, &collected.attempt.active);
-    note_unmasking(core, round, collected.dropped_out, &collected.wrong);
-    let active = collected.attempt.active.len();
-    let units = secure_aggregation::parameters(active)?;
-    let values = collected.sum.iter().map(|word| units.value(*word as i64));
-    Ok((values.collect(), active))
-}
-
-fn add(sum: &mut [f64], values: &[f32]) {
-    sum.iter_mut().zip(values).for_each(|(sum, &value)| *sum += f64::from(value));
-}
-
-/// Returns the mean of `own` parameters and those of `others` parties, given the sum of the latter.
-fn mean_with(mut own: Parameters, mut sum: Vec<f64>, others: usize) -> Parameters {
-    add(&mut sum, own.values());
-    let (_, values) = own.split_mut();
-    values.iter_mut().zip(sum).for_each(|(value, sum)| *value = (sum / (others + 1) as f64) as f32);
-    own
 }
 
 /// Returns the words of a masked part, if it has the form of the sum.

@@ -2,15 +2,28 @@
 
 use rayon::prelude::*;
 
-use super::{ChainInput, PARTS};
 use crate::block::{self, TransposedBlock};
 use crate::buffer::Buffer;
 use crate::parameters::{AttentionGradient, AttentionWeights};
 use crate::rows::{NormScratch, add};
 use crate::shape::Shape;
 
+/// Number of parts of a sum over sequences; it does not depend on the number of threads.
+pub(super) const PARTS: usize = 8;
+
 /// Number of distinct records per projection step.
 const RECORDS_AT_A_TIME: usize = 256;
+
+/// Input of a chain.
+#[derive(Debug, Clone, Copy)]
+pub struct ChainInput<'a> {
+    /// Distinct records, [U, H].
+    pub records: &'a [f32],
+    /// Index of the record at each position, [B·K].
+    pub slots: &'a [u32],
+    /// Added to the logits of each position, [B, K].
+    pub mask: Option<&'a [f32]>,
+}
 
 /// Gathers the rows of a table at these indices.
 pub(crate) fn gather(table: &[f32], slots: &[u32], width: usize, out: &mut [f32]) {

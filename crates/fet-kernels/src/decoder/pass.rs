@@ -5,12 +5,61 @@ use crate::buffer::Buffer;
 use crate::dropout::{Dropout, Numbers, drop_values, words};
 use crate::feed_forward;
 use crate::matrix::{Into, View, ViewMut, multiply};
-use crate::parameters::Qkv;
+use crate::parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights, Qkv};
 use crate::rows::{NormScratch, add, normalise, sized};
 use crate::shape::Shape;
 
 use super::layers::{Projection, drop_heads, leave, leave_back, stacked, stacked_mut};
-use super::{DecoderBlockGradient, DecoderBlockWeights, DecoderInput, memory};
+use super::memory;
+
+/// The parameters of one block.
+#[derive(Debug, Clone, Copy)]
+pub struct DecoderBlockWeights<'a> {
+    /// LN₁ and self-attention.
+    pub itself: AttentionWeights<'a>,
+    /// LN₂ and attention to the memory.
+    pub memory: AttentionWeights<'a>,
+    /// LN₃ and the feed-forward layer.
+    pub feed_forward: FeedForwardWeights<'a>,
+}
+
+/// Their gradients.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecoderBlockGradient {
+    /// LN₁ and self-attention. Gradients of queries and keys are zero, because a single position does not use them.
+    pub itself: AttentionGradient,
+    /// LN₂ and attention to the memory. The gradient of the keys' bias is zero, because it cancels in the softmax.
+    pub memory: AttentionGradient,
+    /// LN₃ and the feed-forward layer.
+    pub feed_forward: FeedForwardGradient,
+}
+
+impl DecoderBlockGradient {
+    pub(super) fn zeros(width: usize) -> Self {
+        Self {
+            itself: AttentionGradient::zeros(width),
+            memory: AttentionGradient::zeros(width),
+            feed_forward: FeedForwardGradient::zeros(width),
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.itself.add(&other.itself);
+        self.memory.add(&other.memory);
+        self.feed_forward.add(&other.feed_forward);
+    }
+}
+
+/// Input of a decoder.
+#[derive(Debug, Clone, Copy)]
+pub struct DecoderInput<'a> {
+    /// One position for each sample, [B, H].
+    pub x: &'a [f32],
+    /// Memory of each sample, [B, K, H].
+    pub memory: &'a [f32],
+    /// Term added to the logits of each position of the memory, [B, K]; not trained.
+    pub mask: Option<&'a [f32]>,
+}
 
 /// Activations of a part of n samples in one block.
 #[derive(Debug)]

@@ -1,54 +1,23 @@
 //! Selects the links among the candidates: pairs above a threshold, which may be estimated, and one-to-one
 //! pairs on request.
 
-use std::str::FromStr;
-
 use fet_core::linker::{Linker, Links};
 use fet_core::registry::Slot;
 use fet_linkage::threshold::{Estimate, FEWEST, automatic, of_probabilities};
 
+use super::arguments::{Assign, Threshold};
 use super::candidates::{Candidates, DecidedPairs};
 use super::decisions::Decisions;
 use super::pairs::LinkedPairs;
 use super::truth::{self, Truth};
 use fet_io::input::input;
 
-/// Similarity threshold below which pairs are left out.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Threshold {
-    /// Estimated threshold with the best expected F1.
-    Auto,
-    /// No threshold.
-    None,
-    /// Given threshold.
-    At(f32),
-}
-
-impl FromStr for Threshold {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "none" => Ok(Self::None),
-            number => match number.parse::<f32>() {
-                Ok(number) if number.is_finite() => Ok(Self::At(number)),
-                _ => Err("must be a finite number, \"auto\" or \"none\"".to_string()),
-            },
-        }
-    }
-}
-
-/// Assignment of records to pairs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Assign {
-    /// Put each row of either table into at most one pair, the most similar pairs first.
-    OneToOne,
-}
-
 /// Number of candidates of a row for an assignment; if another row takes a record, the next candidate may
 /// replace it.
 pub(super) const CANDIDATES: usize = 10;
+
+/// Number of candidates per row for the estimate of a threshold.
+pub(super) const SECONDS: usize = 2;
 
 /// Returns the linker with K = `neighbours`; returns the linker unchanged if it has no such setting.
 pub(super) fn with_neighbours(

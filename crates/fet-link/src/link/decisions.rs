@@ -9,7 +9,7 @@ use fet_core::linker::Links;
 use fet_data::read_texts;
 use fet_tables::{Kind, Options, Table, Values};
 
-use super::LinkArguments;
+use super::arguments::LinkArguments;
 use super::candidates::{Candidate, DecidedPairs, found};
 use super::named::{RowInFile, Side};
 use super::pairs::LinkedPairs;

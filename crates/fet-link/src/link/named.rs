@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 
-use super::review::from_spreadsheet;
+use super::spreadsheet::from_spreadsheet;
 use fet_io::input::input;
 
 /// Row of a file that names rows.

@@ -1,12 +1,13 @@
 //! Pairs that count as links, and their file.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::candidates::{Candidate, Candidates};
+use fet_io::input::input;
 use fet_io::output;
 
 /// Candidates, with the rules that select the links among them.
@@ -39,6 +40,20 @@ impl<'a> LinkedPairs<'a> {
     pub(super) fn has(&self, row: usize, record: u32) -> bool {
         self.row(row).any(|(_, candidate)| candidate.record == record)
     }
+}
+
+/// Refuses an unwritable output before the command does any work.
+pub(crate) fn check_output<'a>(
+    out: &Path,
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
+) -> anyhow::Result<()> {
+    output::check(out, inputs)?;
+    let other = ["parquet", "arrow", "feather", "tsv", "zst", "zip", "xlsx", "xls", "ods", "json"];
+    if out.extension().is_some_and(|ending| other.iter().any(|other| ending.eq_ignore_ascii_case(other))) {
+        let problem = "links are written as CSV; name a .csv or .csv.gz file";
+        return Err(input(format!("--out {}: {problem}", out.display())));
+    }
+    Ok(())
 }
 
 /// Writes the links, and returns their number.

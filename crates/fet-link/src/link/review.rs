@@ -3,6 +3,7 @@
 //!
 //! Both files show rows of both tables, so only the user who made them may read them.
 
+mod content;
 mod difference;
 mod page;
 mod sheet;
@@ -12,52 +13,18 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use fet_core::linker::Links;
 
-use super::choice::{Chosen, Threshold};
+use super::arguments::{LinkArguments, Threshold};
+use super::choice::Chosen;
 use super::decisions::{self, Cells, Decisions};
-use super::{LinkArguments, tables};
+use super::tables;
+use content::{PairToReview, Review};
 
 use fet_io::input::input;
 use fet_io::output;
 
-pub(super) use sheet::from_spreadsheet;
-
 /// File names of a review.
 const PAGE: &str = "review.html";
 const SHEET: &str = "review.csv";
-
-/// Pair that needs a decision.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct PairToReview {
-    row: usize,
-    record: u32,
-    similarity: f32,
-    /// Rank of the record among the row's candidates, from 0.
-    rank: usize,
-    /// True if the pair is a link now.
-    linked: bool,
-    /// True if pairs are assigned and a more similar pair takes the row or the record.
-    beaten: bool,
-}
-
-/// Content of both files.
-struct Review<'a> {
-    arguments: &'a LinkArguments,
-    linker: &'a str,
-    threshold: f32,
-    pairs: Vec<PairToReview>,
-    ids: Option<&'a [Vec<String>; 2]>,
-    /// Names of the key columns in both tables.
-    names: [&'a [String]; 2],
-    /// Verbatim cells of the key columns.
-    cells: Cells,
-}
-
-impl Review<'_> {
-    /// Returns the cells of both rows of a pair.
-    fn rows(&self, pair: &PairToReview) -> [&[String]; 2] {
-        [self.cells.row(0, pair.row), self.cells.row(1, pair.record as usize)]
-    }
-}
 
 /// Refuses a review that cannot be written, would overwrite decisions, or lacks a threshold, before any work.
 pub(super) fn check<'a>(

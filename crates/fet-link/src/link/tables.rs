@@ -9,7 +9,7 @@ use fet_core::registry::Slot;
 use fet_data::{read_equal_keys, read_keys, read_texts};
 use fet_linkers::latitude_first;
 
-use super::LinkArguments;
+use super::arguments::LinkArguments;
 use fet_io::input::input;
 
 /// Returns the names of the key columns in the primary and in the secondary.

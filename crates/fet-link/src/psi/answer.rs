@@ -6,9 +6,9 @@ use fet_io::memory;
 use fet_linkage::psi::ELEMENT;
 use fet_linkage::psi::labelled::{self, TAG, identity, padded, record};
 
-use super::files::{self, RequestHeader};
+use super::files::{self, PsiResult, RequestHeader};
+use super::payload;
 use super::table::{KeyComparison, TableArguments, TableKeys};
-use super::{PsiResult, payload};
 use crate::link::progress::RowProgress;
 use fet_io::input::input;
 use fet_io::output;

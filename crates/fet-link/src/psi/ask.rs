@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fet_linkage::psi::labelled::Querier;
 
-use super::PsiResult;
-use super::files::{self, RequestHeader, SecretHeader};
+use super::files::{self, PsiResult, RequestHeader, SecretHeader};
 use super::table::{KeyComparison, TableArguments};
 use crate::link::progress::RowProgress;
 use fet_io::input::input;

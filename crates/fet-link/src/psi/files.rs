@@ -7,11 +7,11 @@
 use std::path::Path;
 
 use anyhow::Context;
+use clap::ValueEnum;
 use fet_core::data::Comparison;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::PsiResult;
 use fet_io::input::{input, of_json};
 
 /// First bytes of all kinds of files.
@@ -20,6 +20,29 @@ const VERSION: &str = " 3\n";
 
 /// Length of a checksum in bytes.
 const SUM: usize = 32;
+
+/// Result that the querier gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PsiResult {
+    /// Only the number of distinct common keys.
+    Cardinality,
+    /// The pairs of rows with equal keys.
+    Links,
+    /// The pairs of rows, with columns of the other table.
+    Payload,
+}
+
+impl PsiResult {
+    /// Returns the name of the form on the command line.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Cardinality => "cardinality",
+            Self::Links => "links",
+            Self::Payload => "payload",
+        }
+    }
+}
 
 /// Header of a kind of file.
 pub(super) trait ExchangeFile: Serialize + DeserializeOwned {

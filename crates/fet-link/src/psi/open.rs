@@ -8,10 +8,10 @@ use anyhow::Context;
 use fet_linkage::psi::labelled::{self, Opened, Querier, TAG, record};
 use fet_linkage::psi::{ELEMENT, PsiError};
 
-use super::files::{self, AnswerHeader, SecretHeader};
-use super::{PsiResult, payload};
+use super::files::{self, AnswerHeader, PsiResult, SecretHeader};
+use super::payload;
+use crate::link::pairs;
 use crate::link::progress::RowProgress;
-use crate::link::{self, pairs};
 use fet_io::input::input;
 use fet_io::output;
 
@@ -40,7 +40,7 @@ impl PsiOpenArguments {
 pub(super) fn open(arguments: &PsiOpenArguments) -> anyhow::Result<String> {
     let PsiOpenArguments { answer: path, secret, out } = arguments;
     if let Some(out) = out {
-        link::check_output(out, [path, secret])?;
+        pairs::check_output(out, [path, secret])?;
         files::spare_secret("--out", out)?;
     }
     let (state, bytes) = files::read::<SecretHeader>("--secret ", secret)?;

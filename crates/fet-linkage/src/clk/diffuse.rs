@@ -13,7 +13,6 @@ use rand::SeedableRng;
 use rand::seq::index::sample;
 use rand_chacha::ChaCha20Rng;
 
-use super::harden::each;
 use crate::bits::{BitTable, get, set};
 
 /// Returns the diffused rows of `table`. Each bit depends on `indices` different places, drawn from `seed`.
@@ -22,7 +21,7 @@ pub(super) fn diffuse(table: &BitTable, indices: usize, seed: [u8; 32]) -> BitTa
     let mut rng = ChaCha20Rng::from_seed(seed);
     let places: Vec<Vec<usize>> =
         (0..bits).map(|_| sample(&mut rng, bits, indices.min(bits)).into_vec()).collect();
-    each(table, bits, |from, to| {
+    table.map_rows(bits, |from, to| {
         for (at, places) in places.iter().enumerate() {
             if places.iter().fold(false, |sum, &place| sum ^ get(from, place)) {
                 set(to, at);

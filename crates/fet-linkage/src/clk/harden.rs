@@ -4,7 +4,6 @@ use hmac::{Hmac, Mac};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha20Rng;
-use rayon::prelude::*;
 use sha2::Sha256;
 
 use crate::bits::{BitTable, get, set};
@@ -54,13 +53,13 @@ impl Hardening {
             Self::Balanced => {
                 let mut places: Vec<usize> = (0..2 * bits).collect();
                 places.shuffle(&mut ChaCha20Rng::from_seed(draw(b"fet clk balanced")));
-                each(&table, 2 * bits, |from, to| {
+                table.map_rows(2 * bits, |from, to| {
                     for at in 0..bits {
                         set(to, places[if get(from, at) { at } else { bits + at }]);
                     }
                 })
             }
-            Self::XorFold => each(&table, bits / 2, |from, to| {
+            Self::XorFold => table.map_rows(bits / 2, |from, to| {
                 let (low, high) = from.split_at(to.len());
                 to.iter_mut().zip(low.iter().zip(high)).for_each(|(to, (low, high))| *to = low ^ high);
             }),
@@ -69,7 +68,7 @@ impl Hardening {
                 // The seed depends on the secret, so that a table of windows computed in advance is useless.
                 let seed =
                     u64::from_le_bytes(draw(b"fet clk rehash")[..8].try_into().expect("eight bytes of 32"));
-                each(&table, bits, |from, to| {
+                table.map_rows(bits, |from, to| {
                     for (window, start) in (0..bits).step_by(8).enumerate() {
                         let value =
                             (0..16).fold(0u64, |v, i| v << 1 | u64::from(get(from, (start + i) % bits)));
@@ -87,15 +86,3 @@ impl Hardening {
 
 /// Number of bits that a window sets. With one window for every eight bits, half of the vector is set.
 const REHASHED: usize = 5;
-
-pub(super) fn each(table: &BitTable, bits: usize, change: impl Fn(&[u64], &mut [u64]) + Sync) -> BitTable {
-    let mut out = BitTable::zeros(table.rows(), bits);
-    let (from, to) = (table.width(), out.width());
-    out.words_mut().par_chunks_mut(to).zip(table.words().par_chunks(from)).for_each(|(to, from)| {
-        // An empty record stays without bits, so that it does not resemble other empty records.
-        if from.iter().any(|word| *word != 0) {
-            change(from, to);
-        }
-    });
-    out
-}

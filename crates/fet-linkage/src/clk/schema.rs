@@ -42,6 +42,12 @@ pub(super) fn entropy(counts: &HashMap<String, usize>) -> f64 {
     counts.into_iter().map(|n| -(n as f64 / total) * (n as f64 / total).log2()).sum()
 }
 
+/// Returns the tag that identifies a q-gram in a schema: a part of its digest that determines no bit
+/// position.
+pub(super) fn tag(digest: &[u8; 32]) -> u64 {
+    u64::from_le_bytes(digest[24..].try_into().expect("eight bytes of 32"))
+}
+
 /// Stored units for each bit.
 const PART: f64 = 256.0;
 
@@ -74,7 +80,7 @@ impl Rarity {
     /// Returns the number of bits that a q-gram of field `field` sets. The digest decides the rounding of a
     /// fraction, equally on both sides.
     pub(super) fn hashes(&self, field: usize, digest: &[u8; 32]) -> usize {
-        let stored = self.grams.get(&super::tag(digest)).copied().unwrap_or(self.unseen[field]);
+        let stored = self.grams.get(&tag(digest)).copied().unwrap_or(self.unseen[field]);
         let (whole, share) = (stored / PART as u16, stored % PART as u16);
         usize::from(whole) + usize::from(u16::from(digest[23]) < share)
     }

@@ -1,8 +1,7 @@
 //! Tokens of a value. Two values have the bits of their common tokens in common.
 
-use super::json::Node;
+use super::json::{Node, SchemaError};
 use super::python;
-use super::schema::SchemaError;
 
 /// Comparison of the values of a feature.
 #[derive(Debug, Clone, PartialEq)]

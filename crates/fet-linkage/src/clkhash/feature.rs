@@ -4,9 +4,8 @@ use std::borrow::Cow;
 
 use super::compare::Comparison;
 use super::format::{Encoding, Format, described};
-use super::hash::Hash;
-use super::json::Node;
-use super::schema::{MOST_BITS, SchemaError};
+use super::hash::{Hash, MOST_BITS};
+use super::json::{Node, SchemaError};
 
 /// A column of the table.
 #[derive(Debug, Clone)]

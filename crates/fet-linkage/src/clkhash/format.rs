@@ -6,8 +6,7 @@ use std::collections::HashSet;
 use regex::Regex;
 
 use super::date::DateFormat;
-use super::json::{Node, Object};
-use super::schema::SchemaError;
+use super::json::{Node, Object, SchemaError};
 use super::{pattern, python};
 
 /// Format of a feature's values.

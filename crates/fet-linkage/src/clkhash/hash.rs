@@ -8,8 +8,11 @@ use md5::Md5;
 use sha1::Sha1;
 use sha2::{Sha256, Sha512};
 
-use super::json::{Node, Object};
-use super::schema::SchemaError;
+use super::json::{Node, Object, SchemaError};
+
+/// Maximum number of bits of a filter before folding, and maximum number of bits that one token or value
+/// sets.
+pub(super) const MOST_BITS: usize = 1 << 20;
 
 /// Hash function of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,42 @@
-//! JSON values with their paths, so that each error names its place. This module is independent of linkage.
+//! JSON values with their paths, so that each error names its place. Only the
+//! errors name the schema.
 
 use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
-use super::SchemaError;
+/// Reason for refusing a schema.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// The text is not JSON.
+    #[error("the schema is not JSON: {0}")]
+    Json(String),
+    /// The schema has an earlier version.
+    #[error(
+        "the schema has version {0}, but only version 3 is supported: convert it with clkhash's function \
+         clkhash.schema.convert_to_latest_version, which preserves the encoding"
+    )]
+    Old(u8),
+    /// A property is missing.
+    #[error("{path}: the property {property} is missing")]
+    Missing {
+        /// Path of the object without the property, from the root `$`.
+        path: String,
+        /// Name of the property.
+        property: String,
+    },
+    /// A value breaks a rule.
+    #[error("{path}: {rule}; it is {value}")]
+    Rule {
+        /// Path of the value, from the root `$`.
+        path: String,
+        /// Rule for every value at this path.
+        rule: String,
+        /// The value.
+        value: String,
+    },
+}
 
 /// A value and its path.
 pub(super) struct Node<'a> {

@@ -3,45 +3,8 @@
 use serde_json::Value;
 
 use super::feature::Feature;
-use super::hash::{Hash, Kdf};
-use super::json::Node;
-
-/// Maximum number of bits of a filter before folding, and maximum number of bits that one token or value
-/// sets.
-pub(super) const MOST_BITS: usize = 1 << 20;
-
-/// Reason for refusing a schema.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SchemaError {
-    /// The text is not JSON.
-    #[error("the schema is not JSON: {0}")]
-    Json(String),
-    /// The schema has an earlier version.
-    #[error(
-        "the schema has version {0}, but only version 3 is supported: convert it with clkhash's function \
-         clkhash.schema.convert_to_latest_version, which preserves the encoding"
-    )]
-    Old(u8),
-    /// A property is missing.
-    #[error("{path}: the property {property} is missing")]
-    Missing {
-        /// Path of the object without the property, from the root `$`.
-        path: String,
-        /// Name of the property.
-        property: String,
-    },
-    /// A value breaks a rule.
-    #[error("{path}: {rule}; it is {value}")]
-    Rule {
-        /// Path of the value, from the root `$`.
-        path: String,
-        /// Rule for every value at this path.
-        rule: String,
-        /// The value.
-        value: String,
-    },
-}
+use super::hash::{Hash, Kdf, MOST_BITS};
+use super::json::{Node, SchemaError};
 
 /// Encoding of the records of a table. Both sides must use equal schemas.
 #[derive(Debug, Clone)]

@@ -13,7 +13,6 @@ use rand::seq::index::sample;
 use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 
-use super::Effort;
 use super::columns::{Columns, ones};
 
 /// Bits that identify a property of some records, such as a value.
@@ -35,6 +34,25 @@ pub struct Pattern {
 const CLEAR: f64 = 5.0;
 /// Minimum number of bits of a pattern.
 const FEWEST: usize = 8;
+
+/// Effort of the attack.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// Number of values to look for: the most frequent values of the attacked column in the public table.
+    pub values: usize,
+    /// Minimum number of records of a pattern.
+    pub least: usize,
+    /// Number of searches that start at each bit.
+    pub starts: usize,
+    /// Seed of the starting points and of the annealing.
+    pub seed: u64,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self { values: 30, least: 12, starts: 1, seed: 1 }
+    }
+}
 
 /// Returns the patterns in these filters, those with the most similar records first.
 ///

@@ -6,7 +6,7 @@
 
 use rayon::prelude::*;
 
-use super::{Candidates, Nearest};
+use super::candidates::{Candidates, Nearest};
 
 /// Maximum number of points of a leaf: enough to justify the cost of a visit.
 const LEAF: usize = 24;

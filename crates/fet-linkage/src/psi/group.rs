@@ -8,7 +8,10 @@ use rand::CryptoRng;
 use rayon::prelude::*;
 use zeroize::{Zeroize, Zeroizing};
 
-use super::{ELEMENT, Progress, PsiError};
+use super::message::{ELEMENT, PsiError, elements};
+
+/// Callback that receives the number of newly processed elements. Several threads may call it.
+pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
 
 /// Half of a secret exponent. It has no `Debug`, and dropping it clears its memory.
 ///
@@ -89,13 +92,6 @@ impl Secret {
 fn doubled(points: &[RistrettoPoint]) -> Vec<u8> {
     let written = RistrettoPoint::double_and_compress_batch(points);
     written.iter().flat_map(CompressedRistretto::as_bytes).copied().collect()
-}
-
-pub(super) fn elements(message: &[u8]) -> Result<&[[u8; ELEMENT]], PsiError> {
-    match message.as_chunks::<ELEMENT>() {
-        (elements, []) => Ok(elements),
-        _ => Err(PsiError::Length(message.len())),
-    }
 }
 
 #[cfg(test)]

@@ -41,11 +41,11 @@ use rand::seq::SliceRandom;
 use rayon::prelude::*;
 use sha2::{Digest, Sha512};
 
-use super::group::{Secret, elements};
+use super::group::{Progress, Secret};
+use super::message::{ELEMENT, PsiError, elements};
 use super::oprf::{finalize, hash_to_group};
 use super::records::Derived;
 pub use super::records::{TAG, padded, record};
-use super::{ELEMENT, Progress, PsiError};
 
 /// Input of the function: a digest of the compared content, so that content of any length has a key.
 pub type Key = [u8; 32];

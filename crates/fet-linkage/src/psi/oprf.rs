@@ -8,7 +8,7 @@
 use curve25519_dalek::ristretto::RistrettoPoint;
 use sha2::{Digest, Sha512};
 
-use super::ELEMENT;
+use super::message::ELEMENT;
 
 /// "HashToGroup-" and the context string of section 3.1, then its length (RFC 9380, section 5.3.1).
 const GROUP: &[u8] = b"HashToGroup-OPRFV1-\x00-ristretto255-SHA512\x28";

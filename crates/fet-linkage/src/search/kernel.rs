@@ -3,13 +3,56 @@
 //! The loop is written once, and the compiler vectorises it (table look-ups under AVX2, a word at a time
 //! elsewhere). Only the count under AVX-512 (`vpopcntq`) is written by hand.
 
-use super::{Search, Tile};
+use super::measure::Measure;
 use crate::bits::BitTable;
+use crate::top::Top;
 
 /// Number of records with interleaved words.
 pub(crate) const LANES: usize = 8;
 /// Number of queries that are compared with a block at a time.
 pub(crate) const QUERIES: usize = 4;
+
+/// A query in progress.
+pub(crate) struct Search<'a> {
+    pub(super) words: &'a [u64],
+    pub(super) ones: u32,
+    pub(super) top: Top,
+}
+
+/// Consecutive blocks of the index.
+pub(crate) struct Tile<'a> {
+    pub(super) width: usize,
+    pub(super) blocks: &'a [[u64; LANES]],
+    pub(super) records: &'a [u32],
+    pub(super) ones: &'a [u32],
+    /// Smallest number of set bits among the records of the tile.
+    pub(super) low: u32,
+    pub(super) measure: Measure,
+}
+
+impl Tile<'_> {
+    /// Returns the number of common bits that a record of the tile needs to be useful to the search.
+    #[inline]
+    fn bound(&self, search: &Search<'_>) -> u64 {
+        if search.top.wants() {
+            self.measure.least_common(search.top.bar(), search.ones, self.low)
+        } else {
+            u64::MAX
+        }
+    }
+
+    /// Offers the records of a block that have enough common bits.
+    #[cold]
+    fn offer(&self, block: usize, counts: &[u64; LANES], bound: u64, search: &mut Search<'_>) {
+        for (lane, &common) in counts.iter().enumerate() {
+            let place = block * LANES + lane;
+            if common >= bound && place < self.ones.len() {
+                let score = self.measure.score(common as u32, search.ones, self.ones[place]);
+                search.top.offer(score, self.records[place]);
+            }
+        }
+    }
+}
 
 /// Instruction set that counts the bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

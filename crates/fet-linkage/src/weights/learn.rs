@@ -13,7 +13,7 @@
 
 use rayon::prelude::*;
 
-use super::{EQUAL, LEVELS, MISSING, Pairs, Weights};
+use super::model::{EQUAL, LEVELS, MISSING, Pairs, Weights};
 
 /// Evidence for learning the weights.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 
-use super::{Evidence, LEVELS, MISSING, Pairs, Weights, learn, level};
+use super::learn::{Evidence, learn};
+use super::model::{LEVELS, MISSING, Pairs, Weights, level};
 use crate::bits::BitTable;
 use crate::mix;
 use crate::neighbours::Neighbours;

@@ -7,37 +7,8 @@ use fet_core::linker::LinkError;
 use fet_core::registry::Violation;
 use fet_linkage::clk::Near;
 use fet_linkage::text::normalise;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use super::{ClkSettings, Weighting};
-
-/// Order of day and month in dates that do not begin with the year.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// Chooses the order that fits all cells of a column. If both orders fit, the linker refuses the column.
-    #[default]
-    Auto,
-    /// 31/12/1990.
-    DayFirst,
-    /// 12/31/1990.
-    MonthFirst,
-}
-
-/// Decimal separator of numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sign {
-    /// Chooses the separator that fits all cells of a column. If both separators fit, the linker refuses the
-    /// column.
-    #[default]
-    Auto,
-    /// 1,234.5.
-    Point,
-    /// 1.234,5.
-    Comma,
-}
+use super::settings::{ClkSettings, Order, Sign, Weighting};
 
 /// Function that writes a cell in the compared form.
 type Spell = Box<dyn Fn(&str) -> Option<String>>;

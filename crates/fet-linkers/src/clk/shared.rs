@@ -11,7 +11,8 @@ use fet_linkage::secret::{derive, for_project};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::{ClkSettings, Harden, Order, Sign, Weighting, near, salt, schema, weights};
+use super::settings::{ClkSettings, Harden, Order, Sign, Weighting};
+use super::{near, salt, schema, weights};
 use crate::known;
 
 /// Format of the file of a linkage schema.

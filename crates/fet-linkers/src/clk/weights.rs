@@ -7,23 +7,9 @@ use fet_linkage::bits::BitTable;
 use fet_linkage::clk::{Encoder, EncoderSettings, Schema};
 use fet_linkage::neighbours::Neighbours;
 use fet_linkage::weights::{Fields, rank};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use super::{ClkSettings, near, salt};
-
-/// Meaning of a similarity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scoring {
-    /// Correlation of the bits of two filters, one for each record.
-    #[default]
-    Correlation,
-    /// Probability that a record is the row's match, by weights of each column's similarity that are learned
-    /// from these tables without truth (Fellegi and Sunter 1969). Each column has a separate filter, and the
-    /// secondary learns the similarity of each column.
-    MatchWeights,
-}
+use super::settings::{ClkSettings, Scoring};
+use super::{near, salt};
 
 /// Length of a column's filter, as a multiple of its mean number of insertions.
 const ROOM: f64 = 4.0;

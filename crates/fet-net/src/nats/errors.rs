@@ -1,15 +1,9 @@
 //! Errors of the connection to a server, with advice.
 
-use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use async_nats::{ConnectError, ConnectErrorKind};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-
-use super::Server;
-use crate::identity::{Keys, PublicIdentity};
+use crate::identity::PublicIdentity;
 
 /// Failure to connect.
 #[derive(Debug, thiserror::Error)]
@@ -89,64 +83,4 @@ fn advice(ca: Option<&Path>) -> String {
         }
         None => "name the file of its authority's certificate".into(),
     }
-}
-
-impl NatsError {
-    pub(super) fn from_connect_error(server: &Server, keys: &Keys, error: &ConnectError) -> Self {
-        let url = server.url.clone();
-        if let Some(why) = tls_error(error) {
-            return Self::Certificate { url, why, ca: server.ca.clone() };
-        }
-        match error.kind() {
-            ConnectErrorKind::ServerParse => Self::Address { url },
-            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
-                Self::NotAuthorised { url, identity: keys.public() }
-            }
-            ConnectErrorKind::Tls => Self::Certificate { url, why: reason(error), ca: server.ca.clone() },
-            _ => Self::Unreachable { url, why: reason(error) },
-        }
-    }
-}
-
-/// Returns the innermost reason.
-fn reason(error: &dyn Error) -> String {
-    match error.source() {
-        Some(source) => reason(source),
-        None => error.to_string(),
-    }
-}
-
-/// Returns the TLS error at any depth of the chain of errors.
-fn tls_error(error: &(dyn Error + 'static)) -> Option<String> {
-    if let Some(found) = error.downcast_ref::<rustls::Error>() {
-        return Some(found.to_string());
-    }
-    let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-    let inner = inner.and_then(|inner| tls_error(inner));
-    inner.or_else(|| error.source().and_then(tls_error))
-}
-
-/// Refuses invalid files by name, before this end sends anything.
-pub(super) fn check_files(server: &Server) -> Result<(), NatsError> {
-    let refused = |what, path: &Path, why: String| NatsError::File { what, path: path.to_owned(), why };
-    let certificates = |what, path: &Path| {
-        let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        match found {
-            Ok(found) if found.is_empty() => {
-                Err(refused(what, path, "it contains no certificate (PEM)".into()))
-            }
-            Ok(_) => Ok(()),
-            Err(error) => Err(refused(what, path, error.to_string())),
-        }
-    };
-    if let Some(ca) = &server.ca {
-        certificates("the authority's certificate", ca)?;
-    }
-    if let Some((certificate, key)) = &server.certificate {
-        certificates("this party's certificate", certificate)?;
-        let read = PrivateKeyDer::from_pem_file(key);
-        read.map_err(|error| refused("this party's certificate key", key, error.to_string()))?;
-    }
-    let known = ["tls://", "nats://"].iter().any(|scheme| server.url.starts_with(scheme));
-    if known { Ok(()) } else { Err(NatsError::Address { url: server.url.clone() }) }
 }

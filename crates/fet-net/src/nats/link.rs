@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use async_nats::{Subject, Subscriber};
+use async_nats::{Client, Subject, Subscriber};
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 
-use super::{NatsError, Shared};
+use super::errors::NatsError;
+use super::status::Status;
 use crate::transport::{Connection, LARGEST_PACKET, Transport};
 use crate::wire::LARGEST_SENT;
 
@@ -18,6 +19,13 @@ const SUBSCRIBE: Duration = Duration::from_secs(5);
 /// Time without a packet after which the link subscribes again. A path without TLS may have altered the
 /// subscription, so that the server has none or a wrong one, and no error shows this.
 const SILENCE: Duration = Duration::from_secs(10);
+
+/// State that links share; the runtime ends with the last link.
+pub(super) struct Shared {
+    pub(super) client: Client,
+    pub(super) status: Arc<Status>,
+    pub(super) runtime: tokio::runtime::Runtime,
+}
 
 /// Transport between the primary and one party.
 pub struct NatsLink {

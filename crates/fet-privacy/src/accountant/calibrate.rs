@@ -1,6 +1,7 @@
 //! Calibration: finds the smallest noise that keeps a sequence of releases within (ε, δ).
 
-use super::{Account, AccountError, Event, NOISE_RANGE, check_delta, gaussian};
+use super::event::{AccountError, Event, NOISE_RANGE, check_delta};
+use super::{Account, gaussian};
 
 /// Returns the smallest noise multiplier at which the releases of a run satisfy (ε, δ), rounded up to a
 /// relative precision of 1e-7. `events` returns the releases of the run for a noise multiplier.

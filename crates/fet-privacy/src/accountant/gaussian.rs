@@ -4,8 +4,8 @@
 //! satisfies (ε, δ) if and only if δ ≥ Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle and Wang 2018, theorem 8;
 //! Dong, Roth, Su 2022). The module avoids the classical σ = √(2 ln(1.25/δ))/ε, which is invalid above ε = 1.
 
+use super::event::{AccountError, Event, check_delta};
 use super::normal::log_cdf;
-use super::{AccountError, Event, check_delta};
 
 /// Returns μ of a sequence of releases without sampling.
 pub fn compose(events: &[Event]) -> f64 {

@@ -19,7 +19,7 @@ mod moments;
 mod pair;
 mod plan;
 
-use super::Event;
+use super::event::Event;
 use super::gaussian;
 use compose::{Composed, compose};
 use moments::Kind;

@@ -8,7 +8,7 @@
 
 use std::f64::consts::PI;
 
-use super::Event;
+use super::event::Event;
 
 /// Returns the smallest ε at δ over all orders, or infinity if no order has a figure.
 pub fn epsilon(events: &[Event], delta: f64) -> f64 {

@@ -5,7 +5,8 @@
 //! if the settings of a run depend on the results of earlier runs: a limit on μ² is a filter (Smith and
 //! Thakurta 2022). With sampling, the figure assumes that they do not.
 
-use super::{Account, Event};
+use super::Account;
+use super::event::Event;
 use crate::noise::Slack;
 
 /// Margin added to an estimate of ε before δ is divided for that ε.

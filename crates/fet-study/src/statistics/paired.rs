@@ -9,15 +9,11 @@
 //! have the corrected resampled t-test (Nadeau and Bengio 2003; for several seeds Bouckaert and Frank 2004), and no
 //! sign-flip test.
 
+use fet_eval::paired::PairedDifference;
 use statrs::distribution::ContinuousCDF;
 
-use crate::paired::PairedDifference;
-
 use super::power::Power;
-use super::{CONFIDENCE, half_width, mean, standard_deviation, student};
-
-/// Minimum number of seeds for a test.
-pub(crate) const FEWEST: usize = 3;
+use super::{CONFIDENCE, FEWEST, half_width, mean, standard_deviation, student};
 
 /// Maximum number of differences for the exact test, which enumerates all sign assignments.
 const MOST_FLIPPED: usize = 20;

@@ -7,8 +7,7 @@
 
 use statrs::distribution::ContinuousCDF;
 
-use super::paired::FEWEST;
-use super::student;
+use super::{FEWEST, student};
 
 /// Probability of a significant test.
 pub(crate) const POWER: f64 = 0.8;

@@ -7,7 +7,7 @@ use fet_eval::ChaCha8Rng;
 use rand::RngExt;
 use serde::Deserialize;
 
-use super::super::file::check_folds;
+use super::super::repetition::check_folds;
 
 /// The table `[tune]`.
 #[derive(Debug, Clone, Deserialize)]

@@ -1,13 +1,12 @@
 //! Table of the contributions of the other parties.
 
 use fet_eval::{Direction, Metric};
-use serde_json::Value;
 
 use super::super::added::Added;
+use super::super::row::ComparisonVerdict;
 use super::super::statistics::CONFIDENCE;
 use super::super::statistics::paired::PairedComparison;
-use super::super::summary::{ComparisonVerdict, StudySummary, power_note, reversible_note};
-use super::json::compared;
+use super::super::summary::{StudySummary, power_note, reversible_note};
 use super::table::{DIFFERENCE, ReportTable, TableRow, against, over_rows};
 
 /// Title of the section.
@@ -81,16 +80,4 @@ pub(super) fn notes(summary: &StudySummary<'_>, metric: Metric) -> Vec<String> {
         ));
     }
     notes
-}
-
-/// Returns the contributions as JSON, with unrounded numbers.
-pub(super) fn json(summary: &StudySummary<'_>) -> Vec<Value> {
-    let one = |added: &Added| {
-        let name = |index: usize| summary.rows[index].variant.run();
-        let mut value = compared(&added.comparison);
-        value["variant"] = name(added.index).into();
-        value["control"] = name(added.control).into();
-        value
-    };
-    summary.added.iter().map(one).collect()
 }

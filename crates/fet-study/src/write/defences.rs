@@ -5,8 +5,8 @@
 use fet_eval::Direction;
 use serde_json::{Map, Value, json};
 
-use super::super::cell::Repetition;
 use super::super::defences::{AttackSummary, BETA, BySeed, Defence, Defences, NOTHING, score, values};
+use super::super::repetition::Repetition;
 use super::super::statistics::{mean, standard_deviation};
 use super::super::summary::StudySummary;
 use super::table::{ReportTable, TableRow, epsilon_title, mean_and_deviation, privacy_loss, share};

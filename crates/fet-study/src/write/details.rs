@@ -8,8 +8,9 @@ use fet_eval::Metric;
 use serde::Serialize;
 
 use super::super::pooled::{self, ByGroup, Calibration, GroupOver, Histogram};
+use super::super::row::Row;
 use super::super::statistics::mean;
-use super::super::summary::{Row, StudySummary};
+use super::super::summary::StudySummary;
 use super::metrics::UNDEFINED;
 use super::table::mean_and_deviation;
 

@@ -10,8 +10,9 @@ use serde::Serialize;
 use super::super::defences::{AttackSummary, Defence, Defences};
 use super::super::grid::{is_attack, label};
 use super::super::results::FinishedCell;
+use super::super::row::Row;
 use super::super::statistics::{half_width, mean};
-use super::super::summary::{Row, StudySummary};
+use super::super::summary::StudySummary;
 use super::table::{mean_and_deviation, share, spread};
 
 /// Size of a chart in a separate file.

@@ -3,9 +3,10 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use super::super::added::Added;
+use super::super::row::Row;
 use super::super::statistics::paired::PairedComparison;
-use super::super::summary::{Row, StudySummary};
-use super::added;
+use super::super::summary::StudySummary;
 use super::defences::{self, bound};
 use super::metrics;
 
@@ -26,7 +27,7 @@ pub(super) fn text(summary: &StudySummary<'_>) -> Result<String> {
             "failed": summary.failures.len(),
         },
         "variants": summary.rows.iter().map(|row| variant(summary, row)).collect::<Vec<_>>(),
-        "added": added::json(summary),
+        "added": added(summary),
         "failures": summary.failures.iter().map(|(cell, failure)| json!({
             "variant": cell.variant, "seed": cell.repetition.json(), "problem": failure.problem,
         })).collect::<Vec<_>>(),
@@ -87,4 +88,16 @@ fn variant(summary: &StudySummary<'_>, row: &Row<'_>) -> Value {
         "metrics": metrics::json(summary, row),
         "interval_half_width_95": metrics::interval_json(row),
     })
+}
+
+/// Returns the contributions as JSON, with unrounded numbers.
+fn added(summary: &StudySummary<'_>) -> Vec<Value> {
+    let one = |added: &Added| {
+        let name = |index: usize| summary.rows[index].variant.run();
+        let mut value = compared(&added.comparison);
+        value["variant"] = name(added.index).into();
+        value["control"] = name(added.control).into();
+        value
+    };
+    summary.added.iter().map(one).collect()
 }

@@ -6,8 +6,9 @@ use fet_eval::{Estimate, Metric};
 use serde_json::{Map, Value, json};
 
 use super::super::pooled::{self, Values};
+use super::super::row::Row;
 use super::super::statistics::{mean, standard_deviation};
-use super::super::summary::{Row, StudySummary};
+use super::super::summary::StudySummary;
 use super::table::{ReportTable, TableRow, mean_and_deviation};
 
 /// Text for an undefined metric.

@@ -7,9 +7,10 @@ use comfy_table::{Cell as Field, CellAlignment};
 use fet_eval::Metric;
 
 use super::super::paired::Ends;
+use super::super::row::{ComparisonVerdict, Row};
 use super::super::statistics::paired::PairedComparison;
 use super::super::statistics::{mean, standard_deviation};
-use super::super::summary::{ComparisonVerdict, Row, StudySummary};
+use super::super::summary::StudySummary;
 
 /// Contents of a table, rounded.
 #[derive(Debug)]

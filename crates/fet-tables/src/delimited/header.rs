@@ -5,9 +5,12 @@ use std::io::Read;
 
 use csv::{ByteRecord, ReaderBuilder};
 
-use super::BLANK;
 use crate::error::{Place, TableError};
 use crate::number::number;
+
+/// Prefix of each piece. The crate `csv` removes a leading U+FEFF from its input; the prefix protects such a
+/// character in the first cell.
+pub(super) const BLANK: &[u8] = b"\n";
 
 /// Names of the columns, and the offset at which the rows begin.
 pub(super) struct Header {

@@ -5,7 +5,8 @@
 mod delimiter;
 mod header;
 mod pieces;
-pub(crate) mod survey;
+mod survey;
+pub(crate) mod units;
 mod written;
 
 use std::io::Read;
@@ -21,6 +22,7 @@ use crate::number;
 use crate::options::{Kind, Missing, Options};
 use crate::select::{nothing_but_missing, wanted};
 use crate::table::{Column, Table};
+use header::BLANK;
 use pieces::Quote;
 use survey::Survey;
 use written::{Deciding, WrittenSurvey};
@@ -28,10 +30,6 @@ use written::{Deciding, WrittenSurvey};
 /// Approximate size of a piece in bytes: small enough to limit cache misses, and large enough to amortise the
 /// start of a thread.
 pub(crate) const PIECE: usize = 1 << 20;
-
-/// Prefix of each piece. The crate `csv` removes a leading U+FEFF from its input; the prefix protects such a
-/// character in the first cell.
-const BLANK: &[u8] = b"\n";
 
 /// Text of a file, with its header and the settings for reading it.
 struct Text<'a> {

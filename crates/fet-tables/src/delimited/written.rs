@@ -7,7 +7,7 @@ use crate::number::number;
 use crate::options::Kind;
 use crate::written::{DateOrder, Decided, Decimal, Evidence, unit};
 
-use super::survey::Units;
+use super::units::Units;
 
 /// Minimum share of cells in one form for a note about the other cells.
 const MOSTLY: f64 = 0.5;

@@ -4,8 +4,8 @@ use std::f64::consts::TAU;
 
 use serde::{Deserialize, Serialize};
 
-use super::Scaling;
 use super::number::Numbers;
+use super::rules::Scaling;
 use crate::table::MISSING_DATE;
 
 const SECOND: f64 = 1e6;

@@ -6,10 +6,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::delimited::survey::NO_UNIT;
+use crate::delimited::units::NO_UNIT;
 use crate::table::{Column, MISSING_CODE, MISSING_DATE, Table, Values};
 
-use super::{FittedRange, How, Preparation, Prepared, words};
+use super::Preparation;
+use super::column::{How, Prepared, words};
+use super::range::FittedRange;
 
 /// Column with rows that differ from all fitted rows.
 #[derive(Debug, Clone, PartialEq)]

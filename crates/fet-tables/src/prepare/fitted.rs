@@ -1,10 +1,11 @@
 //! Fits one column, either to its cells in some rows or to its declaration.
 
+use super::column::{Cells, How, Prepared, words};
 use super::date::Dates;
 use super::known::Known;
 use super::number::Numbers;
-use super::range::Fitting;
-use super::{Cells, Declared, FittedRange, How, Prepared, Rules, Scaling, words};
+use super::range::{FittedRange, Fitting};
+use super::rules::{Declared, Rules, Scaling};
 use crate::date::date;
 use crate::error::TableError;
 use crate::table::{Column, MISSING_CODE, MISSING_DATE, Values};

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FittedRange, Scaling};
+use super::range::FittedRange;
+use super::rules::Scaling;
 
 /// Clipping quantiles of robust scaling.
 const QUANTILES: [f64; 2] = [0.01, 0.99];

@@ -6,8 +6,7 @@ use fet_io::input::input;
 use fet_linkage::{points, text::normalise};
 use fet_tables::Values;
 
-use super::plan::Request;
-use super::tables::{PartyFile, is_identifier, words};
+use super::tables::{PartyFile, Request, is_identifier, words};
 
 /// Maximum number of primary rows whose nearest records are examined.
 const SAMPLE: usize = 2_000;

@@ -1,7 +1,7 @@
 //! Experiment for a user's tables, and its text: every setting stands below the reason for it.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fet_eval::Fractions;
 use fet_io::input::input;
@@ -10,6 +10,7 @@ use fet_tables::ColumnSummary;
 
 use super::keys::{self, KeyChoice};
 use super::linking::{self, Linking};
+pub(crate) use super::tables::Request;
 use super::tables::{self, PartyFile};
 use super::training::{self, Label, MetricChoice, SplitChoice};
 use super::variants::{BASE, SMALL, Variant, settings_of_pool, variants};
@@ -20,19 +21,6 @@ const WIDTH: usize = 118;
 const QUICK: usize = 4_000;
 /// Seeds of the study.
 const SEEDS: &str = "[0, 1, 2]";
-
-/// Tables and columns of an experiment.
-pub(crate) struct Request<'a> {
-    /// Table of the primary, followed by the tables of the other parties.
-    pub(crate) tables: &'a [PathBuf],
-    /// Column of the primary's table to predict.
-    pub(crate) label: &'a str,
-    /// Columns that link the records; empty to choose them.
-    pub(crate) keys: &'a [String],
-    /// Experiment file: it determines the names of the tables' files in the text, and the name of the
-    /// experiment.
-    pub(crate) file: &'a Path,
-}
 
 /// Experiment for a user's tables, with the reasons of all choices as comments.
 pub(crate) struct Plan {

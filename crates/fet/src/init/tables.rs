@@ -19,6 +19,19 @@ const FREE_TEXT: f64 = 8.0;
 /// Mean number of rows of an identifier from which it is a category, such as the number of a station.
 const MOST_REPEATS: usize = 50;
 
+/// Tables and columns of an experiment.
+pub(crate) struct Request<'a> {
+    /// Table of the primary, followed by the tables of the other parties.
+    pub(crate) tables: &'a [PathBuf],
+    /// Column of the primary's table to predict.
+    pub(crate) label: &'a str,
+    /// Columns that link the records; empty to choose them.
+    pub(crate) keys: &'a [String],
+    /// Experiment file: it determines the names of the tables' files in the text, and the name of the
+    /// experiment.
+    pub(crate) file: &'a Path,
+}
+
 /// Table with a summary of its content.
 pub(super) struct PartyFile {
     /// Name of the party, taken from the file name and unique among the tables.

@@ -13,11 +13,12 @@ use fet_core::rng::OwnSeed;
 use fet_federation::lifetime::KnownAges;
 use fet_net::{CallError, Caller, Keys, Local, Peer};
 
+use super::greeting::{Greeting, JoinPurpose, instructions};
+use super::keys;
 use super::remote::{self, PartyLink, Remote};
-use super::roster::Roster;
+use super::roster::{Roster, Unreached};
 use super::run_id::RunId;
 use super::status::{LinkStatus, Mirror, PartyStatus};
-use super::{Greeting, JoinPurpose, Unreached, keys};
 use fet_io::input::input;
 
 /// Parties elsewhere. They join only when the run needs them, so the primary reports its own problems first.
@@ -160,7 +161,7 @@ impl PartyNetwork {
     ) -> anyhow::Result<Self> {
         let wait = Duration::from_secs(roster.file.wait);
         let local = Local::new(Arc::clone(keys), about.text());
-        let hub = super::connect(roster, keys, wait)?;
+        let hub = roster.connect(keys, wait)?;
         let mut links = Vec::new();
         for (place, party) in roster.parties().iter().enumerate() {
             let route = roster.route(place);
@@ -296,7 +297,7 @@ type Joined = (String, Result<Peer, CallError>);
 /// Reports that a party has joined, and warns if its machine may compute different last bits.
 fn greet(name: &str, about: &Greeting) {
     fet_io::note!("party \"{name}\" has joined");
-    let ours = super::instructions();
+    let ours = instructions();
     if !about.instructions.is_empty() && about.instructions != ours {
         fet_io::note!(
             "party \"{name}\" computes with {}, this machine with {ours}; the last bits may differ from a simulation",

@@ -29,7 +29,7 @@ pub struct PruneArguments {
 /// Removes the states of finished runs and all files of old runs, and returns the summary.
 pub fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
     let path = &arguments.file;
-    let file: PartyFile = super::read(path)?;
+    let file = PartyFile::read(path)?;
     let state = path.parent().unwrap_or(Path::new("")).join(file.state);
     if !state.is_dir() {
         return Err(input(format!("{}: `state`: {} is not a folder", path.display(), state.display())));

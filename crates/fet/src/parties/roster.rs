@@ -3,12 +3,17 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
-use fet_net::nats::Server;
-use fet_net::{Name, PublicIdentity, Route, hub};
+use fet_core::experiment::syntax;
+use fet_core::schema;
+use fet_net::nats::{Hub, NatsError, Server};
+use fet_net::{Keys, Name, PublicIdentity, Route, hub};
 use fet_privacy::identity::PublicIdentity as Signing;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use fet_io::input::input;
 
@@ -74,6 +79,23 @@ pub(super) struct HubSettings {
     pub(super) verify: Option<PathBuf>,
 }
 
+/// Reads one of the parties' files; errors use the same wording as errors in settings.
+pub(super) fn read<T: JsonSchema + DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
+    let bad = |problem: String| input(format!("{}: {problem}", path.display()));
+    let text = fet_io::read_to_string(path).map_err(|error| bad(error.to_string()))?;
+    let table: toml::Table = toml::from_str(&text).map_err(|error| bad(syntax(&error)))?;
+    schema::check(&table, &schema::for_type::<T>()).map_err(|error| {
+        let shown = error.excerpt(&path.display().to_string(), &text);
+        bad(format!("{error}{}", shown.map_or_else(String::new, |shown| format!("\n{}", shown.trim_end()))))
+    })?;
+    table.try_into().map_err(|error: toml::de::Error| bad(syntax(&error)))
+}
+
+/// Error for a party or server that cannot be reached now; the same command may succeed later (exit code 75).
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreached(pub String);
+
 fn ten_minutes() -> u64 {
     600
 }
@@ -102,7 +124,7 @@ impl Roster {
     /// Reads and checks a roster.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let bad = |problem: String| input(format!("{}: {problem}", path.display()));
-        let file: RosterFile = super::read(path)?;
+        let file: RosterFile = read(path)?;
         let name = |field: &str, text: &str| {
             text.parse::<Name>().map_err(|error| bad(format!("`{field}`: {error}")))
         };
@@ -224,6 +246,14 @@ impl Roster {
             primary: self.primary.name.clone(),
             party: self.parties[party].name.clone(),
         }
+    }
+
+    /// Connects to the server as the owner of these keys, and waits for a server that does not answer.
+    pub(super) fn connect(&self, keys: &Arc<Keys>, wait: Duration) -> anyhow::Result<Hub> {
+        Hub::connect(&self.server(), keys, wait).map_err(|error| match error {
+            NatsError::Unreachable { .. } => Unreached(error.to_string()).into(),
+            error => input(error),
+        })
     }
 }
 

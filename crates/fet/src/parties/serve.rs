@@ -12,16 +12,16 @@ use fet_core::party::{Failure, Party, Refusal};
 use fet_federation::secondary::Secondary;
 use fet_net::{Connection, Local, Peer, Service};
 
+use super::greeting::{self, Greeting, JoinPurpose};
 use super::observer::Observer;
 use super::remote;
-use super::reporter::Reporter;
-use super::roster::Roster;
+use super::roster::{Roster, Unreached};
 use super::run_id::RunId;
 use super::setup::{Membership, PartyFile, PartySetup, Unable, private_folder};
 use super::status::{self, LinkStatus, Mirror, PartyStatus};
-use super::{Greeting, JoinPurpose, Unreached, common_data, keys, prune};
+use super::{keys, prune};
 use crate::lock;
-use crate::watch::Log;
+use crate::reporter::{Log, Reporter};
 use fet_io::input::input;
 
 /// Maximum number of requests in one message: a gradient and the next request.
@@ -53,7 +53,7 @@ pub enum PartyCommand {
 pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let Some(path) = &arguments.file else { return Err(input("name the party's own file")) };
     let bad = |problem: String| input(format!("{}: {problem}", path.display()));
-    let file: PartyFile = super::read(path)?;
+    let file = PartyFile::read(path)?;
     file.policy.check().map_err(|violation| bad(violation.to_string()))?;
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
     let roster = Roster::read(&folder.join(&file.roster))?;
@@ -96,7 +96,7 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
         ),
     );
     reporter.tell("connecting", format_args!("connecting to {}", roster.file.server));
-    let hub = super::connect(&roster, &local.keys, wait)?;
+    let hub = roster.connect(&local.keys, wait)?;
     let route = roster.route(index);
     let transport = hub.to_primary(&route).map_err(input)?;
     let mut service =
@@ -258,9 +258,9 @@ impl fet_net::Answer for Serving {
         self.tell("joined", format_args!("the primary has joined: {}", about.program));
         self.purpose = about.purpose;
         self.run = RunId::parse(&about.run);
-        let other_secret = about.secret != super::confirmation(&self.setup.experiment);
+        let other_secret = about.secret != greeting::confirmation(&self.setup.experiment);
         let other_secret = other_secret.then(|| {
-            let name = super::secret_env(&self.setup.experiment.linker.settings()).unwrap_or_default();
+            let name = greeting::secret_env(&self.setup.experiment.linker.settings()).unwrap_or_default();
             format!("the linkers' common secret (`linker.secret_env` \"{name}\") differs at this party")
         });
         let rehearsal = (about.rehearsal != self.setup.rehearsal).then(|| {
@@ -273,9 +273,9 @@ impl fet_net::Answer for Serving {
         if let Some(rehearsal) = &rehearsal {
             self.tell("refused", rehearsal);
         }
-        self.differs = rehearsal
-            .or(other_secret)
-            .or_else(|| differs(about.data.as_deref(), common_data(&self.setup.experiment).as_deref()));
+        self.differs = rehearsal.or(other_secret).or_else(|| {
+            differs(about.data.as_deref(), greeting::common_data(&self.setup.experiment).as_deref())
+        });
         self.secondary = None;
     }
 

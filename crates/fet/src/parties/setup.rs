@@ -17,13 +17,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
-use super::reporter::Reporter;
-use super::roster::Roster;
+use super::greeting::{JoinPurpose, check_secrets};
+use super::keys;
+use super::roster::{self, Roster};
 use super::run_id::RunId;
-use super::{JoinPurpose, keys};
-use crate::experiment_file::{self, ExperimentArguments, data_folders};
+use crate::experiment_file::{self, ExperimentArguments, data_folders, machine};
 use crate::folder::MODEL;
-use crate::run::machine;
+use crate::reporter::Reporter;
 use fet_io::input::input;
 
 /// A party's own file. Paths are relative to the file. The party sends only the parts of it that the protocol
@@ -57,6 +57,13 @@ pub(crate) struct PartyFile {
     /// as in a simulation, and hide nothing.
     #[serde(default)]
     pub(super) rehearsal: bool,
+}
+
+impl PartyFile {
+    /// Reads and checks a party's file.
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        roster::read(path)
+    }
 }
 
 /// Maximum number of runs whose files a party stores; more runs mean that somebody keeps drawing new ids.
@@ -111,7 +118,7 @@ impl PartySetup {
             }
         };
         let experiment = experiment_file::load_changed(&arguments, own).map_err(input)?;
-        super::check_secrets(&experiment, file.rehearsal).map_err(input)?;
+        check_secrets(&experiment, file.rehearsal).map_err(input)?;
         let noisy = !experiment.privacy.build(&()).map_err(input)?.is_identity();
         if file.policy.probes && noisy && !file.rehearsal {
             return Err(input(

@@ -200,7 +200,7 @@ fn folder(place: &Path) -> anyhow::Result<PathBuf> {
             place.display()
         )));
     }
-    let file: PartyFile = super::read(place)?;
+    let file = PartyFile::read(place)?;
     Ok(place.parent().unwrap_or(Path::new("")).join(file.state))
 }
 

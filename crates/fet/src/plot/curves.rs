@@ -3,7 +3,7 @@
 use fet_chart::{Panel, Picture, Series, Size, Titles};
 use fet_eval::records::EpochReport;
 
-use super::PlottedRun;
+use super::run::PlottedRun;
 use crate::run::InputError;
 
 const SIZE: Size = Size { width: 520.0, height: 360.0, names: 0.0 };

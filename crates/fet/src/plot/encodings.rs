@@ -10,7 +10,7 @@ use fet_core::rng::{Purpose, stream};
 use fet_core::trainable::{Learner, Trainable};
 use rand_distr::{Distribution, StandardNormal};
 
-use super::PlottedRun;
+use super::run::PlottedRun;
 
 /// Number of keys for the comparison of encodings.
 const KEYS: usize = 500;

@@ -16,7 +16,7 @@ use fet_core::trainable::{Learner, Trainable};
 use fet_federation::prepare::{PreparedParty, for_model};
 use fet_federation::schedule;
 
-use super::PlottedRun;
+use super::run::PlottedRun;
 use crate::experiment_file::data_folders;
 use fet_io::input::input;
 

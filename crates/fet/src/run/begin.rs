@@ -11,12 +11,11 @@ use fet_federation::federation::PartyError;
 use fet_federation::simulation::Simulation;
 use fet_federation::trainer::{Machine, RunError, Trainer};
 
-use crate::experiment_file::data_folders;
+use crate::experiment_file::{data_folders, machine};
 use crate::finished::FinishedRun;
 use crate::folder::{CHECKPOINT, PARTIES};
 use crate::parties;
 use crate::parties::network::Elsewhere;
-use crate::run::machine;
 use fet_io::input::{InputError, input};
 
 /// Loads the data, links it and builds the models; a failure here means invalid input. Parties keep their
@@ -108,8 +107,8 @@ fn dropped_parties(folder: &Path) -> Result<Vec<usize>, InputError> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let bytes = fet_io::read(&path).map_err(|error| super::unusable(&path, error))?;
-    checkpoint::dropped_out(&bytes).map_err(|error| super::unusable(&path, error))
+    let bytes = fet_io::read(&path).map_err(|error| unusable(&path, error))?;
+    checkpoint::dropped_out(&bytes).map_err(|error| unusable(&path, error))
 }
 
 /// Returns the error of a party, if it has ended the run.
@@ -123,4 +122,8 @@ pub fn party_error(error: &anyhow::Error) -> Option<&PartyError> {
         Some(CheckpointError::Party(error)) => Some(error),
         _ => error.downcast_ref(),
     }
+}
+
+pub(super) fn unusable(path: &Path, error: impl std::fmt::Display) -> InputError {
+    InputError(format!("{}: {error}. Remove the file to start again.", path.display()))
 }

@@ -9,7 +9,7 @@ use fet_kernels::{
     Records, Shape, Tape,
 };
 
-use super::Transformer;
+use super::layers::Transformer;
 use crate::model::kernels::{self, HostRecords, Place};
 use crate::model::padding;
 use fet_core::encoder::{Encoder, EncoderContext, NeighbourBatch};

@@ -3,8 +3,7 @@
 
 use fet_tables::{Column, MISSING_CODE, Options, Table, Values};
 
-use super::outcome;
-use crate::fuzz::ReaderOutcome;
+use crate::fuzz::contract::{ReaderOutcome, outcome};
 
 fn table() -> Table {
     let column = |name: &str, values: Values| Column { name: name.to_string(), values };

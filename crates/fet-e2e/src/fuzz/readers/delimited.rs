@@ -6,8 +6,7 @@ use fet_tables::{Format, MISSING_CODE, MISSING_DATE, Options, Table, Values};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::outcome;
-use crate::fuzz::ReaderOutcome;
+use crate::fuzz::contract::{ReaderOutcome, outcome};
 
 /// Marks of a missing cell.
 const MISSING: [&str; 7] = ["", "na", "n/a", "nan", "null", "none", "?"];

@@ -10,7 +10,7 @@ use fet_core::parameters::Parameters;
 use fet_core::party::Refusal;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::fuzz::ReaderOutcome;
+use crate::fuzz::contract::ReaderOutcome;
 
 /// Offset at which length, checksum and body begin.
 const LENGTH: usize = 8;

@@ -6,8 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::outcome;
-use crate::fuzz::ReaderOutcome;
+use crate::fuzz::contract::{ReaderOutcome, outcome};
 
 pub(super) fn records() -> Vec<Vec<u8>> {
     let lines = [

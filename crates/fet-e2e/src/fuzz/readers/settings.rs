@@ -6,8 +6,7 @@ use std::path::Path;
 use fet_core::experiment::{Experiment, overlay, set as change, syntax};
 use fet_core::schema;
 
-use super::outcome;
-use crate::fuzz::ReaderOutcome;
+use crate::fuzz::contract::{ReaderOutcome, outcome};
 
 // The crates of the plug-ins must be named to be linked.
 use {fet_baselines as _, fet_components as _, fet_data as _, fet_linkers as _};

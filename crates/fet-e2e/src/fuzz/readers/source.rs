@@ -8,8 +8,7 @@ use fet_core::registry::Recipe;
 use fet_data::source::{IdxSettings, LibsvmSettings};
 use tempfile::TempDir;
 
-use super::outcome;
-use crate::fuzz::ReaderOutcome;
+use crate::fuzz::contract::{ReaderOutcome, outcome};
 
 thread_local! {
     static FOLDER: OnceCell<TempDir> = const { OnceCell::new() };

@@ -11,9 +11,8 @@ use fet_core::registry::Slot;
 use fet_federation::state_file::StateFile;
 use serde_json::{Value, json};
 
-use super::outcome;
 use super::source::in_folder;
-use crate::fuzz::ReaderOutcome;
+use crate::fuzz::contract::{ReaderOutcome, outcome};
 
 fn files() -> Vec<StateFile> {
     let mut parameters = Parameters::default();

@@ -11,8 +11,9 @@ use minijinja::value::Serde;
 use serde::Serialize;
 use serde_json::json;
 
+use super::content::{PairToReview, Review};
 use super::difference::{Part, parts};
-use super::{PairToReview, Review, sheet};
+use super::sheet;
 use crate::link::decisions::DECISION;
 
 const TEMPLATE: &str = include_str!("page.html.jinja");

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fet_data::read_verbatim;
+use fet_linkage::bits::BitTable;
 use fet_linkage::clkhash::{Encoder, Schema};
 use fet_linkage::secret::{derive, for_project};
 use serde_json::Value;
 
-use super::LEAST;
-use super::encodings::{Encodings, Score};
+use super::secret::LEAST;
 use fet_io::input::input;
 
 /// Returns true if a text is a clkhash schema of any version, even if the JSON is damaged.
@@ -22,21 +22,24 @@ pub(super) fn is_theirs(text: &str) -> bool {
     }
 }
 
-/// Returns the encodings of a table by a clkhash schema. `keys` has the names of the encoded columns if they
-/// differ from those of the schema.
+/// Parses the clkhash schema in the text of a file.
+pub(super) fn parse(path: &Path, text: &str) -> anyhow::Result<Schema> {
+    Schema::parse(text).map_err(|error| input(format!("--schema {}: {error}", path.display())))
+}
+
+/// Returns the names of the features that the schema encodes.
+pub(super) fn encoded(schema: &Schema) -> impl Iterator<Item = &str> {
+    schema.identifiers().filter(|own| !own.ignored).map(|own| own.name)
+}
+
+/// Returns the filters of a table by a clkhash schema. `columns` names the column of each encoded feature.
 pub(super) fn encode(
-    schema: &Path,
-    text: &str,
+    schema: &Schema,
     table: &Path,
-    keys: &[String],
+    columns: &[String],
     secret: &[u8],
-) -> anyhow::Result<Encodings> {
-    let place = schema.display();
-    let schema = Schema::parse(text).map_err(|error| input(format!("--schema {place}: {error}")))?;
-    let encoded: Vec<String> =
-        schema.identifiers().filter(|own| !own.ignored).map(|own| own.name.to_string()).collect();
-    let columns = super::encode::columns(&place.to_string(), &encoded, keys)?;
-    let cells = read_verbatim(table, &columns).map_err(input)?;
+) -> anyhow::Result<BitTable> {
+    let cells = read_verbatim(table, columns).map_err(input)?;
     // The encoder skips the cells of ignored features.
     let mut cells = cells.into_iter();
     let mut all = Vec::with_capacity(cells.len() / columns.len().max(1) * schema.identifiers().len());
@@ -45,17 +48,16 @@ pub(super) fn encode(
             schema.identifiers().map(|own| if own.ignored { None } else { cells.next() }.unwrap_or_default()),
         );
     }
-    let filters = Encoder::new(&schema, secret)
+    Encoder::new(schema, secret)
         .encode(&all)
-        .map_err(|error| input(format!("{}: {error}; correct it, or the schema", table.display())))?;
-    Ok(Encodings { filters, fingerprint: fingerprint(text, secret), score: Score::Dice })
+        .map_err(|error| input(format!("{}: {error}; correct it, or the schema", table.display())))
 }
 
 /// Returns the fingerprint of encodings under this schema and secret.
 ///
 /// Encodings under a short secret, which could be guessed, lack a fingerprint (like clkhash's own files):
 /// the fingerprint would let others test their guesses.
-fn fingerprint(schema: &str, secret: &[u8]) -> Option<String> {
+pub(super) fn fingerprint(schema: &str, secret: &[u8]) -> Option<String> {
     let schema: Value = serde_json::from_str(schema).ok().filter(|_| secret.len() >= LEAST)?;
     let key = for_project(secret, b"clkhash", "fingerprint");
     Some(fet_io::hex(&derive(&key[..], &canonical(&schema).to_string())[..16]))

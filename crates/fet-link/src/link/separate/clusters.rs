@@ -5,9 +5,10 @@ use std::collections::{HashMap, HashSet};
 use anyhow::Context;
 use fet_linkage::threshold::FEWEST;
 
-use super::compare::{LinkMatchArguments, search};
 use super::encodings::Encodings;
-use crate::link::choice::{self, Choice, Threshold};
+use super::search::{LinkMatchArguments, search};
+use crate::link::arguments::Threshold;
+use crate::link::choice::{self, Choice};
 use crate::link::pairs;
 use fet_io::input::input;
 

@@ -9,8 +9,9 @@ use fet_core::registry::Slot;
 use fet_data::read_keys;
 use fet_linkers::{ClkSettings, LinkageSchema};
 
+use super::clkhash;
 use super::encodings::{Encodings, Score};
-use super::{clkhash, secret};
+use super::secret::secret;
 use fet_io::input::{input, of_json};
 use fet_io::output;
 
@@ -86,7 +87,11 @@ pub(super) fn encode(arguments: &LinkEncodeArguments) -> anyhow::Result<String> 
     let secret = secret(&arguments.secret_env, theirs)?;
     let mut told = String::new();
     let encodings = if theirs {
-        clkhash::encode(path, &text, table, keys, &secret)?
+        let schema = clkhash::parse(path, &text)?;
+        let names: Vec<String> = clkhash::encoded(&schema).map(String::from).collect();
+        let columns = columns(&path.display().to_string(), &names, keys)?;
+        let filters = clkhash::encode(&schema, table, &columns, &secret)?;
+        Encodings { filters, fingerprint: clkhash::fingerprint(&text, &secret), score: Score::Dice }
     } else {
         let schema = parse(path, &text)?;
         let records = texts(table, &columns(&path.display().to_string(), &schema.names(), keys)?)?;
@@ -111,7 +116,7 @@ pub(super) fn encode(arguments: &LinkEncodeArguments) -> anyhow::Result<String> 
 }
 
 /// Returns the columns of a table for the fields of a schema: `keys`, or else the names of the fields.
-pub(super) fn columns(schema: &str, names: &[String], keys: &[String]) -> anyhow::Result<Vec<String>> {
+fn columns(schema: &str, names: &[String], keys: &[String]) -> anyhow::Result<Vec<String>> {
     if keys.is_empty() {
         return Ok(names.to_vec());
     }

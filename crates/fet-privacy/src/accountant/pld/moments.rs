@@ -2,7 +2,7 @@
 //! search; `compose` recomputes the result.
 
 use super::pair::{Direction, Pair};
-use crate::accountant::Event;
+use crate::accountant::event::Event;
 
 /// Releases of one event, in one direction.
 pub(super) struct Kind {

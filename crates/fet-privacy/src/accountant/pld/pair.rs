@@ -8,7 +8,7 @@ use std::f64::consts::PI;
 
 use rayon::prelude::*;
 
-use crate::accountant::Event;
+use crate::accountant::event::Event;
 use crate::accountant::quadrature::FIVE;
 
 /// Neighbour that the release was computed from.

@@ -1,7 +1,7 @@
 //! Settings of a party that differ from the primary's: the message names the field and both values.
 
+use super::case::{ASKING_PRIMARY, RefusalCase};
 use super::change::edit;
-use super::{ASKING_PRIMARY, RefusalCase};
 use crate::soak::world::SoakWorld;
 
 pub(super) const CASES: &[RefusalCase] = &[

@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use anyhow::Context;
 
+use super::case::{PARTY, PRIMARY, RefusalCase};
 use super::change::{edit, remove, write};
-use super::{PARTY, PRIMARY, RefusalCase};
 use crate::soak::server::certificates;
 use crate::soak::world::SoakWorld;
 

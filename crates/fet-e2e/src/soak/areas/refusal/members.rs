@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use super::case::{AREA, files, judge, unchanged};
 use super::change::edit;
-use super::{AREA, files, judge, unchanged};
 use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::process::Process;
 use crate::soak::experiment::{Data, SoakExperiment};

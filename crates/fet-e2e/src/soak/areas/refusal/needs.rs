@@ -1,8 +1,8 @@
 //! Requirements of a run between processes: a method with parties, the parties' secret for a linker, signing
 //! keys, tables.
 
+use super::case::{ASKING_PRIMARY, PARTY, PRIMARY, RefusalCase};
 use super::change::{edit, everywhere, secure, signing, write};
-use super::{ASKING_PRIMARY, PARTY, PRIMARY, RefusalCase};
 use crate::soak::world::SoakWorld;
 
 pub(super) const CASES: &[RefusalCase] = &[

@@ -1,7 +1,7 @@
 //! Violations of a party's policy: the message names the rule and the value.
 
+use super::case::{ASKING_PRIMARY, PARTY, RefusalCase};
 use super::change::{everywhere, policy, secure};
-use super::{ASKING_PRIMARY, PARTY, RefusalCase};
 use crate::soak::world::SoakWorld;
 
 pub(super) const CASES: &[RefusalCase] = &[

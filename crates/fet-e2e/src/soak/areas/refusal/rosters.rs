@@ -1,7 +1,7 @@
 //! Invalid rosters, and invalid files of a party.
 
+use super::case::{PARTY, PRIMARY, RefusalCase};
 use super::change::{edit, policy, remove, signing, write};
-use super::{PARTY, PRIMARY, RefusalCase};
 use crate::soak::world::SoakWorld;
 
 pub(super) const CASES: &[RefusalCase] = &[

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
+use super::case::{AREA, judge};
 use super::change::edit;
-use super::{AREA, judge};
 use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::process::Process;
 use crate::soak::experiment::{Data, SoakExperiment};

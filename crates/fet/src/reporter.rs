@@ -1,15 +1,23 @@
-//! Log messages of a party, for people or programs.
+//! Log messages for people or programs, and those of a party.
 
 use std::fmt::Display;
 use std::time::SystemTime;
 
 use serde::Serialize;
 
-use crate::watch::Log;
+/// Form of progress messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Log {
+    /// On standard error: a progress bar on a terminal, else a line per epoch.
+    #[default]
+    Human,
+    /// On standard output: one JSON object per line.
+    Json,
+}
 
 /// Reports events at a party.
 #[derive(Debug, Clone)]
-pub(super) struct Reporter {
+pub(crate) struct Reporter {
     party: String,
     log: Log,
 }
@@ -25,12 +33,12 @@ struct LogEntry<'a> {
 }
 
 impl Reporter {
-    pub(super) fn new(party: &str, log: Log) -> Self {
+    pub(crate) fn new(party: &str, log: Log) -> Self {
         Self { party: party.to_string(), log }
     }
 
     /// Writes a line to standard error, or a JSON object to standard output.
-    pub(super) fn tell(&self, event: &str, message: impl Display) {
+    pub(crate) fn tell(&self, event: &str, message: impl Display) {
         let message = message.to_string();
         // Warnings about a table begin with its name, which is usually the party's.
         let message = message.strip_prefix(&format!("{}: ", self.party)).unwrap_or(&message);

@@ -1,0 +1,84 @@
+//! Address of the server, and the reasons why a connection to it fails.
+
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use async_nats::{ConnectError, ConnectErrorKind};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::errors::NatsError;
+use crate::identity::Keys;
+
+/// Address of the server, and certificates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// `tls://HOST:PORT`, or `nats://HOST:PORT`, which is encrypted only if the server requires it.
+    pub url: String,
+    /// Certificates (PEM) of the authority that vouches for the server; without them, those of the system.
+    pub ca: Option<PathBuf>,
+    /// This end's certificate and its key (PEM), if the server requires one.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+}
+
+impl Server {
+    /// Returns the error for a failed attempt to connect as the identity of `keys`.
+    pub(super) fn refused(&self, keys: &Keys, error: &ConnectError) -> NatsError {
+        let url = self.url.clone();
+        if let Some(why) = tls_error(error) {
+            return NatsError::Certificate { url, why, ca: self.ca.clone() };
+        }
+        match error.kind() {
+            ConnectErrorKind::ServerParse => NatsError::Address { url },
+            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+                NatsError::NotAuthorised { url, identity: keys.public() }
+            }
+            ConnectErrorKind::Tls => NatsError::Certificate { url, why: reason(error), ca: self.ca.clone() },
+            _ => NatsError::Unreachable { url, why: reason(error) },
+        }
+    }
+
+    /// Refuses invalid files by name, before this end sends anything.
+    pub(super) fn check_files(&self) -> Result<(), NatsError> {
+        let refused = |what, path: &Path, why: String| NatsError::File { what, path: path.to_owned(), why };
+        let certificates = |what, path: &Path| {
+            let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+            match found {
+                Ok(found) if found.is_empty() => {
+                    Err(refused(what, path, "it contains no certificate (PEM)".into()))
+                }
+                Ok(_) => Ok(()),
+                Err(error) => Err(refused(what, path, error.to_string())),
+            }
+        };
+        if let Some(ca) = &self.ca {
+            certificates("the authority's certificate", ca)?;
+        }
+        if let Some((certificate, key)) = &self.certificate {
+            certificates("this party's certificate", certificate)?;
+            let read = PrivateKeyDer::from_pem_file(key);
+            read.map_err(|error| refused("this party's certificate key", key, error.to_string()))?;
+        }
+        let known = ["tls://", "nats://"].iter().any(|scheme| self.url.starts_with(scheme));
+        if known { Ok(()) } else { Err(NatsError::Address { url: self.url.clone() }) }
+    }
+}
+
+/// Returns the innermost reason.
+fn reason(error: &dyn Error) -> String {
+    match error.source() {
+        Some(source) => reason(source),
+        None => error.to_string(),
+    }
+}
+
+/// Returns the TLS error at any depth of the chain of errors.
+fn tls_error(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(found) = error.downcast_ref::<rustls::Error>() {
+        return Some(found.to_string());
+    }
+    let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    let inner = inner.and_then(|inner| tls_error(inner));
+    inner.or_else(|| error.source().and_then(tls_error))
+}
