@@ -1,5 +1,7 @@
 //! Results of one variant's cells, and their comparison with the base.
 
+use fet_eval::records::Report;
+
 use super::grid::Variant;
 use super::results::FinishedCell;
 use super::statistics::paired::PairedComparison;
@@ -22,6 +24,11 @@ pub(crate) struct Row<'a> {
 }
 
 impl Row<'_> {
+    /// Returns the reports of the row's finished cells.
+    pub(crate) fn reports(&self) -> Vec<&Report> {
+        self.results.iter().map(|result| &result.report).collect()
+    }
+
     /// Returns the number of test rows divided by the number of training and validation rows if the runs are folds
     /// of a cross-validation, and 0 otherwise.
     pub(crate) fn correlated(&self) -> f64 {

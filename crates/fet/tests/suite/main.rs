@@ -29,6 +29,7 @@ mod lifetime;
 mod link;
 mod neighbouring;
 mod own_data;
+mod page;
 mod plugins;
 mod predict;
 mod primary;
