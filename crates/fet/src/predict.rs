@@ -3,6 +3,8 @@
 //! The command links the new rows with the secondaries' records and prepares everything in the same way as
 //! the run did. In a simulation it reads the secondaries' tables from the same files as the run.
 
+mod reliance;
+
 use std::cell::RefCell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -79,6 +81,11 @@ pub struct PredictArguments {
     /// File of `--recalibrate`, whose intervals or sets of classes replace those of the model.
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
+    /// File for the reliance of each prediction on each party and column: .csv, .tsv (either with .gz),
+    /// .parquet or .arrow. It needs the tables of all parties and the training rows, and takes as long as 20
+    /// predictions for each party and column.
+    #[arg(long, value_name = "FILE", conflicts_with = "parties")]
+    pub explain: Option<PathBuf>,
     /// Tensor backend [default: the backend of the run].
     #[arg(long)]
     pub device: Option<String>,
@@ -141,7 +148,9 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
     }
     warnings.extend(odd_cells(&records, &model));
     let drift = Drift::of_columns(&model, &records);
-    let outputs = served.predictor.predict(records).map_err(parties::error)?;
+    let explained = arguments.explain.as_ref().map(|_| records.clone());
+    let new = served.predictor.link_new(records).map_err(parties::error)?;
+    let outputs = served.predictor.outputs(&new, &new.parties()).map_err(parties::error)?;
     let values = model.scale().predictions(outputs.values());
     if let Some(place) = values.iter().position(|value| !value.is_finite()) {
         return Err(input(format!(
@@ -165,7 +174,7 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
     };
     let conformal = predicted.conformal;
     let mut columns = vec![number(ROW, (0..rows).map(|row| row as f64).collect())];
-    columns.extend(ids);
+    columns.extend(ids.clone());
     columns.extend(predicted.columns());
     if arguments.missing == MissingParties::Drop {
         let missing = served.missing.join(" | ");
@@ -183,13 +192,23 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
         columns.push(number(&format!("similarity to {}", party.name()), best));
     }
     warnings.extend(served.where_drawn.take().filter(|_| drawn));
-    let predictions = table(columns).map_err(|error| match &arguments.id {
-        Some(id) => input(format!(
-            "--id {id}: {error} (of the predictions); rename the column in {}",
-            arguments.rows.display()
-        )),
-        None => input(error),
-    })?;
+    let with_ids = |columns: Vec<Column>| {
+        table(columns).map_err(|error| match &arguments.id {
+            Some(id) => input(format!(
+                "--id {id}: {error} (of the predictions); rename the column in {}",
+                arguments.rows.display()
+            )),
+            None => input(error),
+        })
+    };
+    let predictions = with_ids(columns)?;
+    if let Some((out, table)) = arguments.explain.as_ref().zip(explained) {
+        let found = reliance::reliance(&run, &model, &mut served, &new, &table)?;
+        let mut columns = vec![number(ROW, (0..rows).map(|row| row as f64).collect())];
+        columns.extend(ids);
+        columns.extend(found.columns());
+        fet_tables::write(out, &with_ids(columns)?)?;
+    }
     write(&arguments.out, &predictions)?;
     if let Some(labels) = labels {
         let labelled = Labelled::new(&labels, &run, model.objective(), &values);
@@ -532,14 +551,23 @@ fn check_output(arguments: &PredictArguments, run: &FinishedRun, folders: &Folde
         fet_tables::check_name(out).map_err(|error| input(format!("--out: {error}")))?;
         output::check(out, &read)?;
     }
-    let Some(other) = &arguments.recalibrate else { return Ok(()) };
-    if other == Path::new("-") {
-        return Err(input("--recalibrate -: name a file; standard output has the predictions"));
+    if let Some(explain) = arguments.explain.as_ref().filter(|explain| *explain != Path::new("-")) {
+        fet_tables::check_name(explain).map_err(|error| input(format!("--explain: {error}")))?;
     }
-    if other == out {
-        return Err(input(format!("--recalibrate {}: is also --out; name another file", other.display())));
+    let mut outs = vec![out];
+    for (argument, other) in [("--recalibrate", &arguments.recalibrate), ("--explain", &arguments.explain)] {
+        let Some(other) = other else { continue };
+        if other == Path::new("-") {
+            return Err(input(format!("{argument} -: name a file; standard output has the predictions")));
+        }
+        if outs.contains(&other) {
+            let problem = "is the file of another output; name another file";
+            return Err(input(format!("{argument} {}: {problem}", other.display())));
+        }
+        output::check_as(argument, other, &read)?;
+        outs.push(other);
     }
-    output::check_as("--recalibrate", other, &read)
+    Ok(())
 }
 
 fn write(out: &Path, table: &Table) -> anyhow::Result<()> {

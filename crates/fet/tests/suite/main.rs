@@ -39,6 +39,7 @@ mod provenance;
 mod psi;
 mod randomness;
 mod reference;
+mod reliance;
 mod repeat;
 mod replies;
 mod restart;
