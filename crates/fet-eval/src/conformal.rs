@@ -137,6 +137,19 @@ impl Conformal {
         }
     }
 
+    /// Returns true if the bounds are valid bounds for predictions of this task.
+    pub fn is_of(&self, task: Task) -> bool {
+        let is_bound = |bound: &Option<f64>| bound.is_none_or(|bound| bound >= 0.0 && bound.is_finite());
+        let classes = task.classes();
+        let fits = match &self.bounds {
+            Bounds::Width(bound) => classes == 0 && is_bound(bound),
+            Bounds::Scaled { bound, spread } => classes == 0 && is_bound(bound) && spread.is_valid(),
+            Bounds::Classes(all) => all.len() == classes && all.iter().all(|class| is_bound(&class.bound)),
+            Bounds::AllClasses(bound) => classes > 0 && is_bound(bound),
+        };
+        self.alpha > 0.0 && self.alpha < 1.0 && fits
+    }
+
     /// Returns the classes without a bound, which every set contains.
     pub fn unbounded_classes(&self) -> Vec<usize> {
         match &self.bounds {

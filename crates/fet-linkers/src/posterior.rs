@@ -165,7 +165,9 @@ impl Weighing {
         if none > 0 {
             let of = links.rows();
             self.warnings.push(format!(
-                "{none} of {of} rows resemble no record, and are linked with unrelated records"
+                "{none} of {of} rows {} no record, and {} linked with unrelated records",
+                if none == 1 { "resembles" } else { "resemble" },
+                if none == 1 { "is" } else { "are" }
             ));
         }
     }

@@ -54,6 +54,7 @@ use results::{FinishedCell, finished};
 use summary::StudySummary;
 pub use tune::{TuneArguments, tune};
 use view::{LogForm, ProgressView, duration};
+pub use write::{ErrorChart, error_charts};
 
 use crate::output::answer;
 

@@ -3,6 +3,7 @@
 //! Metrics keep one value for each seed; `write` averages and formats them. Matrices, curves and histograms
 //! combine all seeds.
 
+use fet_eval::records::Report;
 use fet_eval::{Bin, Estimate, Evaluation, Metric, Residuals, Scores};
 
 use super::repetition::Repetition;
@@ -120,11 +121,11 @@ pub(crate) fn half_widths(row: &Row<'_>) -> Values {
 
 /// Returns the names of the classes and the sum of all seeds' confusion matrices. Returns `None` if a seed
 /// lacks a matrix, or if the classes of two seeds differ.
-pub(crate) fn confusion(row: &Row<'_>) -> Option<(Vec<String>, Vec<Vec<f64>>)> {
+pub(crate) fn confusion(reports: &[&Report]) -> Option<(Vec<String>, Vec<Vec<f64>>)> {
     let mut all: Option<(Vec<String>, Vec<Vec<f64>>)> = None;
-    for result in &row.results {
-        let cells = &result.report.evaluation.confusion.as_ref()?.cells;
-        let names = names(&result.report.class_names, cells.len());
+    for report in reports {
+        let cells = &report.evaluation.confusion.as_ref()?.cells;
+        let names = names(&report.class_names, cells.len());
         match &mut all {
             None => all = Some((names, cells.clone())),
             Some((known, sums)) if *known == names => {
@@ -139,9 +140,9 @@ pub(crate) fn confusion(row: &Row<'_>) -> Option<(Vec<String>, Vec<Vec<f64>>)> {
 }
 
 /// Returns the calibration curve, or `None` if no seed has one.
-pub(crate) fn calibration(row: &Row<'_>) -> Option<Calibration> {
-    let curves: Vec<&[Bin]> =
-        evaluations(row).map(|(_, own)| own.calibration.as_slice()).filter(|bins| !bins.is_empty()).collect();
+pub(crate) fn calibration(reports: &[&Report]) -> Option<Calibration> {
+    let curves = reports.iter().map(|report| report.evaluation.calibration.as_slice());
+    let curves: Vec<&[Bin]> = curves.filter(|bins| !bins.is_empty()).collect();
     let mut sums = vec![(0.0, 0.0, 0.0); CALIBRATION_BINS];
     for bin in curves.iter().copied().flatten() {
         // The mean of values in (lower, upper] is in the same interval.
@@ -162,8 +163,9 @@ pub(crate) fn calibration(row: &Row<'_>) -> Option<Calibration> {
 }
 
 /// Returns the residuals, or `None` if no seed has any.
-pub(crate) fn residuals(row: &Row<'_>) -> Option<Histogram> {
-    let all: Vec<&Residuals> = evaluations(row).filter_map(|(_, own)| own.residuals.as_ref()).collect();
+pub(crate) fn residuals(reports: &[&Report]) -> Option<Histogram> {
+    let all: Vec<&Residuals> =
+        reports.iter().filter_map(|report| report.evaluation.residuals.as_ref()).collect();
     let first = all.first()?;
     let low = all.iter().map(|one| one.lower).fold(f64::INFINITY, f64::min);
     let high = all.iter().map(|one| one.upper).fold(f64::NEG_INFINITY, f64::max);

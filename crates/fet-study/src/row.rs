@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use fet_eval::Metric;
+use fet_eval::records::Report;
 
 use super::grid::Variant;
 use super::repetition::Repetition;
@@ -28,6 +29,11 @@ pub(crate) struct Row<'a> {
 }
 
 impl Row<'_> {
+    /// Returns the reports of the row's finished cells.
+    pub(crate) fn reports(&self) -> Vec<&Report> {
+        self.results.iter().map(|result| &result.report).collect()
+    }
+
     /// Returns the number of test rows divided by the number of training and validation rows if the runs are folds
     /// of a cross-validation, and 0 otherwise.
     pub(crate) fn correlated(&self) -> f64 {

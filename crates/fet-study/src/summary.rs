@@ -193,7 +193,7 @@ impl<'a> StudySummary<'a> {
         if tested > 0 {
             let level = 1.0 - CONFIDENCE;
             notes.push(format!(
-                "Bold: a difference from the base by the {} over {}, p below {level:.2} after Holm's \
+                "Bold, or * in plain text: a difference from the base by the {} over {}, p below {level:.2} after Holm's \
                  correction for {tested} comparison{}. Other differences are not significant, which does not mean that the variants are equal.",
                 if self.grid.folds > 0 { "corrected t-test" } else { "paired t-test" },
                 self.grid.unit(),

@@ -6,6 +6,7 @@
 mod added;
 mod defences;
 mod details;
+mod errors;
 mod figures;
 mod html;
 mod json;
@@ -20,6 +21,7 @@ use super::results;
 use super::summary::StudySummary;
 use crate::output::write;
 
+pub use errors::{ErrorChart, error_charts};
 pub(crate) use table::ReportTable;
 
 /// Returns the names of the files, in display order.

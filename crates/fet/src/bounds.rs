@@ -2,11 +2,14 @@
 
 use fet_eval::conformal::{Bounds, Conformal};
 use fet_eval::{Coverage, Covered};
+use fet_privacy::audit::{highest, lowest};
 
 /// Noun of the test rows in warnings.
 pub(crate) const TEST_ROWS: &str = "test rows";
 /// Probability below which a coverage warns.
 const ALPHA: f64 = 1e-3;
+/// Half of the probability that an exact interval does not contain its share.
+const TAIL: f64 = 0.025;
 /// Maximum number of classes in a warning or table.
 const MOST_CLASSES: usize = 20;
 
@@ -109,6 +112,14 @@ fn listed(classes: &[usize], names: &[String]) -> String {
     let others = classes.len() - shown.len();
     let rest = if others > 0 { format!(" and {others} other classes") } else { String::new() };
     format!("{}{rest}", shown.join(", "))
+}
+
+/// Returns the exact 95 % interval of a share (Clopper and Pearson 1934); from 0 to 1 without rows.
+pub(crate) fn share_interval(found: usize, rows: usize) -> [f64; 2] {
+    match rows {
+        0 => [0.0, 1.0],
+        rows => [lowest(found as u64, rows as u64, TAIL), highest(found as u64, rows as u64, TAIL)],
+    }
 }
 
 /// Returns a share as a percentage.

@@ -13,6 +13,8 @@
 
 mod show;
 
+pub(crate) use self::show::RelianceChart;
+
 use std::path::{Path, PathBuf};
 
 use fet_core::data::{Matrix, PartyTable, Task};
@@ -27,6 +29,8 @@ use serde::Serialize;
 
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
+use crate::folder::PAGE;
+use crate::page;
 use crate::predict::Served;
 use crate::provenance::Provenance;
 use fet_io::input::{InputError, input};
@@ -48,7 +52,7 @@ const MOST_REPEATS: usize = 10_000;
 pub struct ExplainArguments {
     /// The folder of a finished run.
     pub run: PathBuf,
-    /// Number of test rows, counted from the first; 0 for all.
+    /// Number of test rows, spread evenly over all of them; 0 for all.
     #[arg(long, default_value_t = 1000)]
     pub rows: usize,
     /// Number of shuffles of each column.
@@ -158,7 +162,13 @@ pub fn explain(arguments: &ExplainArguments) -> anyhow::Result<String> {
     let bytes = serde_json::to_string_pretty(&explanation)?;
     write(&out.join(FILE), format!("{bytes}\n").as_bytes())?;
     write(&out.join(PICTURE), show::picture(&explanation).as_bytes())?;
-    Ok(format!("{}\nwritten: {} and {}\n", show::text(&explanation), out.join(FILE).display(), PICTURE))
+    let mut written = format!("{} and {PICTURE}", out.join(FILE).display());
+    if out.canonicalize().is_ok_and(|out| arguments.run.canonicalize().is_ok_and(|run| run == out)) {
+        let page = page::text(&run.experiment, &run.report, Some(&explanation))?;
+        write(&out.join(PAGE), page.as_bytes())?;
+        written += &format!(", and the reliance in {PAGE}");
+    }
+    Ok(format!("{}\nwritten: {written}\n", show::text(&explanation)))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
@@ -179,8 +189,9 @@ fn tested(run: &FinishedRun, rows: usize) -> anyhow::Result<Tested> {
     let (primary, _) = divided(experiment, data).map_err(input)?;
     let split = schedule::split(&primary.parts, primary.table.rows(), experiment.seed).map_err(input)?;
     let mut test = split.test;
-    if rows > 0 {
-        test.truncate(rows);
+    if (1..test.len()).contains(&rows) {
+        // A split by time sorts the test rows, so the first of them would not stand for all.
+        test = (0..rows).map(|at| test[at * test.len() / rows]).collect();
     }
     if test.len() < 2 {
         let problem = format!("must give at least 2 test rows; there are {}", test.len());

@@ -9,7 +9,7 @@ use fet_federation::simulation::Start;
 use fet_federation::trainer::SavedModel;
 
 use crate::experiment_file::data_folders;
-use crate::folder::{CARD, CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, PREDICTIONS, REPORT};
+use crate::folder::{CARD, CHECKPOINT, DATA_FOLDER, MODEL, PAGE, PARTIES, PREDICTIONS, REPORT};
 use crate::provenance::files;
 use fet_io::input::{InputError, of_json};
 
@@ -30,7 +30,7 @@ const MOST_PARTIES: usize = 1 << 16;
 impl FinishedRun {
     /// Returns the files that a command must not overwrite: those of the run, and the data files that it read.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
-        let names = [REPORT, MODEL, PREDICTIONS, CARD, DATA_FOLDER, CHECKPOINT];
+        let names = [REPORT, MODEL, PREDICTIONS, CARD, PAGE, DATA_FOLDER, CHECKPOINT];
         // Settings that build no dataset name no files.
         let data = files(&self.experiment, &data_folders(&self.experiment)).unwrap_or_default();
         let data = data.into_iter().map(|(_, path)| path);

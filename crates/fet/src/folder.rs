@@ -14,6 +14,8 @@ pub(crate) const PARTIES: &str = "parties";
 pub(crate) const PREDICTIONS: &str = "predictions.csv";
 /// Model card.
 pub(crate) const CARD: &str = "model-card.md";
+/// Report of the run for people, as a page.
+pub(crate) const PAGE: &str = "report.html";
 /// Folder with the data files of the run, in addition to those of `FET_DATA`. The report does not
 /// contain this path.
 pub(crate) const DATA_FOLDER: &str = "data-folder";
@@ -31,7 +33,7 @@ const OLD_REPORT: &str = "report.old.json";
 pub(crate) fn check<'a>(folder: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), String> {
     check_name(folder).map_err(|problem| format!("--out {}: {problem}", folder.display()))?;
     let inputs: Vec<PathBuf> = inputs.into_iter().filter_map(|path| path.canonicalize().ok()).collect();
-    for name in [REPORT, MODEL, PREDICTIONS, CARD, DATA_FOLDER, CHECKPOINT] {
+    for name in [REPORT, MODEL, PREDICTIONS, CARD, PAGE, DATA_FOLDER, CHECKPOINT] {
         let path = folder.join(name);
         let Ok(found) = path.metadata() else { continue };
         if !found.is_file() {
@@ -54,7 +56,7 @@ pub(crate) fn check<'a>(folder: &Path, inputs: impl IntoIterator<Item = &'a Path
     // replace these results.
     let traces = [REPORT, CHECKPOINT, LOCK, DATA_FOLDER, OLD_REPORT];
     let begun = traces.iter().any(|name| folder.join(name).exists());
-    match [MODEL, PREDICTIONS, CARD].iter().map(|name| folder.join(name)).find(|path| path.exists()) {
+    match [MODEL, PREDICTIONS, CARD, PAGE].iter().map(|name| folder.join(name)).find(|path| path.exists()) {
         Some(path) if !begun => Err(format!(
             "{} exists, but no run has written it. Move it away, or name another folder (--out).",
             path.display()

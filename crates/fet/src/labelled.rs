@@ -1,5 +1,7 @@
 //! `fet predict --labels`: metrics, bias and coverage on new rows with known labels, next to those of the run's
-//! test rows.
+//! test rows, and by time.
+
+mod times;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,16 +10,21 @@ use fet_core::data::{Column, Task};
 use fet_core::objective::Objective;
 use fet_core::rng::{Purpose, stream};
 use fet_eval::conformal::Conformal;
-use fet_eval::{Coverage, Estimate, Evaluation, Interval, Metric, Predictions, ScoreValue};
+use fet_eval::{Coverage, Covered, Direction, Estimate, Evaluation, Metric, Predictions, ScoreValue};
 use fet_federation::trainer::SavedModel;
 use fet_io::input::input;
 use fet_tables::{Kind, Options, Values};
 
-use crate::bounds;
+use crate::bounds::{self, share_interval};
+use crate::calibration::Calibration;
 use crate::finished::FinishedRun;
+
+pub(crate) use self::times::Times;
 
 /// Noun of the rows in warnings.
 const ROWS: &str = "rows with a label";
+/// Minimum number of rows with a label for intervals and warnings.
+const LEAST_ROWS: usize = 20;
 /// Ratio of the quantiles of 99.5 % and 97.5 % of a normal distribution: a difference of metrics warns if its
 /// 99 % interval, from two 95 % intervals, excludes 0.
 const WIDER: f64 = 2.576 / 1.96;
@@ -37,11 +44,36 @@ pub(crate) struct Comparison {
     pub(crate) warnings: Vec<String>,
 }
 
+/// Predictions of the rows with a label.
+pub(crate) struct Labelled<'a> {
+    run: &'a FinishedRun,
+    labels: &'a Labels,
+    objective: Objective,
+    /// Rows of the table with a label.
+    known: Vec<usize>,
+    /// Number or class of each of these rows.
+    truth: Vec<f64>,
+    /// Predictions of these rows, one row after another.
+    outputs: Vec<f64>,
+}
+
 /// Mean of predicted minus observed values, and the standard error of this mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Bias {
     mean: f64,
     error: f64,
+}
+
+/// Figure with the ends of its 95 % interval, if it has one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Measured {
+    value: f64,
+    ends: Option<[f64; 2]>,
+}
+
+/// Returns the miscoverage rate α that a run states.
+pub(crate) fn alpha(run: &FinishedRun) -> f64 {
+    1.0 - run.experiment.scores.coverage
 }
 
 /// Returns the options that read a column of labels: in the form of the training labels if the column has their
@@ -60,6 +92,18 @@ pub(crate) fn options(
         kinds: [(column.to_string(), kind)].into(),
         inferred: [column.to_string()].into(),
         columns: Some(vec![column.to_string()]),
+        ..options.clone()
+    }
+}
+
+/// Returns the options that read a column of dates, in the form of training if it was an input of the model.
+pub(crate) fn time_options(column: &str, kinds: &BTreeMap<String, Kind>, options: &Options) -> Options {
+    let known = options.kinds.get(column).or_else(|| kinds.get(column));
+    Options {
+        kinds: [(column.to_string(), known.cloned().unwrap_or(Kind::Date { format: None }))].into(),
+        inferred: [column.to_string()].into(),
+        columns: Some(vec![column.to_string()]),
+        drop: Vec::new(),
         ..options.clone()
     }
 }
@@ -101,52 +145,95 @@ impl Labels {
         Ok(found)
     }
 
-    /// Compares the predictions of the rows with a label with those of the run's test rows. `values` are the
-    /// predictions of all rows, as [`Objective::predictions`] gives them.
-    pub(crate) fn compare(
-        &self,
-        run: &FinishedRun,
+    /// Returns the number of rows with a label.
+    pub(crate) fn known(&self) -> usize {
+        self.values.iter().flatten().count()
+    }
+}
+
+impl<'a> Labelled<'a> {
+    /// Selects the predictions of the rows with a label. `values` are the predictions of all rows, as
+    /// [`Objective::predictions`] gives them.
+    pub(crate) fn new(
+        labels: &'a Labels,
+        run: &'a FinishedRun,
         objective: Objective,
         values: &[f64],
-        conformal: Option<&Conformal>,
-    ) -> anyhow::Result<Comparison> {
-        let known: Vec<usize> = (0..self.values.len()).filter(|&row| self.values[row].is_some()).collect();
-        let truth: Vec<f64> = self.values.iter().copied().flatten().collect();
+    ) -> Self {
+        let known: Vec<usize> =
+            (0..labels.values.len()).filter(|&row| labels.values[row].is_some()).collect();
+        let truth = labels.values.iter().copied().flatten().collect();
         let width = objective.outputs;
-        let outputs: Vec<f64> =
-            known.iter().flat_map(|row| &values[row * width..(row + 1) * width]).copied().collect();
-        let rows = Predictions::new(objective.scored(), &truth, &outputs).map_err(input)?;
-        let metric = run.report.metric;
-        let mut rng = stream(run.report.seed, 0, Purpose::Bootstrap, 1);
+        let outputs = known.iter().flat_map(|row| &values[row * width..(row + 1) * width]).copied().collect();
+        Self { run, labels, objective, known, truth, outputs }
+    }
+
+    /// Returns the predictions with their labels.
+    fn rows(&self) -> anyhow::Result<Predictions<'_>> {
+        Predictions::new(self.objective.scored(), &self.truth, &self.outputs).map_err(input)
+    }
+
+    /// Calibrates bounds on these rows, with the coverage that the run states.
+    pub(crate) fn recalibrated(&self) -> anyhow::Result<Calibration> {
+        let mut rng = stream(self.run.report.seed, 0, Purpose::Calibration, 1);
+        let conformal = Conformal::new(&self.rows()?, alpha(self.run), &mut rng).map_err(input)?;
+        Calibration::new(self.run, &self.labels.column, conformal)
+    }
+
+    /// Compares the rows with the test rows of the run.
+    pub(crate) fn compare(&self, conformal: Option<&Conformal>) -> anyhow::Result<Comparison> {
+        let (report, rows) = (&self.run.report, self.rows()?);
+        let metric = report.metric;
+        let mut rng = stream(report.seed, 0, Purpose::Bootstrap, 1);
         let new = Evaluation::compute(metric, &rows, &rows, None, &mut rng);
-        let test = &run.report.evaluation;
+        let test = &report.evaluation;
+        let counts = [self.known.len(), report.rows.test];
         let mut lines = vec![
-            format!("{} of {} rows have a label in `{}`", known.len(), self.values.len(), self.column),
+            format!(
+                "{} of {} rows {} a label in `{}`",
+                counts[0],
+                self.labels.values.len(),
+                if counts[0] == 1 { "has" } else { "have" },
+                self.labels.column
+            ),
             line("", "these rows", "test rows of the run"),
         ];
         for (one, value) in new.test.iter() {
-            let of = |value: &ScoreValue, estimate: &Estimate| {
-                score(one, value, (one == metric).then_some(estimate))
+            let of = |evaluation: &Evaluation, value: &ScoreValue, rows: usize| match value {
+                ScoreValue::Value(value) => {
+                    let estimate = (one == metric).then_some(&evaluation.interval);
+                    measured(one, *value, estimate, rows).shown(one)
+                }
+                ScoreValue::Undefined(_) => "undefined".to_string(),
             };
             let tested = test.test.iter().find(|(other, _)| *other == one);
-            let tested = tested.map_or_else(String::new, |(_, value)| of(value, &test.interval));
-            lines.push(line(&one.title(), &of(value, &new.interval), &tested));
+            let tested = tested.map_or_else(String::new, |(_, value)| of(test, value, counts[1]));
+            lines.push(line(&one.title(), &of(&new, value, counts[0]), &tested));
         }
         let biases = [bias(&new), bias(test)];
-        let [of_new, of_test] = biases.map(|bias| bias.map_or_else(|| "-".to_string(), Bias::shown));
-        lines.push(line("bias (predicted minus true)", &of_new, &of_test));
+        let shown = |at: usize| biases[at].map_or_else(|| "-".to_string(), |bias| bias.shown(counts[at]));
+        lines.push(line("bias (predicted minus true)", &shown(0), &shown(1)));
         let coverage = conformal.map(|conformal| Coverage::new(conformal, &rows));
         if let Some(coverage) = &coverage {
-            let share =
-                |coverage: &Coverage| coverage.all.share().map_or_else(|| "-".to_string(), bounds::shown);
-            let tested = run.report.coverage.as_ref().map_or_else(|| "-".to_string(), share);
+            let tested = report.coverage.as_ref().map_or_else(|| "-".to_string(), |all| covered(&all.all));
             let name = format!("coverage ({} stated)", bounds::shown(coverage.stated));
-            lines.push(line(&name, &share(coverage), &tested));
+            lines.push(line(&name, &covered(&coverage.all), &tested));
         }
-        let mut warnings: Vec<String> =
-            worse(metric, &new.interval, &test.interval).into_iter().chain(biased(biases)).collect();
-        if let Some((conformal, coverage)) = conformal.zip(coverage.as_ref()) {
-            warnings.extend(bounds::too_few(conformal, coverage, &run.report.class_names, ROWS));
+        let mut warnings = Vec::new();
+        if counts[0] < LEAST_ROWS {
+            lines.push(format!(
+                "With fewer than {LEAST_ROWS} labels the figures have no intervals, and no figure gives a warning."
+            ));
+        } else {
+            let main = |evaluation: &Evaluation, rows: usize| {
+                let value = evaluation.test.get(metric)?;
+                Some(measured(metric, value, Some(&evaluation.interval), rows))
+            };
+            warnings.extend(worse(metric, [main(&new, counts[0]), main(test, counts[1])]));
+            warnings.extend(biased(biases));
+            if let Some((conformal, coverage)) = conformal.zip(coverage.as_ref()) {
+                warnings.extend(bounds::too_few(conformal, coverage, &report.class_names, ROWS));
+            }
         }
         Ok(Comparison { text: format!("{}\n", lines.join("\n")), warnings })
     }
@@ -170,14 +257,37 @@ fn line(name: &str, new: &str, test: &str) -> String {
     format!("{name:<30} {new:<34} {test}").trim_end().to_string()
 }
 
-fn score(metric: Metric, value: &ScoreValue, interval: Option<&Estimate>) -> String {
-    match (value, interval) {
-        (ScoreValue::Value(value), Some(Estimate::Interval(Interval { lower, upper, .. }))) => {
-            format!("{} ({} to {})", metric.show(*value), metric.show(*lower), metric.show(*upper))
+/// Returns a metric of some rows with its interval: exact for the accuracy, which is a share of the rows,
+/// otherwise the bootstrap interval if the caller has one. Few rows have no interval, and neither have rows
+/// with the same value in every resample.
+fn measured(metric: Metric, value: f64, estimate: Option<&Estimate>, rows: usize) -> Measured {
+    let ends = match estimate {
+        _ if rows < LEAST_ROWS => None,
+        _ if metric == Metric::Accuracy => Some(share_interval((value * rows as f64).round() as usize, rows)),
+        Some(Estimate::Interval(found)) => Some([found.lower, found.upper]).filter(|[low, high]| low < high),
+        Some(Estimate::Undefined(_)) | None => None,
+    };
+    Measured { value, ends }
+}
+
+impl Measured {
+    fn shown(self, metric: Metric) -> String {
+        let value = metric.show(self.value);
+        match self.ends {
+            Some([low, high]) => format!("{value} ({} to {})", metric.show(low), metric.show(high)),
+            None => value,
         }
-        (ScoreValue::Value(value), _) => metric.show(*value),
-        (ScoreValue::Undefined(_), _) => "undefined".to_string(),
     }
+}
+
+/// Returns the share of covered rows, with its exact interval unless there are few rows.
+fn covered(found: &Covered) -> String {
+    let Some(share) = found.share() else { return "-".to_string() };
+    if found.rows < LEAST_ROWS {
+        return bounds::shown(share);
+    }
+    let [low, high] = share_interval(found.covered, found.rows).map(bounds::shown);
+    format!("{} ({low} to {high})", bounds::shown(share))
 }
 
 /// Returns the mean residual of a regression. For classes, returns the mean predicted probability minus the
@@ -196,24 +306,54 @@ fn bias(evaluation: &Evaluation) -> Option<Bias> {
 }
 
 impl Bias {
-    fn shown(self) -> String {
+    /// Returns the bias of predictions, or `None` without rows. The error of a regression's bias follows from
+    /// the residuals, that of probabilities from the probabilities themselves.
+    fn from_predictions(rows: &Predictions<'_>) -> Option<Self> {
+        let count = rows.rows() as f64;
+        let difference = |row: usize| match rows.task().classes() {
+            0 => (rows.predicted(row) - rows.truth(row), None),
+            2 => {
+                let share = rows.probability(row, 1);
+                (share - f64::from(u8::from(rows.class(row) == 1)), Some(share * (1.0 - share)))
+            }
+            _ => {
+                let class = rows.predicted_class(row);
+                let share = rows.probability(row, class);
+                (share - f64::from(u8::from(rows.class(row) == class)), Some(share * (1.0 - share)))
+            }
+        };
+        let all: Vec<(f64, Option<f64>)> = (0..rows.rows()).map(difference).collect();
+        let mean = all.iter().map(|one| one.0).sum::<f64>() / count;
+        let variances = all.iter().map(|(one, variance)| variance.unwrap_or_else(|| (one - mean).powi(2)));
+        let error = variances.sum::<f64>().sqrt() / count;
+        (rows.rows() > 0).then_some(Self { mean, error })
+    }
+
+    fn shown(self, rows: usize) -> String {
+        if rows < LEAST_ROWS {
+            return format!("{:.4}", self.mean);
+        }
         format!("{:.4} ± {:.4}", self.mean, 1.96 * self.error)
     }
 }
 
 /// Returns a warning if the metric of the new rows is worse than that of the test rows by more than both
-/// intervals explain.
-fn worse(metric: Metric, new: &Estimate, test: &Estimate) -> Option<String> {
-    let (Estimate::Interval(new), Estimate::Interval(test)) = (new, test) else { return None };
-    let half = |interval: &Interval| (interval.upper - interval.lower) / 2.0;
-    let loss = metric.direction().gain(test.estimate, new.estimate);
-    let allowed = WIDER * half(new).hypot(half(test));
-    (loss > allowed).then(|| {
+/// intervals explain. The interval of the difference follows from the two ends that face each other (method of
+/// variance estimates recovery, Zou and Donner 2008).
+fn worse(metric: Metric, [new, test]: [Option<Measured>; 2]) -> Option<String> {
+    let (new, test) = (new?, test?);
+    let (of_new, of_test) = (new.ends?, test.ends?);
+    let loss = metric.direction().gain(test.value, new.value);
+    let [toward_test, toward_new] = match metric.direction() {
+        Direction::Maximise => [of_new[1] - new.value, test.value - of_test[0]],
+        Direction::Minimise => [new.value - of_new[0], of_test[1] - test.value],
+    };
+    (loss > WIDER * toward_test.hypot(toward_new)).then(|| {
         format!(
             "the {ROWS} have {}, worse than the run's test rows ({}) by more than their intervals explain; the model may \
              no longer fit rows like these",
-            metric.phrase(new.estimate),
-            metric.show(test.estimate)
+            metric.phrase(new.value),
+            metric.show(test.value)
         )
     })
 }
@@ -235,6 +375,7 @@ fn biased([new, test]: [Option<Bias>; 2]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fet_eval::Interval;
 
     #[test]
     fn classes_are_found_by_name_or_number() {
@@ -253,24 +394,51 @@ mod tests {
         }
     }
 
-    /// Two intervals of ±1 allow a difference of 1.86.
+    /// Two intervals of ±1 allow a difference of 1.86, and an interval counts only on the side of the other.
     #[test]
     fn warns_of_a_metric_only_beyond_both_intervals() {
-        let estimate = |value: f64| {
+        let of = |value: f64, [below, above]: [f64; 2]| {
+            Some(Measured { value, ends: Some([value - below, value + above]) })
+        };
+        for (new, expect) in [(8.0, false), (11.8, false), (11.9, true)] {
+            let found = worse(Metric::Rmse, [of(new, [1.0, 9.0]), of(10.0, [9.0, 1.0])]);
+            assert_eq!(found.is_some(), expect, "{new}");
+        }
+        for (new, expect) in [(8.2, false), (8.1, true)] {
+            let found = worse(Metric::R2, [of(new, [9.0, 1.0]), of(10.0, [1.0, 9.0])]);
+            assert_eq!(found.is_some(), expect, "{new}");
+        }
+        let none = Some(Measured { value: 99.0, ends: None });
+        assert_eq!(worse(Metric::Rmse, [none, of(10.0, [1.0; 2])]), None);
+    }
+
+    /// The exact intervals of 0 of 20 and 20 of 20: 1 − 0.025^(1/20) = 0.1684.
+    #[test]
+    fn intervals_of_few_or_equal_rows_are_exact_or_absent() {
+        for (value, rows, expect) in
+            [(0.0, 20, Some([0.0, 0.1684])), (1.0, 20, Some([0.8316, 1.0])), (0.5, 19, None)]
+        {
+            let found = measured(Metric::Accuracy, value, None, rows).ends;
+            let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-4;
+            let same = match (found, expect) {
+                (Some(found), Some(expect)) => found.iter().zip(&expect).all(near),
+                (found, expect) => found == expect,
+            };
+            assert!(same, "{value} of {rows}: {found:?}");
+        }
+        let estimate = |lower: f64, upper: f64| {
             Estimate::Interval(Interval {
-                estimate: value,
-                lower: value - 1.0,
-                upper: value + 1.0,
+                estimate: 1.0,
+                lower,
+                upper,
                 alpha: 0.05,
                 method: fet_eval::bootstrap::BootstrapMethod::Bca,
                 resamples: 2000,
                 undefined: 0,
             })
         };
-        for (new, expect) in [(8.0, false), (11.8, false), (11.9, true)] {
-            assert_eq!(worse(Metric::Rmse, &estimate(new), &estimate(10.0)).is_some(), expect, "{new}");
-        }
-        assert!(worse(Metric::R2, &estimate(8.1), &estimate(10.0)).is_some());
+        let of = |lower, upper| measured(Metric::AucRoc, 1.0, Some(&estimate(lower, upper)), 100).ends;
+        assert_eq!((of(0.9, 1.0), of(1.0, 1.0)), (Some([0.9, 1.0]), None));
     }
 
     #[test]

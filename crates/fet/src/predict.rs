@@ -3,6 +3,8 @@
 //! The command links the new rows with the secondaries' records and prepares everything in the same way as
 //! the run did. In a simulation it reads the secondaries' tables from the same files as the run.
 
+mod reliance;
+
 use std::cell::RefCell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -13,15 +15,18 @@ use fet_core::data::{Column, Columns, DatasetContext, Features, Folders, PartyTa
 use fet_core::experiment::Experiment;
 use fet_core::linker::{About, Links};
 use fet_core::party::Party;
+use fet_eval::conformal::Conformal;
 use fet_federation::prepare::{NEW_ROWS, warnings};
 use fet_federation::simulation::{ObservedParty, Simulation};
 use fet_federation::trainer::{Machine, Predictor, SavedModel};
-use fet_tables::{Format, Kind, Options, Table};
+use fet_tables::{Format, Kind, Options, Table, TableError};
 
+use crate::bounds;
+use crate::calibration::Calibration;
 use crate::drift::Drift;
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
-use crate::labelled::{self, Labels};
+use crate::labelled::{self, Comparison, Labelled, Labels, Times};
 use crate::parties::network::{Elsewhere, PartyNetwork};
 use crate::parties::{self, JoinPurpose};
 use crate::predictions::{Predicted, ROW, number, table, text};
@@ -65,6 +70,22 @@ pub struct PredictArguments {
     /// the bias and the coverage on these records, and warns if they are worse than on the run's test rows.
     #[arg(long, value_name = "COLUMN")]
     pub labels: Option<String>,
+    /// Column of dates for the error and coverage by time [default: the column of a split by time, or else
+    /// the first column of dates].
+    #[arg(long, value_name = "COLUMN", requires = "labels")]
+    pub time: Option<String>,
+    /// File for intervals or sets of classes that are calibrated again, on the records with a label.
+    /// `--calibration FILE` uses them. The model does not change.
+    #[arg(long, value_name = "FILE", requires = "labels")]
+    pub recalibrate: Option<PathBuf>,
+    /// File of `--recalibrate`, whose intervals or sets of classes replace those of the model.
+    #[arg(long, value_name = "FILE")]
+    pub calibration: Option<PathBuf>,
+    /// File for the reliance of each prediction on each party and column: .csv, .tsv (either with .gz),
+    /// .parquet or .arrow. It needs the tables of all parties and the training rows, and takes as long as 20
+    /// predictions for each party and column.
+    #[arg(long, value_name = "FILE", conflicts_with = "parties")]
+    pub explain: Option<PathBuf>,
     /// Tensor backend [default: the backend of the run].
     #[arg(long)]
     pub device: Option<String>,
@@ -105,18 +126,31 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
         check_dropout(&run.experiment)?;
     }
     // Joining parties interrupts their current run, so first check everything that can fail here.
-    let NewTable { records, ids, labels } =
+    let calibration = arguments.calibration.as_deref();
+    let calibration = calibration.map(|path| Calibration::read(path, &run, model.objective())).transpose()?;
+    let NewTable { records, ids, labels, times } =
         records(dataset(&run.experiment, &folders)?.as_ref(), arguments, &model)?;
     let labels = labels.map(|column| Labels::read(&column, &model, &arguments.rows)).transpose()?;
+    if let Some((labels, out)) = labels.as_ref().zip(arguments.recalibrate.as_deref()) {
+        check_recalibration(&run, labels, out)?;
+    }
     let mut served = match &elsewhere {
         None => Served::new(&run, &model, &folders)?,
         Some(elsewhere) => Served::elsewhere(&run, &model, elsewhere.join(&run.experiment, &run.folder)?)?,
     };
     let rows = records.rows();
     let mut warnings = served.warnings.clone();
+    if let Some((out, missing)) = arguments.recalibrate.as_ref().zip(served.missing.first()) {
+        return Err(input(format!(
+            "--recalibrate {}: bounds need all parties, but \"{missing}\" has not joined",
+            out.display()
+        )));
+    }
     warnings.extend(odd_cells(&records, &model));
     let drift = Drift::of_columns(&model, &records);
-    let outputs = served.predictor.predict(records).map_err(parties::error)?;
+    let explained = arguments.explain.as_ref().map(|_| records.clone());
+    let new = served.predictor.link_new(records).map_err(parties::error)?;
+    let outputs = served.predictor.outputs(&new, &new.parties()).map_err(parties::error)?;
     let values = model.scale().predictions(outputs.values());
     if let Some(place) = values.iter().position(|value| !value.is_finite()) {
         return Err(input(format!(
@@ -131,12 +165,16 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
         objective: model.objective(),
         class_names: model.class_names(),
         // The bounds were calibrated with all parties and hold only with all of them.
-        conformal: model.conformal().filter(|_| served.missing.is_empty()),
+        conformal: calibration
+            .as_ref()
+            .map(|calibration| &calibration.conformal)
+            .or(model.conformal())
+            .filter(|_| served.missing.is_empty()),
         values: &values,
     };
     let conformal = predicted.conformal;
     let mut columns = vec![number(ROW, (0..rows).map(|row| row as f64).collect())];
-    columns.extend(ids);
+    columns.extend(ids.clone());
     columns.extend(predicted.columns());
     if arguments.missing == MissingParties::Drop {
         let missing = served.missing.join(" | ");
@@ -154,20 +192,75 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
         columns.push(number(&format!("similarity to {}", party.name()), best));
     }
     warnings.extend(served.where_drawn.take().filter(|_| drawn));
-    let predictions = table(columns).map_err(|error| match &arguments.id {
-        Some(id) => input(format!(
-            "--id {id}: {error} (of the predictions); rename the column in {}",
-            arguments.rows.display()
-        )),
-        None => input(error),
-    })?;
+    let with_ids = |columns: Vec<Column>| {
+        table(columns).map_err(|error| match &arguments.id {
+            Some(id) => input(format!(
+                "--id {id}: {error} (of the predictions); rename the column in {}",
+                arguments.rows.display()
+            )),
+            None => input(error),
+        })
+    };
+    let predictions = with_ids(columns)?;
+    if let Some((out, table)) = arguments.explain.as_ref().zip(explained) {
+        let found = reliance::reliance(&run, &model, &mut served, &new, &table)?;
+        let mut columns = vec![number(ROW, (0..rows).map(|row| row as f64).collect())];
+        columns.extend(ids);
+        columns.extend(found.columns());
+        fet_tables::write(out, &with_ids(columns)?)?;
+    }
     write(&arguments.out, &predictions)?;
     if let Some(labels) = labels {
-        let found = labels.compare(&run, model.objective(), &values, conformal)?;
-        show(&arguments.out, &found.text)?;
-        warnings.extend(found.warnings);
+        let labelled = Labelled::new(&labels, &run, model.objective(), &values);
+        warnings.extend(measure(arguments, &labelled, times.as_ref(), conformal)?);
+    }
+    if let Some(calibration) = &calibration {
+        show(&arguments.out, &format!("the bounds come from {}\n", calibration.described()))?;
     }
     Ok(warnings)
+}
+
+/// Shows the error and the coverage of the records with a label, writes their calibration if the arguments
+/// name a file, and returns the warnings.
+fn measure(
+    arguments: &PredictArguments,
+    labelled: &Labelled<'_>,
+    times: Option<&Times>,
+    conformal: Option<&Conformal>,
+) -> anyhow::Result<Vec<String>> {
+    let Comparison { mut text, mut warnings } = labelled.compare(conformal)?;
+    let by_time = times.map(|times| labelled.by_time(times, conformal)).transpose()?.flatten();
+    if let Some((table, warning)) = by_time {
+        text += &format!("\n{table}");
+        warnings.extend(warning);
+    }
+    if let Some(out) = &arguments.recalibrate {
+        let calibration = labelled.recalibrated()?;
+        calibration.write(out)?;
+        text += &format!(
+            "\nwritten: {} with bounds from {}. They fit these rows by construction; measure their coverage on later \
+             rows with `--calibration`.\n",
+            out.display(),
+            calibration.described()
+        );
+    }
+    show(&arguments.out, &text)?;
+    Ok(warnings)
+}
+
+/// Refuses a calibration with too few labels, before the command does any work.
+fn check_recalibration(run: &FinishedRun, labels: &Labels, out: &Path) -> anyhow::Result<()> {
+    let (alpha, found) = (labelled::alpha(run), labels.known());
+    let least = Conformal::least_rows(alpha);
+    if found >= least {
+        return Ok(());
+    }
+    Err(input(format!(
+        "--recalibrate {}: {found} {} a label, but bounds for {} need at least {least}. Use more rows.",
+        out.display(),
+        if found == 1 { "row has" } else { "rows have" },
+        bounds::shown(1.0 - alpha)
+    )))
 }
 
 /// Shows a text on standard output, or on standard error if the predictions are on standard output.
@@ -296,6 +389,8 @@ struct NewTable {
     ids: Option<Column>,
     /// Column of `--labels`.
     labels: Option<Column>,
+    /// Dates for the error by time.
+    times: Option<Times>,
 }
 
 /// Reads new records from a file or standard input, and the identifiers and labels if their columns are named.
@@ -316,20 +411,22 @@ fn records(
         Some(bytes) => fet_tables::read_from(bytes.as_slice(), None::<Format>, options),
         None => fet_tables::read(&arguments.rows, options),
     };
-    let (ids, labels) = (RefCell::new(None), RefCell::new(None));
+    let (ids, labels, times) = (RefCell::new(None), RefCell::new(None), RefCell::new(None));
     let read = |options: &Options| {
         if let Some(id) = &arguments.id {
             ids.replace(read_table(&as_text(id, options))?.columns.pop());
         }
         if let Some(label) = &arguments.labels {
-            let options = labelled::options(label, model.objective(), &kinds, options);
-            labels.replace(read_table(&options)?.columns.pop());
+            let as_labels = labelled::options(label, model.objective(), &kinds, options);
+            labels.replace(read_table(&as_labels)?.columns.pop());
+            let read = |column: &str| read_table(&labelled::time_options(column, &kinds, options));
+            times.replace(dates(arguments, model, &read)?);
         }
         read_table(options)
     };
     let records = dataset.records(&name, &kinds, &read).map_err(input)?;
-    let (ids, labels) = (ids.into_inner(), labels.into_inner());
-    for (argument, column) in [("--id", &ids), ("--labels", &labels)] {
+    let (ids, labels, times) = (ids.into_inner(), labels.into_inner(), times.into_inner());
+    for (argument, column) in [("--id", &ids), ("--labels", &labels), ("--time", &times)] {
         if let Some(column) = column.as_ref().filter(|column| column.values.len() != records.rows()) {
             return Err(input(format!(
                 "{name}: {argument}: column `{}` has {} cells for {} rows",
@@ -339,7 +436,25 @@ fn records(
             )));
         }
     }
-    Ok(NewTable { records, ids, labels })
+    let times = times.as_ref().and_then(Times::from_column);
+    if let Some(column) = arguments.time.as_ref().filter(|_| times.is_none()) {
+        return Err(input(format!("{name}: --time {column}: the column must hold at least one date")));
+    }
+    Ok(NewTable { records, ids, labels, times })
+}
+
+/// Returns the column of `--time`, or that of the training rows' period if the new table has it.
+fn dates(
+    arguments: &PredictArguments,
+    model: &SavedModel,
+    read: &dyn Fn(&str) -> Result<Table, TableError>,
+) -> Result<Option<Column>, TableError> {
+    if let Some(column) = &arguments.time {
+        return read(column).map(|mut table| table.columns.pop());
+    }
+    let period = model.reference().and_then(|reference| reference.period.as_ref());
+    // New rows can lack the column of a split by time, which is no input of the model.
+    Ok(period.and_then(|period| read(&period.column).ok()?.columns.pop()))
 }
 
 /// Returns the options that read one column of a table as verbatim text.
@@ -416,23 +531,43 @@ fn unlinked(party: &str, best: &[f64], floor: Option<f32>) -> Option<String> {
     let none: Vec<usize> = (0..best.len()).filter(|&row| best[row] <= floor).collect();
     let first = none.first()?;
     Some(format!(
-        "{} of {} rows lack a link with \"{party}\" (the first is row {}); their predictions do not use that party",
+        "{} of {} rows {} a link with \"{party}\" (the first is row {first}); {} use that party",
         none.len(),
         best.len(),
-        first
+        if none.len() == 1 { "lacks" } else { "lack" },
+        if none.len() == 1 { "its prediction does not" } else { "their predictions do not" }
     ))
 }
 
 /// Refuses an unwritable output before the command does any work.
 fn check_output(arguments: &PredictArguments, run: &FinishedRun, folders: &Folders) -> anyhow::Result<()> {
     let out = &arguments.out;
-    if out == Path::new("-") {
-        return Ok(());
-    }
-    fet_tables::check_name(out).map_err(|error| input(format!("--out: {error}")))?;
-    let read: Vec<PathBuf> =
+    let mut read: Vec<PathBuf> =
         files(&run.experiment, folders).map_err(input)?.into_iter().map(|(_, path)| path).collect();
-    output::check(out, run.files().iter().chain(&read).chain([&arguments.rows]))
+    read.extend(run.files());
+    read.push(arguments.rows.clone());
+    read.extend(arguments.calibration.clone());
+    if out != Path::new("-") {
+        fet_tables::check_name(out).map_err(|error| input(format!("--out: {error}")))?;
+        output::check(out, &read)?;
+    }
+    if let Some(explain) = arguments.explain.as_ref().filter(|explain| *explain != Path::new("-")) {
+        fet_tables::check_name(explain).map_err(|error| input(format!("--explain: {error}")))?;
+    }
+    let mut outs = vec![out];
+    for (argument, other) in [("--recalibrate", &arguments.recalibrate), ("--explain", &arguments.explain)] {
+        let Some(other) = other else { continue };
+        if other == Path::new("-") {
+            return Err(input(format!("{argument} -: name a file; standard output has the predictions")));
+        }
+        if outs.contains(&other) {
+            let problem = "is the file of another output; name another file";
+            return Err(input(format!("{argument} {}: {problem}", other.display())));
+        }
+        output::check_as(argument, other, &read)?;
+        outs.push(other);
+    }
+    Ok(())
 }
 
 fn write(out: &Path, table: &Table) -> anyhow::Result<()> {

@@ -2,7 +2,7 @@
 //!
 //! The folder of a run contains the primary's files. While the run is active, this is
 //! `checkpoint.safetensors`. A finished run has `report.json`, `model.safetensors`, `predictions.csv` for the
-//! validation and test rows, and `model-card.md`.
+//! validation and test rows, `model-card.md`, and `report.html` with charts.
 //!
 //! In `parties/` each secondary has a folder for its own state and model. With `train.randomness = "own"`,
 //! each party also has a folder for its seed.
@@ -32,8 +32,9 @@ use crate::bounds;
 use crate::card;
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
-use crate::folder::{self, CARD, CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, PREDICTIONS, REPORT};
+use crate::folder::{self, CARD, CHECKPOINT, DATA_FOLDER, MODEL, PAGE, PARTIES, PREDICTIONS, REPORT};
 use crate::lock;
+use crate::page;
 use crate::parties::network::Elsewhere;
 use crate::predictions;
 use crate::provenance::{Provenance, check_files, files};
@@ -224,6 +225,7 @@ pub fn run_among(
     let conformal = trainer.conformal(experiment.scores.coverage);
     predictions::write(&trainer, conformal.as_ref(), &folder.join(PREDICTIONS))?;
     write(&folder.join(CARD), card::card(experiment, &trainer, &report, conformal.as_ref())?.as_bytes())?;
+    write(&folder.join(PAGE), page::text(experiment, &report, None)?.as_bytes())?;
     let model = SavedModel::from_trainer(&trainer, &identity, conformal).to_bytes();
     write(&folder.join(MODEL), &model)?;
     network.map_or(Ok(()), |network| network.run().keep(folder, Some(&model)))?;

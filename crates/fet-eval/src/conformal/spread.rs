@@ -64,6 +64,14 @@ impl Spread {
         Some(Self { points })
     }
 
+    /// Returns true if every σ is positive and finite, and the predictions ascend.
+    pub(super) fn is_valid(&self) -> bool {
+        let is_point = |point: &[f64; 2]| point[0].is_finite() && point[1].is_finite() && point[1] > 0.0;
+        !self.points.is_empty()
+            && self.points.iter().all(is_point)
+            && self.points.windows(2).all(|two| two[0][0] < two[1][0])
+    }
+
     /// Returns σ at a prediction, in the label's unit.
     pub fn at(&self, predicted: f64) -> f64 {
         let right = self.points.partition_point(|point| point[0] < predicted);

@@ -103,11 +103,12 @@ fn tell_unlinked(session: &Session, links: &Links) {
     let none = (0..links.rows()).filter(unlinked).count();
     if none > 0 {
         (session.tell)(format!(
-            "{}: {none} of the primary's {} records lack a link with it; the model sees unrelated \
+            "{}: {none} of the primary's {} records {} a link with it; the model sees unrelated \
              records of this party instead. `fet data show` and `fet link` show how keys are \
              written",
             session.records.prepared.scaled.name,
-            links.rows()
+            links.rows(),
+            if none == 1 { "lacks" } else { "lack" }
         ));
     }
 }
@@ -128,9 +129,10 @@ fn tell_far(session: &Session, links: &Links, rows: impl Iterator<Item = usize>,
     }
     if far > 0 {
         (session.tell)(format!(
-            "{}: {far} of the primary's {of} {which} (the first is row {first}) are far from any record of this party: their best \
+            "{}: {far} of the primary's {of} {which} (the first is row {first}) {} far from any record of this party: their best \
              links are worse than those of all training rows. The model has learned nothing of such links",
-            session.records.prepared.scaled.name
+            session.records.prepared.scaled.name,
+            if far == 1 { "is" } else { "are" }
         ));
     }
 }
@@ -154,7 +156,7 @@ fn keep_links(session: &mut Session, links: &Links, origin: RowOrigin) -> Result
         let held_out = split.validation.into_iter().chain(split.test);
         tell_far(session, &links, held_out, "validation and test rows");
     } else {
-        tell_far(session, &links, 0..links.rows(), "new rows");
+        tell_far(session, &links, 0..links.rows(), "rows to predict");
     }
     match origin {
         RowOrigin::Run => {

@@ -44,13 +44,13 @@ fn matrices_are_summed() {
     let (one, two) = (cells([[1.0, 2.0], [3.0, 4.0]]), cells([[10.0, 0.0], [0.0, 1.0]]));
     let sum = vec![vec![11.0, 2.0], vec![3.0, 5.0]];
     let names = vec!["no".to_string(), "yes".to_string()];
-    assert_eq!(look(ACCURACY, &[&one, &two], confusion), Some((names, sum)));
+    assert_eq!(look(ACCURACY, &[&one, &two], |row| confusion(&row.reports())), Some((names, sum)));
     let renamed = |report: &mut Report| report.class_names[1] = "perhaps".into();
-    assert_eq!(look(ACCURACY, &[&one, &renamed], confusion), None, "other classes");
+    assert_eq!(look(ACCURACY, &[&one, &renamed], |row| confusion(&row.reports())), None, "other classes");
     let unnamed = |report: &mut Report| report.class_names.clear();
-    let names = look(ACCURACY, &[&unnamed], confusion).expect("a matrix").0;
+    let names = look(ACCURACY, &[&unnamed], |row| confusion(&row.reports())).expect("a matrix").0;
     assert_eq!(names, ["0", "1"]);
-    assert_eq!(look(RMSE, &[&|_| {}], confusion), None);
+    assert_eq!(look(RMSE, &[&|_| {}], |row| confusion(&row.reports())), None);
 }
 
 #[test]
@@ -63,12 +63,12 @@ fn calibration_curves_are_of_all_rows() {
     // 0 is in the first bin, 0.1 in the second, 0.25 and 0.26 in (3/15, 4/15], and 1 in the last.
     let one = bins(&[(0.0, 0.5, 2.0), (0.1, 1.0, 1.0), (0.25, 0.0, 1.0)]);
     let two = bins(&[(0.26, 1.0, 3.0), (1.0, 1.0, 4.0)]);
-    let found = look(ACCURACY, &[&one, &two], calibration).expect("a curve");
+    let found = look(ACCURACY, &[&one, &two], |row| calibration(&row.reports())).expect("a curve");
     let both = bin((0.25 + 3.0 * 0.26) / 4.0, 0.75, 4.0);
     assert_eq!(found.all, [bin(0.0, 0.5, 2.0), bin(0.1, 1.0, 1.0), both, bin(1.0, 1.0, 4.0)]);
     let seeds = [vec![(0.0, 0.5), (0.1, 1.0), (0.25, 0.0)], vec![(0.26, 1.0), (1.0, 1.0)]];
     assert_eq!(found.seeds, seeds);
-    assert_eq!(look(RMSE, &[&|_| {}], calibration), None);
+    assert_eq!(look(RMSE, &[&|_| {}], |row| calibration(&row.reports())), None);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn spreads_residuals_over_common_bins() {
     // The common bins have width 0.1, from 0 to 3. The first seed has half of its rows between 0 and 1 and a
     // quarter between 1 and 2. The second seed has all rows at 3.
     let (one, two) = (of(0.0, 2.0, &[2.0, 1.0], 1.0, 0.25), of(3.0, 3.0, &[5.0], 0.0, 3.0));
-    let found = look(RMSE, &[&one, &two], residuals).expect("residuals");
+    let found = look(RMSE, &[&one, &two], |row| residuals(&row.reports())).expect("residuals");
     assert_eq!(found.bins.len(), 30);
     assert_eq!((found.bins[0].0.0, found.bins[29].0.1), (0.0, 3.0));
     for (at, expect) in
@@ -102,9 +102,9 @@ fn spreads_residuals_over_common_bins() {
     let all = found.bins.iter().map(|bin| bin.1).sum::<f64>() + found.outside.0 + found.outside.1;
     assert!((all - 1.0).abs() < 1e-12, "{all}");
     assert_eq!((found.outside, found.quantiles), ((0.125, 0.0), vec![(0.5, 1.625)]));
-    let same = look(RMSE, &[&two], residuals).expect("residuals");
+    let same = look(RMSE, &[&two], |row| residuals(&row.reports())).expect("residuals");
     assert_eq!(same.bins, [((3.0, 3.0), 1.0)]);
-    assert_eq!(look(ACCURACY, &[&|_| {}], residuals), None);
+    assert_eq!(look(ACCURACY, &[&|_| {}], |row| residuals(&row.reports())), None);
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub(super) fn notes(summary: &StudySummary<'_>, metric: Metric) -> Vec<String> {
     let unit = summary.grid.unit();
     let tested = summary.added.iter().filter(|added| added.comparison.test.is_some()).count();
     let mut notes = vec![format!(
-        "Each method compared with the same method without other parties, over the {unit} that both have: {better}. Bold: p below {:.2} after \
+        "Each method compared with the same method without other parties, over the {unit} that both have: {better}. Bold, or * in plain text: p below {:.2} after \
          Holm's correction for {tested} comparison{}; comparisons with the base are a separate family.",
         1.0 - CONFIDENCE,
         if tested == 1 { "" } else { "s" }

@@ -79,7 +79,10 @@ impl Departure {
     /// Returns the warning. `first` is the number of the first row that differs.
     pub fn warning(&self, Nouns { fitted, rows }: Nouns, first: usize) -> String {
         let Self { column, change, rows: count, of, all, .. } = self;
-        let counted = |what: &str| format!("{count} of {of} {rows} {what} (the first is row {first})");
+        let counted = |what: &str| {
+            let what = if *count == 1 { singular(what) } else { what.to_string() };
+            format!("{count} of {of} {rows} {what} (the first is row {first})")
+        };
         let text = match change {
             Change::Constant { was } => format!(
                 "is constant in every {fitted}{}, and {}: the model ignores this column",
@@ -121,11 +124,19 @@ impl Departure {
                 if *filled { "the mean replaces it" } else { "the model sees none of its values" }
             ),
             Change::Style { is, was } => format!(
-                "{count} of {of} cells are written {is}, unlike every {fitted} ({was}): the model uses them without conversion"
+                "{count} of {of} cells {} written {is}, unlike every {fitted} ({was}): the model uses them without conversion",
+                if *count == 1 { "is" } else { "are" }
             ),
         };
         format!("{column}: {text}")
     }
+}
+
+/// Returns a predicate about one row, from the form for several rows.
+fn singular(predicate: &str) -> String {
+    let forms = [("have ", "has "), ("are ", "is "), ("lack ", "lacks ")];
+    let of = |(plural, one): (&str, &str)| Some(format!("{one}{}", predicate.strip_prefix(plural)?));
+    forms.into_iter().find_map(of).unwrap_or_else(|| predicate.to_string())
 }
 
 impl Preparation {

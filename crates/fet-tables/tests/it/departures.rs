@@ -79,32 +79,32 @@ const fn case(
     Case { preparation, departure, column, rows, cell, warning }
 }
 
-const CONSTANT: &str = "1 of 3 rows have another value (the first is row 1): the model ignores this column";
+const CONSTANT: &str = "1 of 3 rows has another value (the first is row 1): the model ignores this column";
 
 #[rustfmt::skip]
 const CASES: [Case; 22] = [
     case("number", "constant changed", ("period", &[1], "202412"), "is constant in every training row (202312), and "),
-    case("number", "far value", ("size", &[1], "1e9"), "1 of 3 rows are far outside 10 to 40, the range of every training row (the first is row 1): the model sees a value near the end of that range"),
-    case("number", "far value below", ("size", &[2], "-1e9"), "1 of 3 rows are far outside 10 to 40"),
+    case("number", "far value", ("size", &[1], "1e9"), "1 of 3 rows is far outside 10 to 40, the range of every training row (the first is row 1): the model sees a value near the end of that range"),
+    case("number", "far value below", ("size", &[2], "-1e9"), "1 of 3 rows is far outside 10 to 40"),
     case("number", "missing where none was", ("size", &[1, 2], "NA"), "2 of 3 rows lack a value, which every training row has (the first is row 1): the mean replaces it"),
     case("number", "missing where some were", ("share", &[2], ""), ""),
     case("number", "other unit", ("size", &[0, 1, 2], "25000"), "3 of 3 rows are far outside 10 to 40, the range of every training row (the first is row 0): the model sees a value near the end of that range; is the column in another unit or form?"),
     case("number", "within a standard deviation", ("size", &[1], "50"), ""),
     case("date", "constant changed", ("extract", &[1], "2024-12-31"), "is constant in every training row (2023-12-31), and "),
-    case("date", "far value", ("opened", &[1], "2093-01-01"), "1 of 3 rows are far outside 2020-01-06 to 2023-11-24"),
-    case("date", "far value below", ("opened", &[1], "1493-01-01"), "1 of 3 rows are far outside 2020-01-06 to 2023-11-24"),
-    case("date", "missing where none was", ("opened", &[1], ""), "1 of 3 rows lack a value, which every training row has (the first is row 1): the mean replaces it"),
+    case("date", "far value", ("opened", &[1], "2093-01-01"), "1 of 3 rows is far outside 2020-01-06 to 2023-11-24"),
+    case("date", "far value below", ("opened", &[1], "1493-01-01"), "1 of 3 rows is far outside 2020-01-06 to 2023-11-24"),
+    case("date", "missing where none was", ("opened", &[1], ""), "1 of 3 rows lacks a value, which every training row has (the first is row 1): the mean replaces it"),
     case("one-hot", "constant changed", ("site", &[1], "south"), "is constant in every training row (north), and "),
-    case("one-hot", "unseen category", ("kind", &[1], "green"), "1 of 3 rows have a value that no training row had (the first is row 1); the model did not learn it"),
-    case("one-hot", "missing where none was", ("kind", &[1], ""), "1 of 3 rows lack a value, which every training row has (the first is row 1): the model sees none of its values"),
-    case("hashed category", "unseen category", ("code", &[1], "Z9"), "1 of 3 rows have a value that no training row had (the first is row 1)"),
-    case("hashed category", "missing where none was", ("code", &[1], ""), "1 of 3 rows lack a value, which every training row has"),
+    case("one-hot", "unseen category", ("kind", &[1], "green"), "1 of 3 rows has a value that no training row had (the first is row 1); the model did not learn it"),
+    case("one-hot", "missing where none was", ("kind", &[1], ""), "1 of 3 rows lacks a value, which every training row has (the first is row 1): the model sees none of its values"),
+    case("hashed category", "unseen category", ("code", &[1], "Z9"), "1 of 3 rows has a value that no training row had (the first is row 1)"),
+    case("hashed category", "missing where none was", ("code", &[1], ""), "1 of 3 rows lacks a value, which every training row has"),
     case("text", "constant changed", ("label", &[1], "other"), "is constant in every training row, and "),
-    case("text", "new text", ("note", &[1], "violet garden"), "1 of 3 rows have a text with at least half of its words in no training row (the first is row 1); the model did not learn these words"),
-    case("text", "half of the words new", ("note", &[1], "violet door"), "1 of 3 rows have a text with at least half of its words"),
+    case("text", "new text", ("note", &[1], "violet garden"), "1 of 3 rows has a text with at least half of its words in no training row (the first is row 1); the model did not learn these words"),
+    case("text", "half of the words new", ("note", &[1], "violet door"), "1 of 3 rows has a text with at least half of its words"),
     case("text", "some words new", ("note", &[1], "violet door and wall"), ""),
     case("text", "a text of thousands of words", ("note", &[1], "LONG"), ""),
-    case("text", "missing where none was", ("note", &[1], ""), "1 of 3 rows lack a value, which every training row has"),
+    case("text", "missing where none was", ("note", &[1], ""), "1 of 3 rows lacks a value, which every training row has"),
 ];
 
 /// Checks the matrix of preparations and differences: the warning, the bound, and that other rows do not
@@ -223,11 +223,11 @@ fn values_outside_a_declaration_are_counted() {
     assert_eq!(
         warnings(&preparation, &odd),
         [
-            "column `n`: 1 of 2 rows are outside the declared range [0, 10] (the first is row 1): the model sees the nearer end of \
+            "column `n`: 1 of 2 rows is outside the declared range [0, 10] (the first is row 1): the model sees the nearer end of \
              the range",
-            "column `c`: 1 of 2 rows have a value that is not among the declared categories (the first is row 1); the model did \
+            "column `c`: 1 of 2 rows has a value that is not among the declared categories (the first is row 1); the model did \
              not learn it",
-            "column `d`: 1 of 2 rows are outside the declared range [2020-01-01, 2025-01-01] (the first is row 1): the model sees \
+            "column `d`: 1 of 2 rows is outside the declared range [2020-01-01, 2025-01-01] (the first is row 1): the model sees \
              the nearer end of the range",
         ]
     );
@@ -283,11 +283,11 @@ fn warns_of_another_unit_and_of_times_without_their_zone() {
     check(
         "40",
         "2020-02-10T14:00:00",
-        &["column `share`: 1 of 3 cells are written with no unit, unlike every training row"],
+        &["column `share`: 1 of 3 cells is written with no unit, unlike every training row"],
     );
     check("40‰", "2020-02-10T14:00:00", &["with the unit ‰"]);
     check("$40", "2020-02-10T14:00:00", &["with the unit $"]);
-    check("40%", "2020-02-10", &["column `at`: 1 of 3 cells are written without a time"]);
+    check("40%", "2020-02-10", &["column `at`: 1 of 3 cells is written without a time"]);
     check("40%", "2020-02-10T14:00:00+09:00", &["with a time and a zone"]);
     check("40", "2020-02-10T14:00:00Z", &["with a time and a zone", "with no unit"]);
 }

@@ -179,69 +179,100 @@ fn reliance(out: &mut String, metric: Metric, parties: &PartyReliance, anchors: 
     };
 }
 
-/// Draws the Shapley values of parties, and below them the permutation losses of columns on a separate scale.
-pub(super) fn picture(found: &Explanation) -> String {
-    let Explanation { metric, parties, anchors, .. } = found;
-    let bar = |number: usize, name: String, mean: f64, half: Option<f64>| Series {
-        number,
-        marks: vec![Mark {
-            mean: metric.scaled(mean),
-            half_width: half.map(|half| metric.scaled(half)),
-            title: format!("{name}: {}", metric.show(mean)),
-            ..Mark::default()
-        }],
-        name,
-        ..Series::default()
-    };
-    let panel = |title: &str, x: &str, series: &[Series]| {
-        // A row of dots takes 34 units, the scale below the rows 58.
-        let size = Size { width: 940.0, height: 34.0 * series.len() as f64 + 58.0, names: 320.0 };
-        let chart = fet_chart::dots(size, title, x, series, Some(0.0));
-        Panel { title: title.to_string(), size, chart }
-    };
-    let mut panels = Vec::new();
-    let primary = found.keys.first().map_or("primary", |keys| keys.party.as_str());
-    let mut legend = vec![(0, primary.to_string())];
-    if let Some(PartyReliance { names, shapley, .. }) = parties {
-        let error = |at: usize| shapley.errors.as_ref().map(|errors| errors[at]);
-        let values = names.iter().zip(&shapley.values).enumerate();
-        let series: Vec<Series> =
-            values.map(|(at, (name, value))| bar(at + 1, name.clone(), *value, error(at))).collect();
-        let x = format!("Shapley value: {} that this model loses without the party", metric.title());
-        panels.push(panel("Reliance on each party", &x, &series));
-        legend.extend(names.iter().enumerate().map(|(at, name)| (at + 1, name.clone())));
-    }
-    let series: Vec<Series> = found
-        .shuffled()
-        .into_iter()
-        .take(DRAWN)
-        .map(|one| {
+/// One chart of an explanation.
+pub(crate) struct RelianceChart {
+    pub(crate) title: String,
+    /// Title of the axis.
+    pub(crate) x: String,
+    pub(crate) series: Vec<Series>,
+}
+
+impl Explanation {
+    /// Returns the Shapley values of parties, if there are any, and the permutation losses of columns.
+    pub(crate) fn charts(&self) -> Vec<RelianceChart> {
+        let metric = self.metric;
+        let bar = |number: usize, name: String, mean: f64, half: Option<f64>| Series {
+            number,
+            marks: vec![Mark {
+                mean: metric.scaled(mean),
+                half_width: half.map(|half| metric.scaled(half)),
+                title: format!("{name}: {}", metric.show(mean)),
+                ..Mark::default()
+            }],
+            name,
+            ..Series::default()
+        };
+        let mut charts = Vec::new();
+        if let Some(PartyReliance { names, shapley, .. }) = &self.parties {
+            let error = |at: usize| shapley.errors.as_ref().map(|errors| errors[at]);
+            let values = names.iter().zip(&shapley.values).enumerate();
+            charts.push(RelianceChart {
+                title: "Reliance on each party".to_string(),
+                x: format!("Shapley value: {} that this model loses without the party", metric.title()),
+                series: values
+                    .map(|(at, (name, value))| bar(at + 1, name.clone(), *value, error(at)))
+                    .collect(),
+            });
+        }
+        let of_column = |one: Shuffled<'_>| {
             // The chart has less room for names than a line of text.
             let name = one.name.trim_end_matches(UNCHANGED).to_string();
-            bar(found.number(one.party), name, one.importance.mean, Some(one.importance.deviation))
-        })
-        .collect();
-    let x = format!("permutation loss: {} that this model loses when it is shuffled", metric.title());
-    panels.push(panel("Reliance on each column", &x, &series));
-    let scores = found.anchors().into_iter();
-    let scores = scores
-        .filter_map(|(name, score)| Some(format!("{name} {}", metric.show(score?))))
-        .collect::<Vec<_>>();
-    let meaning = if parties.is_some() { format!(" {RELIANCE}") } else { String::new() };
-    let caption = format!(
-        "{} on {} test rows: {}.{meaning} Bars: standard deviation over shuffles{}.",
-        metric.title(),
-        found.rows,
-        scores.join("; "),
-        if parties.as_ref().is_some_and(|parties| parties.shapley.errors.is_some()) {
-            ", standard error of sampled Shapley values"
-        } else {
-            ""
-        }
-    );
-    let title =
-        format!("Reliance of a model on parties and columns: {} {}", metric, metric.show(anchors.with_all));
-    Picture { title, panels, columns: 1, legend, caption }.svg()
+            bar(self.number(one.party), name, one.importance.mean, Some(one.importance.deviation))
+        };
+        charts.push(RelianceChart {
+            title: "Reliance on each column".to_string(),
+            x: format!("permutation loss: {} that this model loses when it is shuffled", metric.title()),
+            series: self.shuffled().into_iter().take(DRAWN).map(of_column).collect(),
+        });
+        charts
+    }
+
+    /// Returns the names of the primary and of the secondaries, with their numbers in charts.
+    pub(crate) fn legend(&self) -> Vec<(usize, String)> {
+        let primary = self.keys.first().map_or("primary", |keys| keys.party.as_str());
+        let others = self.parties.iter().flat_map(|parties| &parties.names);
+        let names = std::iter::once(primary).chain(others.map(String::as_str));
+        names.map(String::from).enumerate().collect()
+    }
+
+    /// Returns the scores that losses are compared with, and the meaning of the charts.
+    pub(crate) fn caption(&self) -> String {
+        let scores = self.anchors().into_iter();
+        let scores = scores
+            .filter_map(|(name, score)| Some(format!("{name} {}", self.metric.show(score?))))
+            .collect::<Vec<_>>();
+        format!(
+            "{} on {} test rows: {}.{} Bars: standard deviation over shuffles{}.",
+            self.metric.title(),
+            self.rows,
+            scores.join("; "),
+            if self.parties.is_some() { format!(" {RELIANCE}") } else { String::new() },
+            if self.parties.as_ref().is_some_and(|parties| parties.shapley.errors.is_some()) {
+                ", standard error of sampled Shapley values"
+            } else {
+                ""
+            }
+        )
+    }
+}
+
+/// Draws the Shapley values of parties, and below them the permutation losses of columns on a separate scale.
+pub(super) fn picture(found: &Explanation) -> String {
+    let panel = |RelianceChart { title, x, series }: RelianceChart| {
+        // A row of dots takes 34 units, the scale below the rows 58.
+        let size = Size { width: 940.0, height: 34.0 * series.len() as f64 + 58.0, names: 320.0 };
+        let chart = fet_chart::dots(size, &title, &x, &series, Some(0.0));
+        Panel { title, size, chart }
+    };
+    let score = found.metric.show(found.anchors.with_all);
+    Picture {
+        title: format!("Reliance of a model on parties and columns: {} {score}", found.metric),
+        panels: found.charts().into_iter().map(panel).collect(),
+        columns: 1,
+        legend: found.legend(),
+        caption: found.caption(),
+    }
+    .svg()
 }
 
 #[cfg(test)]

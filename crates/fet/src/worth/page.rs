@@ -3,7 +3,7 @@
 //! The page is the template `worth.html.jinja` next to this file, which escapes everything except the charts.
 
 use anyhow::Context;
-use fet_chart::{Mark, NARROW, Series, Titles, WIDE, axis, dots, page_style};
+use fet_chart::{Mark, NARROW, Series, Titles, WIDE, axis, dots};
 use minijinja::Environment;
 use minijinja::value::Serde;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub(super) fn text(worth: &Worth, folder: &std::path::Path) -> anyhow::Result<St
     });
     let sentences = paragraph(worth);
     let page = json!({
-        "style": page_style(),
+        "style": crate::page::style(),
         "title": sentences.first(),
         "sentences": sentences.iter().skip(1).collect::<Vec<_>>(),
         "next": next(worth, folder),

@@ -14,7 +14,7 @@ use crate::support::{experiment, flex, losses, open, square};
 ///
 /// The coverage probability of a new row follows Beta(rank, n + 1 - rank) (Vovk 2012); given this
 /// probability, the number of covered rows is binomial.
-fn at_most(covered: usize, tested: usize, rank: usize, rows: usize) -> f64 {
+pub(crate) fn at_most(covered: usize, tested: usize, rank: usize, rows: usize) -> f64 {
     let (a, b) = (rank as f64, (rows + 1 - rank) as f64);
     let of = |k: usize| {
         let shares = ln_beta(a + k as f64, b + (tested - k) as f64) - ln_beta(a, b);

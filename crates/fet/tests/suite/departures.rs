@@ -94,22 +94,22 @@ const FAR: &str = "the model sees a value near the end of that range";
 
 #[rustfmt::skip]
 const CASES: [DepartureCase; 16] = [
-    ("number", "constant changed", "period", &[1], "202412", "column `period`: is constant in every training row (202312), and 1 of 6 rows have another value (the first is row 1): "),
-    ("number", "far value", "x", &[1], "1e7", "column `x`: 1 of 6 rows are far outside"),
-    ("number", "missing where none was", "x", &[2], "", "column `x`: 1 of 6 rows lack a value, which every training row has (the first is row 2): the mean replaces it"),
+    ("number", "constant changed", "period", &[1], "202412", "column `period`: is constant in every training row (202312), and 1 of 6 rows has another value (the first is row 1): "),
+    ("number", "far value", "x", &[1], "1e7", "column `x`: 1 of 6 rows is far outside"),
+    ("number", "missing where none was", "x", &[2], "", "column `x`: 1 of 6 rows lacks a value, which every training row has (the first is row 2): the mean replaces it"),
     ("number", "other unit", "x", &[0, 1, 2, 3, 4, 5], "431.7", "is the column in another unit or form?"),
     ("number", "missing where some were", "gap", &[1], "", ""),
-    ("date", "constant changed", "extract", &[1], "2024-12-31", "column `extract`: is constant in every training row (2023-12-31), and 1 of 6 rows have another value"),
-    ("date", "far value", "opened", &[3], "2091-05-05", "column `opened`: 1 of 6 rows are far outside"),
-    ("date", "missing where none was", "opened", &[3], "", "column `opened`: 1 of 6 rows lack a value"),
-    ("one-hot", "constant changed", "site", &[1], "south", "column `site`: is constant in every training row (north), and 1 of 6 rows have another value"),
-    ("one-hot", "unseen category", "kind", &[1], "zoo", "column `kind`: 1 of 6 rows have a value that no training row had (the first is row 1)"),
-    ("one-hot", "missing where none was", "kind", &[1], "", "column `kind`: 1 of 6 rows lack a value"),
-    ("hashed category", "unseen category", "code", &[4], "D77", "column `code`: 1 of 6 rows have a value that no training row had (the first is row 4)"),
-    ("text", "new text", "note", &[5], "violet garden", "column `note`: 1 of 6 rows have a text with at least half of its words in no training row (the first is row 5)"),
-    ("text", "missing where none was", "note", &[5], "", "column `note`: 1 of 6 rows lack a value"),
-    ("key", "far value", "k", &[2], "1e6", "key column 1: 1 of 6 rows are far outside "),
-    ("key", "worse link than any", "k", &[2], "1e6", "s: 1 of the primary's 6 new rows (the first is row 2) are far from any record of this party"),
+    ("date", "constant changed", "extract", &[1], "2024-12-31", "column `extract`: is constant in every training row (2023-12-31), and 1 of 6 rows has another value"),
+    ("date", "far value", "opened", &[3], "2091-05-05", "column `opened`: 1 of 6 rows is far outside"),
+    ("date", "missing where none was", "opened", &[3], "", "column `opened`: 1 of 6 rows lacks a value"),
+    ("one-hot", "constant changed", "site", &[1], "south", "column `site`: is constant in every training row (north), and 1 of 6 rows has another value"),
+    ("one-hot", "unseen category", "kind", &[1], "zoo", "column `kind`: 1 of 6 rows has a value that no training row had (the first is row 1)"),
+    ("one-hot", "missing where none was", "kind", &[1], "", "column `kind`: 1 of 6 rows lacks a value"),
+    ("hashed category", "unseen category", "code", &[4], "D77", "column `code`: 1 of 6 rows has a value that no training row had (the first is row 4)"),
+    ("text", "new text", "note", &[5], "violet garden", "column `note`: 1 of 6 rows has a text with at least half of its words in no training row (the first is row 5)"),
+    ("text", "missing where none was", "note", &[5], "", "column `note`: 1 of 6 rows lacks a value"),
+    ("key", "far value", "k", &[2], "1e6", "key column 1: 1 of 6 rows is far outside "),
+    ("key", "worse link than any", "k", &[2], "1e6", "s: 1 of the primary's 6 rows to predict (the first is row 2) is far from any record of this party"),
 ];
 
 #[test]
@@ -165,20 +165,20 @@ fn names_a_changed_record_to_its_owner() {
     let new: String = read(folder, "p.csv").lines().take(7).map(|line| format!("{line}\n")).collect();
     let (_, before) = predicted(folder, &new);
     for (column, row, cell, warning) in [
-        ("z", 150, "1e9", "s: column `z`: 1 of 160 records are far outside"),
+        ("z", 150, "1e9", "s: column `z`: 1 of 160 records is far outside"),
         (
             "street",
             150,
             "bridge",
-            "s: column `street`: 1 of 160 records have a value that no record of the training had (the first is row 150)",
+            "s: column `street`: 1 of 160 records has a value that no record of the training had (the first is row 150)",
         ),
         (
             "street",
             150,
             "",
-            "s: column `street`: 1 of 160 records lack a value, which every record of the training has",
+            "s: column `street`: 1 of 160 records lacks a value, which every record of the training has",
         ),
-        ("k", 150, "-1e5", "s: key column 1: 1 of 160 records are far outside 0 to 9.9375"),
+        ("k", 150, "-1e5", "s: key column 1: 1 of 160 records is far outside 0 to 9.9375"),
     ] {
         std::fs::write(folder.join("s.csv"), changed(&usual, column, &[row], cell)).expect("writable");
         let (said, after) = predicted(folder, &new);

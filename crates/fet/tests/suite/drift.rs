@@ -4,10 +4,13 @@ use std::fmt::Write;
 use std::path::Path;
 
 use fet_core::rng::{Purpose, stream};
+use fet_eval::conformal::rank;
+use fet_tables::Values;
 use rand::RngExt;
 
-use crate::command::fet;
-use crate::own_data::table;
+use crate::command::{fet, read, refused};
+use crate::coverage::at_most;
+use crate::own_data::{numbers, table};
 use crate::support::report;
 
 const EXPERIMENT: &str = r#"
@@ -37,7 +40,12 @@ kind = "linear-solo"
 
 /// Returns rows of flats, sorted by day: the price is 3 for each unit of size, plus `inflation` and noise that
 /// grows with the size. `smallest` is the least size, and the days are in the first months of a year.
-fn flats(rows: usize, seed: u64, [smallest, inflation]: [f64; 2], [year, months]: [usize; 2]) -> String {
+pub(crate) fn flats(
+    rows: usize,
+    seed: u64,
+    [smallest, inflation]: [f64; 2],
+    [year, months]: [usize; 2],
+) -> String {
     let mut rng = stream(seed, 0, Purpose::Parties, 0);
     let mut text = "k,day,size,kind,price\n".to_string();
     for row in 0..rows {
@@ -53,10 +61,10 @@ fn flats(rows: usize, seed: u64, [smallest, inflation]: [f64; 2], [year, months]
 }
 
 /// Year and months of rows like the training rows.
-const LIKE: [usize; 2] = [2020, 8];
+pub(crate) const LIKE: [usize; 2] = [2020, 8];
 
 /// Predicts rows and returns standard output and standard error.
-fn predicted(folder: &Path, rows: &str, more: &[&str]) -> [String; 2] {
+pub(crate) fn predicted(folder: &Path, rows: &str, more: &[&str]) -> [String; 2] {
     std::fs::write(folder.join("new.csv"), rows).expect("writable");
     let arguments = ["predict", "run", "--rows", "new.csv", "--out", "out.csv"];
     let output = fet(folder, &[&arguments, more].concat());
@@ -66,7 +74,7 @@ fn predicted(folder: &Path, rows: &str, more: &[&str]) -> [String; 2] {
 }
 
 /// Returns a folder with a finished run on these rows of 2020; its training rows end in September.
-fn trained(rows: usize, more: &[&str]) -> tempfile::TempDir {
+pub(crate) fn trained(rows: usize, more: &[&str]) -> tempfile::TempDir {
     let temporary = tempfile::tempdir().expect("a temporary folder");
     let folder = temporary.path();
     let secondary: String = (0..50).map(|row| format!("{},{}\n", f64::from(row) / 50.0, row % 7)).collect();
@@ -138,7 +146,7 @@ fn intervals_grow_with_the_residuals() {
     let temporary = trained(6_000, &[]);
     let folder = temporary.path();
     let out = table(folder, "run/predictions.csv");
-    let numbers = |name: &str| crate::own_data::numbers(&out, name);
+    let numbers = |name: &str| numbers(&out, name);
     let (predictions, lower, upper) = (numbers("prediction"), numbers("lower"), numbers("upper"));
     assert!(lower.iter().zip(&upper).all(|(lower, upper)| lower < upper));
     let report = report(&folder.join("run"));
@@ -149,4 +157,194 @@ fn intervals_grow_with_the_residuals() {
         predictions.len() == report.rows.validation + report.rows.test && width(9) > 1.3 * width(0),
         "{coverage:?}"
     );
+}
+
+/// Four labels are too few for an interval or a warning, even if no prediction is right; twenty are enough.
+#[test]
+fn few_labels_give_no_interval_and_no_warning() {
+    let temporary = trained(2_000, &["--set", "data.primary.drop=[\"day\"]"]);
+    let folder = temporary.path();
+    for (rows, is_few) in [(4, true), (19, true), (20, false)] {
+        let [shown, said] = predicted(folder, &flats(rows, 5, [5.0, 9.0], LIKE), &["--labels", "price"]);
+        assert_eq!(
+            shown.contains("With fewer than 20 labels the figures have no intervals"),
+            is_few,
+            "{shown}"
+        );
+        assert_eq!(said.contains("below the true values"), !is_few, "{rows}: {said}");
+        assert_eq!(said.contains("worse than"), !is_few, "{rows}: {said}");
+        let of_these = |name: &str| {
+            let line = shown.lines().find(|line| line.starts_with(name)).expect(&shown);
+            line[30..64].to_string()
+        };
+        for name in ["RMSE", "bias", "coverage"] {
+            let has_interval = of_these(name).contains(['(', '±']);
+            assert_eq!(has_interval, !is_few, "{rows}: {name}: {}", of_these(name));
+        }
+    }
+}
+
+/// Returns dearer and dearer flats: the price rises by 1 each month of 2020.
+fn rising(rows: usize) -> String {
+    let text = flats(rows, 8, [5.0, 0.0], [2020, 12]);
+    let dearer = |line: &str| {
+        let (start, price) = line.rsplit_once(',').expect("a price");
+        let month: f64 = start.split(',').nth(1).and_then(|day| day[5..7].parse().ok()).expect("a month");
+        let price: f64 = price.parse().expect("a number");
+        format!("{start},{}\n", price + month - 1.0)
+    };
+    let mut lines = text.lines();
+    let head = lines.next().expect("a head").to_string();
+    std::iter::once(head + "\n").chain(lines.map(dearer)).collect()
+}
+
+/// The error grows by month, and the table shows it by the column of the split, although no model sees it.
+#[test]
+fn labels_show_the_error_by_time() {
+    let temporary = trained(2_000, &["--set", "data.primary.drop=[\"day\"]"]);
+    let folder = temporary.path();
+    let [shown, said] = predicted(folder, &rising(600), &["--labels", "price"]);
+    let lines: Vec<&str> = shown.lines().skip_while(|line| !line.starts_with("by `day`")).collect();
+    assert_eq!(lines.len(), 13, "a head and twelve months: {shown}");
+    let bias = |line: &str| -> f64 {
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(cells[1], "50", "{line}");
+        cells[3].parse().expect(line)
+    };
+    assert!(lines[1].starts_with("2020-01 ") && lines[12].starts_with("2020-12 "), "{shown}");
+    assert!(bias(lines[1]).abs() < 2.0 && (bias(lines[12]) + 11.0).abs() < 2.5, "{shown}");
+    assert!(said.contains("periods of `day`") || said.contains("rows with a label"), "{said}");
+
+    // Another column must exist and hold dates.
+    let with = |column: &'static str| {
+        fet(folder, &["predict", "run", "--rows", "new.csv", "--labels", "price", "--time", column])
+    };
+    refused(&with("nosuch"), &["nosuch"]);
+    refused(&with("kind"), &["kind"]);
+    assert!(with("day").status.success());
+    // Without a column of dates there is no table.
+    let without: String = rising(600)
+        .lines()
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            format!("{},{}\n", cells[0], cells[2..].join(","))
+        })
+        .collect();
+    let [shown, _] = predicted(folder, &without, &["--labels", "price"]);
+    assert!(!shown.contains("by `"), "{shown}");
+}
+
+/// Checks the number of covered rows of a group by α = 1e-3, two-sided, if `rows` calibrated its bound at 90 %.
+fn check_coverage([covered, tested]: [usize; 2], rows: usize, case: &str) {
+    const ALPHA: f64 = 1e-3;
+    let rank = rank(rows, 0.1).expect("enough rows");
+    let (below, above) =
+        (at_most(covered, tested, rank, rows), 1.0 - at_most(covered - 1, tested, rank, rows));
+    let case = format!("{case}: {covered} of {tested} rows, {rows} calibration rows");
+    assert!(below > ALPHA / 2.0, "too few, {case}");
+    assert!(above > ALPHA / 2.0, "too many, {case}");
+}
+
+/// Prices rose by 9. The bounds of the run then cover too few rows; bounds from 400 labelled rows of the new kind cover
+/// 600 other rows of this kind as stated, and the model stays as it was.
+#[test]
+fn recalibrated_intervals_cover_fresh_rows_as_stated() {
+    let temporary = trained(2_000, &["--set", "data.primary.drop=[\"day\"]"]);
+    let folder = temporary.path();
+    let model = std::fs::read(folder.join("run/model.safetensors")).expect("a model");
+    let labelled = ["--labels", "price", "--recalibrate", "bounds.json"];
+    let [shown, _] = predicted(folder, &flats(400, 11, [5.0, 9.0], LIKE), &labelled);
+    assert!(shown.contains("written: bounds.json with bounds from "), "{shown}");
+    let fresh = flats(600, 12, [5.0, 9.0], LIKE);
+    let covered = |more: &[&str]| {
+        predicted(folder, &fresh, more);
+        let (out, new) = (table(folder, "out.csv"), table(folder, "new.csv"));
+        let (lower, upper, price) = (numbers(&out, "lower"), numbers(&out, "upper"), numbers(&new, "price"));
+        (0..600).filter(|&row| (lower[row]..=upper[row]).contains(&price[row])).count()
+    };
+    let calibrated = report(&folder.join("run")).coverage.expect("bounds").calibration_rows;
+    let before = covered(&[]);
+    let probability = at_most(before, 600, rank(calibrated, 0.1).expect("enough rows"), calibrated);
+    assert!(probability < 1e-6, "{before} of 600 rows are covered before: {probability}");
+    let file: serde_json::Value = serde_json::from_str(&read(folder, "bounds.json")).expect("JSON");
+    let rows = file["conformal"]["rows"].as_u64().expect("a number") as usize;
+    check_coverage([covered(&["--calibration", "bounds.json"]), 600], rows, "prices");
+    assert!(
+        std::fs::read(folder.join("run/model.safetensors")).expect("a model") == model,
+        "the model is the same"
+    );
+
+    // Bad files and bad uses are refused, and nothing is written.
+    let arguments = ["predict", "run", "--rows", "new.csv", "--labels", "price"];
+    let with = |more: &[&str]| fet(folder, &[&arguments, more].concat());
+    refused(&with(&["--recalibrate", "new.csv"]), &["--recalibrate new.csv", "overwrite an input"]);
+    refused(&with(&["--recalibrate", "run/model.safetensors"]), &["overwrite an input or a file of the run"]);
+    refused(&with(&["--recalibrate", "-"]), &["name a file"]);
+    refused(&with(&["--calibration", "new.csv"]), &["is not a file that `fet predict --recalibrate` wrote"]);
+    refused(
+        &with(&["--recalibrate", "bounds.json", "--calibration", "bounds.json"]),
+        &["overwrite an input"],
+    );
+    let text = read(folder, "bounds.json");
+    std::fs::write(folder.join("other.json"), text.replace("\"model\": \"", "\"model\": \"0"))
+        .expect("writable");
+    refused(&with(&["--calibration", "other.json"]), &["belongs to another model"]);
+    let damaged = text.replacen("\"alpha\": 0.", "\"alpha\": 7.", 1);
+    std::fs::write(folder.join("other.json"), damaged).expect("writable");
+    refused(&with(&["--calibration", "other.json"]), &["is damaged"]);
+    std::fs::write(folder.join("new.csv"), flats(8, 13, [5.0, 9.0], LIKE)).expect("writable");
+    refused(&with(&["--recalibrate", "few.json"]), &["8 rows have a label", "at least 9"]);
+    assert!(!folder.join("few.json").exists());
+}
+
+/// Classes by a price above 22.5. Prices rose by 3: flats that became dear have a low probability of "dear". The
+/// recalibrated sets cover the fresh rows of each class as stated.
+#[test]
+fn recalibrated_sets_cover_each_class_of_fresh_rows_as_stated() {
+    let by_class = |text: &str| -> String {
+        let class = |line: &str| match line.rsplit_once(',').expect("a price") {
+            (start, "price") => format!("{start},price\n"),
+            (start, price) => {
+                let is_dear = price.parse::<f64>().expect("a number") > 22.5;
+                format!("{start},{}\n", if is_dear { "dear" } else { "cheap" })
+            }
+        };
+        text.lines().map(class).collect()
+    };
+    let temporary = trained(50, &[]);
+    let folder = temporary.path();
+    std::fs::write(folder.join("p.csv"), by_class(&flats(3_000, 1, [5.0, 0.0], [2020, 12])))
+        .expect("writable");
+    std::fs::remove_dir_all(folder.join("run")).expect("a run");
+    let sets = ["--set", "data.task=binary", "--set", "data.primary.drop=[\"day\"]"];
+    let output = fet(folder, &[&["run", "e.toml", "--out", "run"][..], &sets].concat());
+    assert!(output.status.success(), "{output:?}");
+    let labelled = ["--labels", "price", "--recalibrate", "bounds.json"];
+    predicted(folder, &by_class(&flats(800, 21, [5.0, 3.0], LIKE)), &labelled);
+    let fresh = by_class(&flats(1_000, 22, [5.0, 3.0], LIKE));
+    let texts = |name: &str, file: &str| -> Vec<String> {
+        let table = table(folder, file);
+        let values: &Values = &table.column(name).expect("a column").values;
+        values.texts()
+    };
+    let covered = |more: &[&str]| {
+        predicted(folder, &fresh, more);
+        let (likely, classes) = (texts("likely", "out.csv"), texts("price", "new.csv"));
+        ["cheap", "dear"].map(|class| {
+            let rows: Vec<usize> = (0..1_000).filter(|&row| classes[row] == class).collect();
+            let is_in = |row: &&usize| likely[**row].split(" | ").any(|one| one == class);
+            [rows.iter().filter(is_in).count(), rows.len()]
+        })
+    };
+    let report = report(&folder.join("run"));
+    let calibrated = report.rows.validation / 3;
+    let [_, [before, dear]] = covered(&[]);
+    let probability = at_most(before, dear, rank(calibrated, 0.1).expect("enough rows"), calibrated);
+    assert!(probability < 1e-3, "{before} of {dear} dear rows are covered before: {probability}");
+    let file: serde_json::Value = serde_json::from_str(&read(folder, "bounds.json")).expect("JSON");
+    let after = covered(&["--calibration", "bounds.json"]);
+    for (class, counts) in after.into_iter().enumerate() {
+        let rows = file["conformal"]["bounds"]["classes"][class]["rows"].as_u64().expect("a number");
+        check_coverage(counts, rows as usize, ["cheap", "dear"][class]);
+    }
 }

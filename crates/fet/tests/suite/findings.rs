@@ -358,7 +358,7 @@ const FINDINGS: &[Finding] = &[
         "predict did not mention unknown categories",
         "$FET run linked.toml --out o 2>/dev/null && printf 'lon,lat,kind\n1,1,cafe\n2,1,zoo\n' > n.csv && $FET predict o --rows n.csv --out p.csv",
         0,
-        &["warning: column `kind`: 1 of 2 rows have a value that no training row had (the first is row 1)"],
+        &["warning: column `kind`: 1 of 2 rows has a value that no training row had (the first is row 1)"],
     ),
     (
         "predict called the file \"new records\"",

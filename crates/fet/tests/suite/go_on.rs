@@ -43,7 +43,7 @@ fn continues_a_finished_run_with_more_epochs() {
         let (raised, whole) = (report(&folder.join("result")), report(&folder.join("whole")));
         assert_eq!(raised, whole, "{sets:?}");
         assert!(before.epochs == whole.epochs[..before.epochs.len()], "{sets:?}");
-        for file in ["predictions.csv", "model.safetensors", "model-card.md"] {
+        for file in ["predictions.csv", "model.safetensors", "model-card.md", "report.html"] {
             let place = |run: &str| format!("{run}/{file}");
             assert!(bytes(folder, &place("result")) == bytes(folder, &place("whole")), "{sets:?}: {file}");
         }

@@ -663,15 +663,15 @@ fn reads_new_records_in_the_form_of_training() {
     };
     check("\"5,5\",5%,2020-01-05T10:00:00,4", 2, "line 8 column `x`");
     check("1.234.567,5%,2020-01-05T10:00:00,4", 2, "line 8 column `x`");
-    check("5.500,0.05,2020-01-05T10:00:00,4", 0, "column `share`: 1 of 7 cells are written with no unit");
+    check("5.500,0.05,2020-01-05T10:00:00,4", 0, "column `share`: 1 of 7 cells is written with no unit");
     check("5.500,5‰,2020-01-05T10:00:00,4", 0, "with the unit ‰");
     check("5.500,\"5,5%\",2020-01-05T10:00:00,4", 2, "line 8 column `share`");
     check(
         "5.500,5%,2020-01-05T10:00:00+09:00,4",
         0,
-        "column `at`: 1 of 7 cells are written with a time and a zone",
+        "column `at`: 1 of 7 cells is written with a time and a zone",
     );
-    check("5.500,5%,2020-01-05,4", 0, "column `at`: 1 of 7 cells are written without a time");
+    check("5.500,5%,2020-01-05,4", 0, "column `at`: 1 of 7 cells is written without a time");
     // An identifier keeps the spaces around it.
     write("ids.csv", &format!("name,{header} Ann ,{}\n", row(0).0));
     let output = fet(folder.path(), &["predict", "result", "--rows", "ids.csv", "--id", "name"]);

@@ -19,6 +19,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("checkpoint.safetensors", "ARAAAA", "ARAAAA"),
     ("predictions.csv", "EXAAAA", "EAAAAA"),
     ("model-card.md", "EXAAAA", "EAAAAA"),
+    ("report.html", "EXAXAA", "EAAAAA"),
     ("data-folder", "EXEEEA", "EEEEEA"),
     ("parties/party1/model.safetensors", "EXRRER", "EARRER"),
     ("parties/party2/model.safetensors", "EXRRER", "EARRER"),
