@@ -33,7 +33,6 @@ mod plugins;
 mod predict;
 mod primary;
 mod privacy;
-mod probe;
 mod provenance;
 mod psi;
 mod randomness;
