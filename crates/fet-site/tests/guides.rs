@@ -98,3 +98,33 @@ fn the_folder_of_the_site_has_every_page_and_no_link_out_of_it() {
     }
     assert!(out.path().join("book.toml").exists());
 }
+
+/// Tests the manifests of a crate outside the workspace: its versions are those of the workspace, so that Burn is
+/// the same, and its paths lead to crates.
+#[test]
+fn own_crate_has_the_versions_of_the_workspace() {
+    let workspace: toml::Table = read(Path::new("Cargo.toml")).parse().expect("a manifest");
+    let versions = workspace["workspace"]["dependencies"].as_table().expect("a table");
+    let version = |dependency: &toml::Value| {
+        let version = dependency.get("version").unwrap_or(dependency);
+        version.as_str().expect("a version").to_string()
+    };
+    let (mut paths, mut compared) = (0, 0);
+    for block in blocks(&read(Path::new("docs/own-crate.md"))).iter().filter(|block| block.language == "toml")
+    {
+        let manifest: toml::Table = block.code.parse().expect("TOML");
+        let tables = ["dependencies", "dev-dependencies"]
+            .map(|name| manifest.get(name).and_then(toml::Value::as_table));
+        for (name, dependency) in tables.into_iter().flatten().flatten() {
+            if let Some(path) = dependency.get("path").and_then(toml::Value::as_str) {
+                let inside = path.strip_prefix("../FeT/").expect("the clone is next to the crate");
+                assert!(root().join(inside).join("Cargo.toml").exists(), "{name}: {path}");
+                paths += 1;
+            } else {
+                assert_eq!(version(dependency), version(&versions[name]), "{name}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(paths >= 3 && compared >= 4, "{paths} paths and {compared} versions");
+}

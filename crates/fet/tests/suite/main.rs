@@ -34,7 +34,6 @@ mod plugins;
 mod predict;
 mod primary;
 mod privacy;
-mod probe;
 mod provenance;
 mod psi;
 mod randomness;

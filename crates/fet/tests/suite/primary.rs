@@ -16,8 +16,8 @@ use fet_core::rng::{Purpose, stream};
 use fet_core::trainable::Learner;
 use rand::RngExt;
 
-use crate::probe::probe;
 use crate::support::devices;
+use fet_contract::probe::probe;
 
 const ROWS: usize = 6;
 const PARTIES: usize = 2;

@@ -1,64 +1,19 @@
 //! Tests the laws of every aggregator.
 
 use burn::tensor::{Device, Tensor, TensorData};
-use fet_core::aggregator::{Aggregation, Aggregator, Role, SecureSum};
+use fet_contract::aggregators::{self as laws, memory, round, sum_id};
+use fet_contract::{all, random};
+use fet_core::aggregator::{Aggregation, Aggregator, Role};
 use fet_core::parameters::host;
 use fet_core::privacy::Form;
 use fet_core::registry::Slot;
 use fet_federation::secure_aggregation;
 use fet_privacy::secure_sum::{
-    Attempt, CollectError, Commitment, Member, Message, Parties, Reconstructed, SumId, Units, Unmasking,
-    Word, collect, total, unmask,
+    Attempt, CollectError, Commitment, Member, Message, Parties, Reconstructed, SumId, Unmasking, Word,
+    collect,
 };
 
-use super::{all, random, rng};
 use crate::support::{devices, flex};
-
-/// Returns representations and similarities of the named parties, which depend only on the names.
-fn round(names: &[u64], parties: usize, device: &Device) -> (Vec<Tensor<3>>, Aggregation) {
-    let parts: Vec<Tensor<3>> = names.iter().map(|&name| random([3, 4, 5], name, device)).collect();
-    let round = Aggregation {
-        parties,
-        active: (0..names.len()).collect(),
-        shapes: vec![[3, 4, 5]; names.len()],
-        similarities: names.iter().map(|&name| random([3, 4], name + 100, device)).collect(),
-    };
-    (parts, round)
-}
-
-/// Returns an aggregator's memory of the parts, in the aggregator's role.
-fn memory(aggregator: &dyn Aggregator, parts: Vec<Tensor<3>>, round: &Aggregation) -> Tensor<3> {
-    match aggregator.role() {
-        Role::Combine(open) => open.combine(parts, round),
-        Role::Sum(hidden) => hidden.mean(hidden_sum(hidden.form(), parts), round),
-    }
-}
-
-/// Plays the parties: quantises, masks, sums and unmasks the parts.
-fn hidden_sum(form: SecureSum, parts: Vec<Tensor<3>>) -> Tensor<3> {
-    let (shape, device) = (parts[0].dims(), parts[0].device());
-    let active: Vec<usize> = (0..parts.len()).collect();
-    let units = Units::finest(form.bits, form.range * active.len() as f64, 30).expect("there is room");
-    let mut members: Vec<Member> =
-        active.iter().map(|&member| Member::new(member, &mut rng(member as u64))).collect();
-    let keys: Vec<_> = members.iter().map(|member| Some(member.public())).collect();
-    let id = id(0, &active, units.bits, form.degree);
-    let mut unmaskings = Vec::new();
-    let words = members.iter_mut().zip(parts).map(|(member, part)| {
-        member.agree(&keys, &[]).expect("keys that were just made");
-        let mut words: Vec<u32> = host(part).iter().map(|&x| units.round(x) as u32).collect();
-        member.mask(&mut words, &id);
-        unmaskings.push(member.unmasking(&id));
-        words
-    });
-    let mut sum = total(words.collect(), units.bits).expect("parts of one shape");
-    unmask(&mut sum, &unmaskings, units.bits);
-    Tensor::from_data(TensorData::new(units.values(&sum), shape), &device)
-}
-
-fn id(round: u64, active: &[usize], bits: u32, degree: usize) -> SumId<'_> {
-    SumId { round, name: 0, attempt: 0, active, over: [0; 32], bits, degree }
-}
 
 /// Parties of a secure aggregation, some without answers.
 struct Room<'a> {
@@ -72,7 +27,7 @@ struct Room<'a> {
 
 impl Room<'_> {
     fn id<'b>(&self, attempt: &'b Attempt) -> SumId<'b> {
-        SumId { attempt: attempt.number, ..id(7, &attempt.active, self.bits, self.degree) }
+        SumId { attempt: attempt.number, ..sum_id(7, &attempt.active, self.bits, self.degree) }
     }
 }
 
@@ -104,38 +59,21 @@ impl Parties<u32> for Room<'_> {
     }
 }
 
+/// Calls a law for every aggregator on every device.
+fn on_every_device(law: impl Fn(&Slot<dyn Aggregator>, &Device)) {
+    for backend in devices() {
+        all::<dyn Aggregator>().iter().for_each(|slot| law(slot, &backend.device));
+    }
+}
+
+#[test]
+fn aggregators_are_linear() {
+    on_every_device(laws::is_linear);
+}
+
 #[test]
 fn aggregators_have_the_stated_width_adjoint_and_symmetry() {
-    for backend in devices() {
-        for slot in all::<dyn Aggregator>() {
-            let aggregator = slot.build(&()).expect("sound defaults");
-            let combine = |names: &[u64], parties| {
-                let (parts, round) = round(names, parties, &backend.device);
-                memory(aggregator.as_ref(), parts, &round)
-            };
-            let close = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
-            for parties in [3, 5] {
-                let width = aggregator.width(parties, 5);
-                let memory = combine(&[1, 2, 3], parties);
-                assert_eq!(memory.dims(), [3, 4, width], "{slot:?}");
-                if width == 5 {
-                    let turned = host(combine(&[3, 1, 2], parties));
-                    assert!(close(&host(memory.clone()), &turned), "{slot:?}: order");
-                }
-                // <A x, g> = <x, A* g>
-                let dot = |a: &[f32], b: &[f32]| {
-                    assert_eq!(a.len(), b.len(), "{slot:?}");
-                    a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>()
-                };
-                let gradient: Tensor<3> = random([3, 4, width], 9, &backend.device);
-                let left = dot(&host(memory), &host(gradient.clone()));
-                let (parts, round) = round(&[1, 2, 3], parties, &backend.device);
-                let shares = aggregator.spread(gradient, &round).into_parts(round.active.len());
-                let right: f64 = shares.into_iter().zip(parts).map(|(g, x)| dot(&host(x), &host(g))).sum();
-                assert!((left - right).abs() < 1e-5, "{slot:?}: {left} and {right}");
-            }
-        }
-    }
+    on_every_device(laws::has_the_stated_width_adjoint_and_symmetry);
 }
 
 /// An aggregator that hides parts in a sum returns the plain mean of the active parties, for any unasked or
@@ -219,33 +157,13 @@ fn means_of_equal_parts_equal_the_part() {
     }
 }
 
-/// Tests the layout that some methods require: parts side by side in the parties' order, a part of one
-/// position repeated, and zeros for a missing party.
 #[test]
 fn concatenation_keeps_the_position_of_each_part() {
     let device = flex().device;
-    let mut kept = 0;
-    for slot in all::<dyn Aggregator>() {
-        let aggregator = slot.build(&()).expect("sound defaults");
-        if !aggregator.keeps_parts_apart() {
-            continue;
-        }
-        let parts: [Tensor<3>; 2] = [random([3, 4, 5], 1, &device), random([3, 1, 5], 2, &device)];
-        let round = Aggregation {
-            parties: 3,
-            active: vec![0, 2],
-            shapes: parts.iter().map(|part| part.dims()).collect(),
-            similarities: vec![random([3, 4], 3, &device), random([3, 1], 4, &device)],
-        };
-        let made = memory(aggregator.as_ref(), parts.to_vec(), &round);
-        let place = |party: usize| made.clone().narrow(2, 5 * party, 5);
-        assert_eq!(host(place(0)), host(parts[0].clone()), "{slot:?}");
-        assert!(host(place(1)).iter().all(|&x| x == 0.0), "{slot:?}");
-        for position in 0..4 {
-            assert_eq!(host(place(2).narrow(1, position, 1)), host(parts[1].clone()), "{slot:?}");
-        }
-        kept += 1;
-    }
+    let kept = all::<dyn Aggregator>()
+        .iter()
+        .filter(|slot| laws::keeps_the_position_of_each_part(slot, &device))
+        .count();
     assert!(kept > 0, "\"concat\" does");
 }
 
@@ -273,28 +191,7 @@ fn repeats_a_single_position_next_to_longer_parts() {
     assert!(host(shares[1].clone()).iter().zip(&tripled).all(|(a, b)| (a - b).abs() < 1e-6));
 }
 
-/// An aggregator that keeps the default adjoint.
-struct ByDefault<'a>(&'a dyn Aggregator);
-
-impl Aggregator for ByDefault<'_> {
-    fn role(&self) -> Role<'_> {
-        self.0.role()
-    }
-}
-
 #[test]
 fn every_adjoint_equals_the_differentiated_adjoint() {
-    for backend in devices() {
-        for slot in all::<dyn Aggregator>() {
-            let aggregator = slot.build(&()).expect("sound defaults");
-            let (_, round) = round(&[1, 2, 3], 5, &backend.device);
-            let gradient: Tensor<3> = random([3, 4, aggregator.width(5, 5)], 9, &backend.device);
-            let own = aggregator.spread(gradient.clone(), &round).into_parts(3);
-            let default = ByDefault(aggregator.as_ref()).spread(gradient, &round).into_parts(3);
-            for (own, default) in own.into_iter().zip(default) {
-                let pairs = host(own).into_iter().zip(host(default));
-                assert!(pairs.into_iter().all(|(own, default)| (own - default).abs() < 1e-6), "{slot:?}");
-            }
-        }
-    }
+    on_every_device(laws::spreads_as_automatic_differentiation_does);
 }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use fet_core::data::{Dataset, DatasetContext, Features, Folders, PartyTable};
-use fet_core::registry::{Slot, plugins};
+use fet_contract::{datasets, slot};
+use fet_core::data::Dataset;
+use fet_core::registry::plugins;
 
 /// Returns valid settings for a kind, with the files in a folder.
 fn settings(kind: &str, folder: &Path) -> Vec<String> {
@@ -43,37 +44,7 @@ fn party_elsewhere_has_the_same_table_as_in_a_simulation() {
     for plugin in plugins::<dyn Dataset>() {
         let folder = tempfile::tempdir().expect("a folder");
         for text in settings(plugin.kind, folder.path()) {
-            let table: toml::Table = text.parse().expect("TOML");
-            let slot: Slot<dyn Dataset> = table.try_into().expect("sound settings");
-            let folders = Folders::new([folder.path().to_path_buf()]);
-            let context = DatasetContext { folders: &folders, seed: 3, metadata: &[] };
-            let build = || slot.build(&context).expect("sound settings");
-            let whole = build().load().expect("readable");
-            let (primary, names) = build().primary().expect("readable");
-            assert!(primary.secondaries.is_empty(), "{text}");
-            assert!(same(&primary.primary, &whole.primary), "{text}: the primary's table");
-            assert_eq!(primary.labels, whole.labels, "{text}");
-            assert_eq!((primary.task, primary.classes), (whole.task, whole.classes), "{text}");
-            assert_eq!(primary.standardise, whole.standardise, "{text}");
-            let known: Vec<&str> = whole.secondaries.iter().map(|table| table.name.as_str()).collect();
-            assert_eq!(names, known, "{text}");
-            let all = build().secondaries().expect("readable");
-            assert_eq!(all.len(), whole.secondaries.len(), "{text}");
-            for (index, table) in whole.secondaries.iter().enumerate() {
-                let own = build().secondary(index).expect("readable");
-                assert!(same(&own, table) && same(&all[index], table), "{text}: party {}", index + 1);
-            }
-            let error = build().secondary(all.len()).expect_err("there is none").to_string();
-            assert!(error.contains(&(all.len() + 1).to_string()), "{text}: {error}");
+            datasets::check(&slot(&text), folder.path());
         }
     }
-}
-
-fn same(one: &PartyTable, other: &PartyTable) -> bool {
-    let features = match (&one.features, &other.features) {
-        (Features::Numbers(one), Features::Numbers(other)) => one == other,
-        (Features::Columns(one), Features::Columns(other)) => one.table == other.table,
-        _ => false,
-    };
-    features && one.name == other.name && one.keys == other.keys && one.bounds == other.bounds
 }

@@ -1,78 +1,17 @@
 //! Tests the laws of label protections: they repeat, keep their declared bounds, and account for all
 //! exposure.
 
-use fet_core::data::Task;
-use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
-use fet_core::objective::Objective;
-
-use super::{all, rng};
-
-const EXPOSED: Exposure =
-    Exposure { task: Task::Multiclass, classes: 5, rows: 3_000, times: 3, steps_follow_metric: true };
-
-/// Returns every plug-in with its default settings, prepared for the first task that it takes.
-fn prepared() -> Vec<(String, Exposure, Box<dyn LabelProtection>)> {
-    let build = |slot: fet_core::registry::Slot<dyn LabelProtection>| {
-        let ready = [Task::Multiclass, Task::Regression].into_iter().find_map(|task| {
-            let exposure = Exposure { task, ..EXPOSED };
-            let mut protection = slot.build(&()).expect("sound defaults");
-            protection.prepare(&exposure).ok().map(|()| (exposure, protection))
-        });
-        let (exposure, protection) = ready.unwrap_or_else(|| panic!("{slot:?} takes no task"));
-        (format!("{slot:?}"), exposure, protection)
-    };
-    all::<dyn LabelProtection>().into_iter().map(build).collect()
-}
-
-/// Returns ε, with a missing bound as infinity.
-fn epsilon(spent: &LabelPrivacy) -> f64 {
-    spent.epsilon.unwrap_or(f64::INFINITY)
-}
+use fet_contract::{all, labels};
+use fet_core::labels::LabelProtection;
 
 #[test]
 fn protected_labels_repeat_with_their_generator_and_fit() {
-    for (name, exposure, protection) in prepared() {
-        let labels = |round| {
-            let mut labels: Vec<f64> = (0..500).map(|row| f64::from(row % 5)).collect();
-            let mut objective = Objective { task: exposure.task, outputs: 5, minimum: 0.0, range: 4.0 };
-            protection.labels(&mut labels, &mut objective, &mut rng(round));
-            assert!(objective.range > 0.0, "{name}");
-            labels
-        };
-        assert_eq!(labels(1), labels(1), "{name}");
-        let changed = labels(1) != labels(2);
-        if exposure.task == Task::Multiclass {
-            assert!(
-                labels(1).iter().all(|label| (0.0..5.0).contains(label) && label.fract() == 0.0),
-                "{name}"
-            );
-        }
-        let given: Vec<f32> = (0..600).map(|i| (i as f32).sin()).collect();
-        let gradients = |round| {
-            let mut gradients = given.clone();
-            protection.gradients(&mut gradients, 6, &mut rng(round));
-            gradients
-        };
-        assert_eq!(gradients(1), gradients(1), "{name}");
-        assert_eq!(gradients(1) != given, protection.changes_gradients(), "{name}");
-        let claims = protection.spent(&exposure).epsilon.is_some();
-        let draws = changed || gradients(1) != gradients(2);
-        assert!(!claims || draws, "{name}: who draws nothing bounds nothing");
-    }
+    all::<dyn LabelProtection>()
+        .iter()
+        .for_each(labels::protected_labels_repeat_with_their_generator_and_fit);
 }
 
 #[test]
 fn more_exposure_never_lowers_epsilon() {
-    for (name, exposure, protection) in prepared() {
-        let mut last = 0.0;
-        for factor in [1, 10, 100] {
-            let more = Exposure { rows: factor * exposure.rows, times: factor * exposure.times, ..exposure };
-            let spent = protection.spent(&more);
-            assert!(epsilon(&spent) >= last, "{name}: {spent:?}");
-            last = epsilon(&spent);
-            for part in ["validation labels", "label"] {
-                assert!(spent.epsilon.is_none() || spent.statement.contains(part), "{name}: {spent:?}");
-            }
-        }
-    }
+    all::<dyn LabelProtection>().iter().for_each(labels::more_exposure_never_lowers_epsilon);
 }

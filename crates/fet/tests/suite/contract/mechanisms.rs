@@ -9,8 +9,8 @@ use fet_core::registry::Slot;
 use fet_privacy::audit::epsilon_lower_bound;
 
 use super::{all, random, rng};
-use crate::probe::probe;
 use crate::support::devices;
+use fet_contract::probe::probe;
 
 /// Returns the schedule of ten epochs with three parties in secure aggregation.
 fn schedule() -> Releases {

@@ -35,9 +35,12 @@ struct Along {
 /// parameters to probe separately. The tolerance is `floor` times the gradient's length, for the value's
 /// rounding divided by the step, plus [`SHARE`] of the difference.
 ///
-/// A test shows that this check can fail: it detects most parts with a tenth of the gradient's length or more
+/// The check can fail: it detects most parts with a tenth of the gradient's length or more
 /// after they are set to zero.
-pub(crate) fn probe(
+///
+/// # Panics
+/// If a derivative differs, or if the check misses most large parts that are set to zero.
+pub fn probe(
     name: &str,
     gradient: &[f32],
     parts: &[Range<usize>],
