@@ -62,6 +62,18 @@ pub trait Querier: Send {
     /// and is sealed unless [`About::in_the_clear`].
     fn encode(&mut self, queries: &Keys) -> Result<Keys, LinkError>;
 
+    /// Returns what the encoding learned from the keys that were encoded last, for [`Querier::encode_like`].
+    /// `None` if the encoding of a key depends on no other key.
+    fn learned(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Encodes keys with the [`Querier::learned`] of the run's keys, so that a key has the same encoding as in
+    /// the run.
+    fn encode_like(&mut self, queries: &Keys, _learned: &[u8]) -> Result<Keys, LinkError> {
+        self.encode(queries)
+    }
+
     /// Answers the data holder's challenge. An invalid challenge is an error, never a panic.
     fn answer(&mut self, _challenge: &Sealed) -> Result<Sealed, LinkError> {
         Err(LinkError::Message("it is a challenge, and this linker uses none".into()))

@@ -713,6 +713,11 @@ impl Trainer {
         &self.similarity_scales
     }
 
+    /// Returns what the encoding of keys for each secondary learned from the run's keys.
+    pub(crate) fn encodings(&self) -> &[Option<Vec<u8>>] {
+        &self.core.encodings
+    }
+
     fn privacy(&self) -> &dyn PrivacyMechanism {
         self.core.components.privacy.as_ref()
     }

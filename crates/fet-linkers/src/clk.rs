@@ -99,15 +99,24 @@ impl Linker for Clk {
         let reveals = reveals(&self.0);
         let about = About::new(self.0.neighbours, KeyKind::Text, reveals);
         let probabilities = self.0.scoring == Scoring::MatchWeights;
-        About { floor: Some(0.0), in_the_clear: false, probabilities, has_threshold: true, ..about }
+        // Match weights are learned from all pairs of a request.
+        let independent_of_new = !probabilities;
+        About {
+            floor: Some(0.0),
+            in_the_clear: false,
+            probabilities,
+            independent_of_new,
+            has_threshold: true,
+            ..about
+        }
     }
 
     fn querier(&self, seed: u64) -> Box<dyn Querier> {
-        Box::new(Side { settings: self.0.clone(), seed, warnings: Vec::new() })
+        Box::new(Side { settings: self.0.clone(), seed, warnings: Vec::new(), learned: None })
     }
 
     fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
-        Box::new(Side { settings: self.0.clone(), seed, warnings: Vec::new() })
+        Box::new(Side { settings: self.0.clone(), seed, warnings: Vec::new(), learned: None })
     }
 }
 
@@ -116,6 +125,8 @@ struct Side {
     settings: ClkSettings,
     seed: u64,
     warnings: Vec<String>,
+    /// Schema of the keys that the querier encoded last, as in its message.
+    learned: Option<Vec<u8>>,
 }
 
 /// Returns an encoder with these settings.
@@ -203,12 +214,10 @@ impl Side {
         None
     }
 
-    /// Reads the schema and the filters of the records, followed by the filters of each field if there are
-    /// any.
-    fn open(&self, message: &Sealed) -> Result<(Schema, Vec<BitTable>), LinkError> {
-        let mut reader = Reader::new(message.bytes());
+    /// Reads the schema of a message with this number of columns.
+    fn read_schema(&self, reader: &mut Reader<'_>, columns: usize) -> Result<Schema, LinkError> {
         let mut fields = Vec::new();
-        for _ in 0..message.columns() {
+        for _ in 0..columns {
             let plan = FieldPlan { group: reader.number()?, hashes: reader.number()? as usize };
             if plan.hashes > MOST_HASHES {
                 let problem = format!(
@@ -220,11 +229,11 @@ impl Side {
             fields.push(plan);
         }
         let rarity = if self.settings.weighting == Weighting::Rarity {
-            let unseen = (0..message.columns()).map(|_| stored(&mut reader)).collect::<Result<_, _>>()?;
+            let unseen = (0..columns).map(|_| stored(reader)).collect::<Result<_, _>>()?;
             let mut grams = HashMap::new();
             for _ in 0..reader.number()? {
                 let tag = u64::from(reader.number()?) | u64::from(reader.number()?) << 32;
-                grams.insert(tag, stored(&mut reader)?);
+                grams.insert(tag, stored(reader)?);
             }
             Some(Rarity::new(grams, unseen))
         } else {
@@ -235,6 +244,14 @@ impl Side {
             let problem = "fields of one group set different numbers of bits for a text".to_string();
             return Err(LinkError::Message(problem));
         }
+        Ok(schema)
+    }
+
+    /// Reads the schema and the filters of the records, followed by the filters of each field if there are
+    /// any.
+    fn open(&self, message: &Sealed) -> Result<(Schema, Vec<BitTable>), LinkError> {
+        let mut reader = Reader::new(message.bytes());
+        let schema = self.read_schema(&mut reader, message.columns())?;
         let mut lengths =
             vec![self.settings.hardening.with(self.settings.diffusion).bits(self.settings.bits)];
         lengths.extend(weights::lengths(&self.settings, &schema));
@@ -251,33 +268,59 @@ fn stored(reader: &mut Reader<'_>) -> Result<u16, LinkError> {
     })
 }
 
-impl Querier for Side {
-    fn encode(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
+/// Writes a schema.
+fn write_schema(writer: &mut Writer, schema: &Schema) {
+    for field in &schema.fields {
+        writer.number(field.group);
+        writer.number(field.hashes as u32);
+    }
+    if let Some(rarity) = &schema.rarity {
+        rarity.unseen().iter().for_each(|&stored| writer.number(u32::from(stored)));
+        let grams = rarity.grams();
+        writer.number(grams.len() as u32);
+        for (tag, stored) in grams {
+            writer.number(tag as u32);
+            writer.number((tag >> 32) as u32);
+            writer.number(u32::from(stored));
+        }
+    }
+}
+
+impl Side {
+    /// Encodes the keys with a given schema, or with a schema of these keys.
+    fn encode_keys(&mut self, queries: &Keys, learned: Option<&[u8]>) -> Result<Keys, LinkError> {
         let queries = queries.text().ok_or_else(|| LinkError::kind(KeyKind::Text, queries))?;
         let queries = known(queries, &self.settings.missing);
         let queries = near::Forms::from_settings(&self.settings).spelled(&queries)?;
         let secret = self.secret()?;
-        let schema = schema(&self.settings, &secret, &queries)?;
+        let schema = match learned {
+            Some(learned) => self.read_schema(&mut Reader::new(learned), queries.columns())?,
+            None => schema(&self.settings, &secret, &queries)?,
+        };
         let table = encoder(&self.settings, &secret, &schema).encode(&queries.cells());
         let mut writer = Writer::default();
-        for field in &schema.fields {
-            writer.number(field.group);
-            writer.number(field.hashes as u32);
-        }
-        if let Some(rarity) = &schema.rarity {
-            rarity.unseen().iter().for_each(|&stored| writer.number(u32::from(stored)));
-            let grams = rarity.grams();
-            writer.number(grams.len() as u32);
-            for (tag, stored) in grams {
-                writer.number(tag as u32);
-                writer.number((tag >> 32) as u32);
-                writer.number(u32::from(stored));
-            }
-        }
+        write_schema(&mut writer, &schema);
         let fields = weights::encode(&self.settings, &secret, &schema, &queries);
         let tables: Vec<&BitTable> = std::iter::once(&table).chain(&fields).collect();
         weights::join(&tables, queries.rows()).for_each(|words| writer.words(words));
+        let mut learned = Writer::default();
+        write_schema(&mut learned, &schema);
+        self.learned = Some(learned.bytes());
         Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), writer.bytes())))
+    }
+}
+
+impl Querier for Side {
+    fn encode(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
+        self.encode_keys(queries, None)
+    }
+
+    fn learned(&self) -> Option<Vec<u8>> {
+        self.learned.clone()
+    }
+
+    fn encode_like(&mut self, queries: &Keys, learned: &[u8]) -> Result<Keys, LinkError> {
+        self.encode_keys(queries, Some(learned))
     }
 }
 

@@ -70,7 +70,14 @@ impl Linker for Noisy {
         let about = self.inner.about();
         // The linker only reveals what its inner linker reveals. Noise lifts similarities above any floor,
         // and is proportional to the spread over all queries.
-        About { floor: None, independent: false, probabilities: false, has_threshold: false, ..about }
+        About {
+            floor: None,
+            independent: false,
+            independent_of_new: false,
+            probabilities: false,
+            has_threshold: false,
+            ..about
+        }
     }
 
     fn notes(&self, queries: &Keys) -> Vec<String> {

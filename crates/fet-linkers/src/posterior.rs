@@ -86,7 +86,9 @@ impl Linker for Posterior {
         // The probabilities of a row depend on other rows, through the matching or through the estimate of
         // the error. The linker only reveals what its inner linker reveals.
         let independent = about.independent && !self.one_to_one && self.noise > 0.0;
-        About { floor: None, independent, has_threshold: false, ..about }
+        // New rows use the run's estimate of the error.
+        let independent_of_new = (about.independent || about.independent_of_new) && !self.one_to_one;
+        About { floor: None, independent, independent_of_new, has_threshold: false, ..about }
     }
 
     fn notes(&self, queries: &Keys) -> Vec<String> {

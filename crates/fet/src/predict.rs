@@ -315,7 +315,7 @@ impl Served {
         let boxed = parties.iter().map(|party| simulation.wired(party.clone())).collect();
         let predictor = Predictor::new(experiment, model, boxed, dropped_out, &machine).map_err(input)?;
         let about = experiment.linker.build(&()).map_err(input)?.about();
-        let apart = linked_apart(experiment, &about).filter(|_| !parties.is_empty());
+        let apart = linked_apart(experiment, &about, model).filter(|_| !parties.is_empty());
         let (where_drawn, apart) = if draws(&about) { (apart, None) } else { (None, apart) };
         warnings.extend(apart);
         let floor = about.floor;
@@ -352,7 +352,11 @@ impl Served {
         let parties = network.parties(names);
         let predictor =
             Predictor::new(experiment, model, parties, dropped_out, &machine).map_err(parties::error)?;
-        warnings.extend(linked_apart(experiment, &experiment.linker.build(&()).map_err(input)?.about()));
+        warnings.extend(linked_apart(
+            experiment,
+            &experiment.linker.build(&()).map_err(input)?.about(),
+            model,
+        ));
         let missing = missing_names;
         let parties = Vec::new();
         Ok(Self { predictor, parties, warnings, missing, dataset, floor: None, where_drawn: None })
@@ -503,9 +507,11 @@ fn draws(about: &About) -> bool {
 }
 
 /// Returns a warning if the links of a row depend on other rows.
-fn linked_apart(experiment: &Experiment, about: &About) -> Option<String> {
+fn linked_apart(experiment: &Experiment, about: &About, model: &SavedModel) -> Option<String> {
     let kind = experiment.linker.kind();
-    if about.independent {
+    // A model of an earlier build lacks what the encoding learned from the run's keys.
+    let keeps = about.in_the_clear || !model.encodings().is_empty();
+    if about.independent || (about.independent_of_new && keeps) {
         return None;
     }
     let links = match draws(about) {

@@ -28,6 +28,12 @@ pub struct About {
     /// True if the links of a query are independent of other queries. Only then can `privacy.max_occurrences`
     /// be enforced, because the rows that a record serves must not depend on any other record.
     pub independent: bool,
+    /// True if the links of a new query are independent of other new queries, given what both sides learned
+    /// from the run's keys ([`Querier::learned`], [`Links::estimate`]).
+    ///
+    /// [`Querier::learned`]: super::Querier::learned
+    /// [`Links::estimate`]: super::Links::estimate
+    pub independent_of_new: bool,
     /// True if the linker links equal keys: numbers with a leading zero and names in different case may then
     /// be different keys.
     pub equality: bool,
@@ -55,6 +61,7 @@ impl About {
             floor: None,
             in_the_clear: true,
             independent: false,
+            independent_of_new: false,
             equality: false,
             challenges: false,
             by_position: false,

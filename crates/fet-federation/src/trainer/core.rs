@@ -50,6 +50,9 @@ pub(crate) struct PrimaryCore {
     pub(super) federation: Federation,
     /// Facts about each secondary.
     pub(super) profiles: Vec<PartyProfile>,
+    /// Information that the encoding for each party learned from the run's keys; `None` before the first link, or if the
+    /// linker learns nothing.
+    pub(super) encodings: Vec<Option<Vec<u8>>>,
     /// Secondaries that agreed on keys, from 0; empty without secure aggregation.
     pub(super) agreed: Vec<usize>,
     pub(super) releases: ReleaseCount,
@@ -224,6 +227,7 @@ impl PrimaryCore {
         }
         Ok(Self {
             seed: experiment.seed,
+            encodings: vec![None; federation.len()],
             device: setup.device,
             objective: setup.objective,
             class_names: setup.class_names,
@@ -278,7 +282,15 @@ impl PrimaryCore {
         let name = self.federation.name(index).to_string();
         let failed = |source| RunError::Link { party: name.clone(), source };
         let mut querier = linker.querier(linking_seed(self.seed, PartyIndex::new(index)));
-        let mut request = first(LinkKeys { keys: querier.encode(keys).map_err(failed)? });
+        // New keys are encoded as those of the run.
+        let encoded = match &self.encodings[index] {
+            Some(learned) => querier.encode_like(keys, learned),
+            None => querier.encode(keys),
+        };
+        let mut request = first(LinkKeys { keys: encoded.map_err(failed)? });
+        if self.encodings[index].is_none() {
+            self.encodings[index] = querier.learned();
+        }
         let mut challenged = false;
         let (sent, message) = loop {
             let (sent, reply) = self.federation.exchange_one(index, request)?;

@@ -44,7 +44,7 @@ impl Predictor {
         let shape = RecordShape { key_columns, feature_columns, objective };
         let mut model = components.model(experiment, shape, machine)?;
         model.learner_mut().load(saved.parameters())?;
-        let core = PrimaryCore::join(CoreSetup {
+        let mut core = PrimaryCore::join(CoreSetup {
             experiment,
             components,
             model,
@@ -57,6 +57,9 @@ impl Predictor {
             standardise: saved.standardise(),
             warnings: Warnings::default(),
         })?;
+        for (own, learned) in core.encodings.iter_mut().zip(saved.encodings()) {
+            own.clone_from(learned);
+        }
         Ok(Self {
             core,
             preparing: saved.preparing().clone(),

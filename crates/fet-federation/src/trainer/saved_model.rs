@@ -43,6 +43,10 @@ struct Header {
     class_names: Vec<String>,
     /// Standardisation of each secondary's similarities, if the method uses them.
     similarities: Vec<Option<Uniform>>,
+    /// Information that the encoding of keys for each secondary learned from the run's keys; empty in a model of an
+    /// earlier build.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    encodings: Vec<Option<Vec<u8>>>,
     /// Bounds of intervals and sets of classes, from the validation rows; `None` if there are none.
     conformal: Option<Conformal>,
     /// Summary of the training rows; `None` in a model of an earlier build.
@@ -71,6 +75,7 @@ impl SavedModel {
                 target: trainer.label_scale().target.clone(),
                 class_names: trainer.class_names().to_vec(),
                 similarities: trainer.similarity_scales().to_vec(),
+                encodings: trainer.encodings().to_vec(),
                 conformal,
                 reference: Some(trainer.reference()),
             },
@@ -164,6 +169,12 @@ impl SavedModel {
     /// Returns the bounds of intervals and sets of classes.
     pub fn conformal(&self) -> Option<&Conformal> {
         self.header.conformal.as_ref()
+    }
+
+    /// Returns what the encoding of keys for each secondary learned from the run's keys; empty in a model of
+    /// an earlier build.
+    pub fn encodings(&self) -> &[Option<Vec<u8>>] {
+        &self.header.encodings
     }
 
     /// Returns the numbers of key and feature columns that the model sees.

@@ -4,6 +4,7 @@
 mod abused;
 mod account;
 mod aligned;
+mod alone;
 mod attacks;
 mod audit;
 mod boundary;
