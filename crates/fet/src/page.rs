@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 use crate::attack;
 use crate::bounds::{class_name, share_interval, shown};
-use crate::explain::{Explanation, RelianceChart};
+use crate::explain::explanation::Explanation;
+use crate::explain::show::RelianceChart;
 
 const TEMPLATE: &str = include_str!("page/run.html.jinja");
 /// Size of a chart of one curve.

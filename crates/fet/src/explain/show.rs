@@ -6,7 +6,7 @@ use fet_chart::{Mark, Panel, Picture, Series, Size};
 use fet_eval::Metric;
 use fet_eval::importance::Importance;
 
-use super::{Anchors, Explanation, FILE, PAIRS, PartyReliance};
+use super::explanation::{Anchors, Explanation, FILE, PAIRS, PartyReliance};
 
 /// Maximum number of printed columns.
 const PRINTED: usize = 20;
@@ -19,7 +19,7 @@ const DRAWN: usize = 15;
 const RELIANCE: &str = "Reliance is how much this model leans on a party, not what federating with it adds, because a model trained \
 without the party would use other columns instead.";
 /// The ways to measure the gain of federating.
-const ADDS: &str = "To measure what federating adds, train without the party: `fet study` (docs/worth-it.md), or a run of the \
+const ADDS: &str = "To measure what federating adds, train without the party: `fet study`, or a run of the \
 primary alone and `--control RUN`.";
 
 /// Share of a party's reliance below which the loss of a shuffle is taken for nothing.
