@@ -33,7 +33,7 @@ struct Along {
 ///
 /// `value` returns the function at a distance from the point along a direction. `parts` are the ranges of
 /// parameters to probe separately. The tolerance is `floor` times the gradient's length, for the value's
-/// rounding divided by the step, plus [`SHARE`] of the difference.
+/// rounding divided by the step, plus a small share of the difference.
 ///
 /// The check can fail: it detects most parts with a tenth of the gradient's length or more
 /// after they are set to zero.

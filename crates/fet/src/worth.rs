@@ -6,7 +6,9 @@
 //! a study in the output folder, so that the same command resumes an interrupted one.
 
 mod checks;
+mod choice;
 mod compare;
+mod findings;
 mod page;
 mod plan;
 mod show;
@@ -26,9 +28,11 @@ use crate::experiment_file::{self, ExperimentArguments};
 use crate::init::plan::{Request, plan as plan_experiment};
 use crate::study::this_program;
 use checks::Checks;
+use choice::{Choice, figures, of_variant};
 use compare::{constant, gain};
+use findings::{RECOMMENDED, Worth};
 use plan::{ExperimentFacts, MethodPair};
-use verdict::{Answer, Figures, Gain, MethodResult, Recommendation, Verdict};
+use verdict::MethodResult;
 
 /// Arguments of `fet worth`.
 #[derive(Debug, Clone, clap::Args)]
@@ -71,8 +75,6 @@ Exit codes: 0 the answer is complete; 1 a run failed; 2 the input is invalid; 13
 
 /// File of the experiment for tables, in the output folder.
 const EXPERIMENT: &str = "experiment.toml";
-/// File of the best experiment.
-const RECOMMENDED: &str = "recommended.toml";
 /// Number of labelled rows up to which runs are short, and more splits make up for the few test rows.
 const FEW_ROWS: usize = 3_000;
 
@@ -109,7 +111,7 @@ pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
     let Some(checked) = checks else { return Ok(ExitCode::from(130)) };
     let checks = Checks::new(&facts, &choice, &cells, &checked)?;
     let constant = constant(&of_variant(&cells, choice.alone.1.control), metric)?;
-    let answer = choice.answer(&results, &checks, &cells, constant)?;
+    let answer = choice.answer(&results, checks.over_random, &cells, constant)?;
     let first_split = &cells[0].report.data.split;
     let worth = Worth {
         metric,
@@ -136,35 +138,6 @@ pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
     let text = if arguments.json { format!("{json}\n") } else { show::text(&worth, folder) };
     fet_io::answer(&text)?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Everything that the command found.
-#[derive(Debug, serde::Serialize)]
-struct Worth {
-    /// Metric of all figures.
-    metric: Metric,
-    /// Number of labelled rows in each part.
-    label_rows: fet_eval::records::Rows,
-    /// Number of splits.
-    splits: usize,
-    /// True if all runs have the same split, as with a split by time: they then differ only in their seeds.
-    same_split: bool,
-    /// True for the quick form.
-    quick: bool,
-    /// True if the folder has the best experiment, because the command wrote the experiment that it changes.
-    has_recommended: bool,
-    /// Ambiguity of the links to each other table, one sentence each; empty for an experiment file.
-    links: Vec<String>,
-    /// Warnings of the runs about the data.
-    warnings: Vec<String>,
-    /// Metric of a constant prediction on the test rows; `None` if the metric is undefined for it.
-    constant: Option<f64>,
-    /// Result of each method.
-    results: Vec<MethodResult>,
-    /// Best methods and the verdict.
-    answer: Answer,
-    /// Checks of the best method.
-    checks: Checks,
 }
 
 /// Experiment of the runs.
@@ -286,23 +259,6 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Returns the cells of a variant.
-fn of_variant<'a>(cells: &'a [CollectedCell], name: &str) -> Vec<&'a CollectedCell> {
-    cells.iter().filter(|cell| cell.variant == name).collect()
-}
-
-/// Returns the mean figures of a variant.
-fn figures(cells: &[&CollectedCell]) -> Figures {
-    let mean = |value: fn(&CollectedCell) -> f64| {
-        cells.iter().map(|cell| value(cell)).sum::<f64>() / cells.len() as f64
-    };
-    Figures {
-        validation: mean(|cell| cell.report.best.validation),
-        test: mean(|cell| cell.report.best.test),
-        seconds: mean(|cell| cell.report.cost.seconds),
-    }
-}
-
 fn method_results(
     methods: &[MethodPair],
     cells: &[CollectedCell],
@@ -319,74 +275,4 @@ fn method_results(
         })
     };
     methods.iter().map(result).collect()
-}
-
-/// Best methods by the validation rows.
-struct Choice<'a> {
-    alone: (usize, &'a MethodPair),
-    with: (usize, &'a MethodPair),
-    federated: Option<(usize, &'a MethodPair)>,
-    metric: Metric,
-}
-
-impl<'a> Choice<'a> {
-    fn new(methods: &'a [MethodPair], results: &[MethodResult], metric: Metric) -> anyhow::Result<Self> {
-        let at = |index: usize| (index, &methods[index]);
-        let missing = "no run has a finite validation figure";
-        let alone = verdict::best(metric, results, |result| Some(result.alone)).context(missing)?;
-        let with = verdict::best(metric, results, |result| Some(result.with)).context(missing)?;
-        let is_federated = |result: &MethodResult| result.receives == plan::Receives::Representations;
-        let federated = verdict::best(metric, results, |result| is_federated(result).then_some(result.with));
-        Ok(Self {
-            alone: at(alone),
-            with: at(with),
-            federated: federated.filter(|best| *best != with).map(at),
-            metric,
-        })
-    }
-
-    fn answer(
-        &self,
-        results: &[MethodResult],
-        checks: &Checks,
-        cells: &[CollectedCell],
-        constant: Option<f64>,
-    ) -> anyhow::Result<Answer> {
-        let alone = of_variant(cells, self.alone.1.control);
-        let over_alone = |method: &MethodPair| gain(&of_variant(cells, method.name), &alone, self.metric);
-        let best = over_alone(self.with.1)?;
-        let federated_gain = self.federated.map(|(_, method)| over_alone(method)).transpose()?;
-        let error = verdict::error(self.metric, results[self.alone.0].alone.test);
-        let beats_constant = constant.is_none_or(|constant| {
-            self.metric.direction().improves(results[self.with.0].with.test, constant)
-        });
-        let verdict = match verdict::verdict(&best, checks.over_random.as_ref(), error) {
-            Verdict::Yes if !beats_constant => Verdict::NotShown,
-            verdict => verdict,
-        };
-        Ok(Answer {
-            verdict,
-            recommended: self.recommend(verdict, federated_gain.as_ref()),
-            alone: self.alone.0,
-            with: self.with.0,
-            federated: self.federated.map(|(at, _)| at),
-            gain: best,
-            federated_gain,
-            over_random: checks.over_random,
-        })
-    }
-
-    /// Returns the method to use: a federated one if the other parties help it, too.
-    fn recommend(&self, verdict: Verdict, federated: Option<&Gain>) -> Recommendation {
-        let method = match (verdict, self.federated) {
-            (Verdict::No | Verdict::NotShown, _) => {
-                let (name, sets) = (self.alone.1.control.to_string(), self.alone.1.alone.clone());
-                return Recommendation { name, receives: None, sets };
-            }
-            (Verdict::Yes, Some((_, method))) if federated.is_some_and(|gain| gain.lower > 0.0) => method,
-            (Verdict::Yes, _) => self.with.1,
-        };
-        let (name, sets) = (method.name.to_string(), method.with.clone());
-        Recommendation { name, receives: Some(method.receives), sets }
-    }
 }

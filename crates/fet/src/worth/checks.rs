@@ -4,10 +4,10 @@ use fet_eval::Metric;
 use fet_study::{CollectVariant, CollectedCell};
 use serde::Serialize;
 
+use super::choice::{Choice, figures, of_variant};
 use super::compare::gain;
 use super::plan::ExperimentFacts;
 use super::verdict::{Figures, Gain};
-use super::{Choice, figures, of_variant};
 
 /// Shares of the training rows on the learning curve, besides all.
 const SHARES: [f64; 2] = [0.25, 0.5];

@@ -8,9 +8,10 @@ use minijinja::Environment;
 use minijinja::value::Serde;
 use serde_json::{Value, json};
 
-use super::Worth;
+use super::checks::PartyResult;
+use super::findings::Worth;
 use super::show::{gain, next, paragraph};
-use super::verdict::{Gain, Verdict};
+use super::verdict::{Gain, MethodResult, Verdict};
 
 const TEMPLATE: &str = include_str!("worth.html.jinja");
 
@@ -75,7 +76,7 @@ fn mark(place: usize, metric: fet_eval::Metric, found: &Gain) -> Mark {
 
 /// Returns the chart of every method's gain.
 fn gains(worth: &Worth) -> Value {
-    let of_method = |(at, result): (usize, &super::MethodResult)| {
+    let of_method = |(at, result): (usize, &MethodResult)| {
         series(at, &result.name, vec![mark(0, worth.metric, &result.gain)])
     };
     let all: Vec<Series> = worth.results.iter().enumerate().map(of_method).collect();
@@ -85,7 +86,7 @@ fn gains(worth: &Worth) -> Value {
 
 /// Returns the chart of every party's gain, or null without several parties.
 fn parties(worth: &Worth) -> Value {
-    let of_party = |(at, party): (usize, &super::checks::PartyResult)| {
+    let of_party = |(at, party): (usize, &PartyResult)| {
         series(at, &party.name, vec![mark(0, worth.metric, &party.gain)])
     };
     let all: Vec<Series> = worth.checks.parties.iter().enumerate().map(of_party).collect();

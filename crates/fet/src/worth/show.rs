@@ -5,9 +5,9 @@ use std::path::Path;
 
 use fet_eval::Metric;
 
+use super::findings::{RECOMMENDED, Worth};
 use super::plan::Receives;
 use super::verdict::{Answer, Gain, Verdict, error, rows_needed};
-use super::{RECOMMENDED, Worth};
 use fet_study::output::shell_quoted;
 
 /// Returns the answer as text; `folder` has the files.
