@@ -227,7 +227,7 @@ mod tests {
             label_rows: fet_eval::records::Rows { train: 70, validation: 10, test: 20 },
             splits: 3,
             same_split: false,
-            quick: true,
+            quick: false,
             has_recommended: false,
             links: Vec::new(),
             warnings: Vec::new(),
@@ -265,6 +265,9 @@ mod tests {
         for (mean, half) in [(0.5, 0.2), (-0.1, 0.2), (0.001, 5.0)] {
             assert!(next(mean, half).starts_with("more labelled rows"), "{}", next(mean, half));
         }
+        let quick = Worth { quick: true, ..worth(Verdict::NotShown, -0.1, 0.2) };
+        let text = super::next(&quick, Path::new("out"));
+        assert!(text.starts_with("the command without --quick") && text.contains("Otherwise more"), "{text}");
     }
 
     #[test]
