@@ -172,10 +172,7 @@ impl Step {
                 Some(&"run") => found.push("runs".to_string()),
                 Some(&"plot") => found.push("plots".to_string()),
                 Some(&"explain") => found.extend(
-                    words[1..]
-                        .iter()
-                        .take(1)
-                        .flat_map(|run| ["json", "svg"].map(|end| format!("{run}/explanation.{end}"))),
+                    words[1..].iter().take(1).flat_map(|run| EXPLAINED.map(|file| format!("{run}/{file}"))),
                 ),
                 _ => {}
             }
@@ -183,6 +180,9 @@ impl Step {
         found
     }
 }
+
+/// Files that `fet explain` writes in the folder of its run.
+const EXPLAINED: [&str; 3] = ["explanation.json", "explanation.svg", "report.html"];
 
 /// Script of a case.
 #[derive(Debug, Clone)]

@@ -278,7 +278,7 @@ const FINDINGS: &[Finding] = &[
     ),
     (
         "fet init gave the label to a secondary",
-        "$FET init shops.csv shops.csv --label takings --keys lon,lat --out i.toml > /dev/null && $FET run i.toml --set=train.epochs=1 --out s && grep -q 'drop = .\"takings' i.toml",
+        "cp shops.csv others.csv; $FET init shops.csv others.csv --label takings --keys lon,lat --out i.toml > /dev/null && $FET run i.toml --set=train.epochs=1 --out s && grep -q 'drop = .\"takings' i.toml",
         0,
         &["done"],
     ),

@@ -348,7 +348,7 @@ fn explains_a_run_by_parties_and_columns() {
     assert_eq!(owners, ["shops", "streets", "buses"]);
     assert!(keys.iter().any(|keys| number(&keys["importance"]["mean"]) != 0.0), "models see keys: {text}");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    for part in ["not what federating with it adds", "--control RUN", "docs/worth-it.md", "shops: all keys"] {
+    for part in ["not what federating with it adds", "--control RUN", "`fet study`", "shops: all keys"] {
         assert!(said.contains(part), "{part} in {said}");
     }
     let picture = std::fs::read_to_string(folder.path().join("result/explanation.svg")).expect("written");
