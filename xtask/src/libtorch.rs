@@ -208,7 +208,7 @@ mod tests {
     fn exports_are_for_a_shell() {
         let expected = "export LIBTORCH='/a b'\n\
             export LD_LIBRARY_PATH='/a b/lib'${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\n\
-            export OMP_WAIT_POLICY='passive'";
+            export OMP_WAIT_POLICY=passive";
         assert_eq!(exports(&environment_of(Path::new("/a b"), None)), expected);
     }
 }
