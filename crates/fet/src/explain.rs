@@ -110,7 +110,7 @@ fn tested(run: &FinishedRun, rows: usize) -> anyhow::Result<Tested> {
     let split = schedule::split(&primary.parts, primary.table.rows(), experiment.seed).map_err(input)?;
     let mut test = split.test;
     if (1..test.len()).contains(&rows) {
-        // A split by time sorts the test rows, so the first of them would not stand for all.
+        // A split by time sorts the test rows, and the first of them are only the earliest.
         test = (0..rows).map(|at| test[at * test.len() / rows]).collect();
     }
     if test.len() < 2 {

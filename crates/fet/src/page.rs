@@ -333,7 +333,7 @@ fn reliance(explanation: Option<&Explanation>) -> Section {
         return Section { sentences: vec![unknown.to_string()], ..section };
     };
     let charts = found.charts();
-    let last = charts.len() - 1;
+    let last = charts.len().saturating_sub(1);
     let entry = |(number, name): (usize, String)| json!([name, fet_chart::swatch(number)]);
     let legend: Vec<Value> = found.legend().into_iter().map(entry).collect();
     let chart = |(at, chart): (usize, RelianceChart)| {
