@@ -1,13 +1,14 @@
 //! `linked`: real tables of several organisations with the same kind of key but without a common identifier.
 
+mod derived;
 mod labels;
 mod table;
 
 use std::collections::{BTreeMap, HashSet};
 
 use fet_core::data::{
-    Columns, DataError, Dataset, DatasetContext, Features, Folders, Keys, Metadata, PartyTable, Reading,
-    Standardise, Task, VerticalData,
+    Columns, DataError, Dataset, DatasetContext, Features, Folders, Keys, Matrix, Metadata, PartyTable,
+    Reading, Standardise, Task, VerticalData,
 };
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
@@ -30,6 +31,11 @@ pub struct LinkedSettings {
     pub label: String,
     /// Kind of values in the key columns of all parties.
     pub key_kind: LinkedKeys,
+    /// True if the models also see numbers that are computed from the keys of their own table: for two points
+    /// (`start_lon`, `start_lat`, `end_lon`, `end_lat`) their differences, distance and direction, and for a date
+    /// or time cosines and sines of the hour, the day of the week and the day of the year. A table with declared
+    /// ranges has none of them.
+    pub key_features: bool,
     /// True if the models see keys with mean 0 and standard deviation 1, false if they see keys in their own
     /// unit. Linkers always see keys in their own unit.
     pub standardise_keys: bool,
@@ -59,6 +65,7 @@ impl Default for LinkedSettings {
             task: Task::Regression,
             label: String::new(),
             key_kind: LinkedKeys::Numbers,
+            key_features: false,
             standardise_keys: true,
             rows: 0,
             primary: TableSettings::default(),
@@ -75,6 +82,9 @@ impl Recipe<dyn Dataset> for LinkedSettings {
         if let Some((field, value)) = self.primary.declares() {
             let rule = "must be left out: the primary scales by its training rows, and no mechanism protects its table";
             return Err(Violation::new(format!("primary.{field}"), rule, value));
+        }
+        if self.key_features && self.key_kind == LinkedKeys::Text {
+            return Err(Violation::new("key_features", "must be false for keys of texts", "true"));
         }
         if self.primary.keys.contains(&self.label) {
             let rule =
@@ -190,7 +200,8 @@ impl Dataset for Linked {
         read: &Reading<'_>,
     ) -> Result<PartyTable, DataError> {
         let table = read(&self.of_new_records(kinds)).map_err(crate::read::table::unusable)?;
-        self.party(FileTable::from_table(name, table), &self.settings.primary)
+        let is_known = |column: &Column| kinds.contains_key(&column.name);
+        self.party_with(FileTable::from_table(name, table), &self.settings.primary, is_known)
     }
 }
 
@@ -243,8 +254,12 @@ impl Linked {
         let settings = &self.settings.primary;
         let options = settings.options(self.settings.key_kind == LinkedKeys::Text, &[]);
         // Forms of the label and of dropped columns come with the kinds of features.
+        let derived = if self.settings.key_features { settings.key_features() } else { Vec::new() };
         let is_other = |name: &String| {
-            *name == self.settings.label || settings.drop.contains(name) || settings.keys.contains(name)
+            *name == self.settings.label
+                || settings.drop.contains(name)
+                || settings.keys.contains(name)
+                || derived.contains(name)
         };
         let columns: Vec<String> =
             settings.keys.iter().chain(kinds.keys().filter(|name| !is_other(name))).cloned().collect();
@@ -268,9 +283,30 @@ impl Linked {
         FileTable::read(&self.folders, &table.file, setting, &table.options(texts, kept))
     }
 
-    fn party(&self, mut table: FileTable, settings: &TableSettings) -> Result<PartyTable, DataError> {
+    /// Returns the columns computed from keys of numbers, if the settings want them.
+    fn derived(&self, settings: &TableSettings, keys: &Matrix<f64>) -> Vec<Column> {
+        let is_wanted = self.settings.key_features && settings.declares().is_none();
+        if is_wanted { derived::columns(settings, keys) } else { Vec::new() }
+    }
+
+    fn party(&self, table: FileTable, settings: &TableSettings) -> Result<PartyTable, DataError> {
+        self.party_with(table, settings, derived::varies)
+    }
+
+    /// Divides a table into keys and features, which include the columns computed from keys that `is_feature` accepts.
+    fn party_with(
+        &self,
+        mut table: FileTable,
+        settings: &TableSettings,
+        is_feature: impl Fn(&Column) -> bool,
+    ) -> Result<PartyTable, DataError> {
         let keys = match self.settings.key_kind {
-            LinkedKeys::Numbers => Keys::Numbers(table.take_numbers(&settings.keys)?),
+            LinkedKeys::Numbers => {
+                let keys = table.take_numbers(&settings.keys)?;
+                let derived = self.derived(settings, &keys).into_iter().filter(is_feature);
+                derived.into_iter().try_for_each(|column| table.add(column))?;
+                Keys::Numbers(keys)
+            }
             LinkedKeys::Text => Keys::Text(table.take_texts(&settings.keys)?),
         };
         if table.names().next().is_none() {

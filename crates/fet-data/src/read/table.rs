@@ -66,6 +66,18 @@ impl FileTable {
         Ok(self.table.columns.remove(at.expect("it was found")))
     }
 
+    /// Adds a column that the settings `key_features` computed.
+    pub(crate) fn add(&mut self, column: Column) -> Result<(), DataError> {
+        if self.names().any(|name| name == column.name) {
+            let name = &column.name;
+            return Err(self.error(format!(
+                "has a column `{name}`, which `data.key_features` computes: rename it, or set `data.key_features = false`"
+            )));
+        }
+        self.table.columns.push(column);
+        Ok(())
+    }
+
     /// Removes number columns from the table and refuses missing cells. [rows, names]
     pub(crate) fn take_numbers(&mut self, names: &[String]) -> Result<Matrix<f64>, DataError> {
         let columns = names.iter().map(|name| self.numbers(name)).collect::<Result<Vec<_>, _>>()?;

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use fet_data::TableSettings;
 use fet_eval::Fractions;
 use fet_io::input::input;
 use fet_io::output;
@@ -169,10 +170,29 @@ fn write_data(text: &mut String, request: &Request<'_>, tables: &[PartyFile], ke
     let _ = writeln!(text, "label = {}", quoted(request.label));
     comment(text, &format!("Keys: {}. `--keys A,B` names others.", keys.reason));
     let _ = writeln!(text, "key_kind = \"{}\"", if keys.are_texts { "text" } else { "numbers" });
+    if tables.iter().any(|table| has_key_features(table, keys)) {
+        comment(
+            text,
+            "Models also see the distance of two points, and the parts of dates and times, which they cannot compute from the keys \
+             well.",
+        );
+        let _ = writeln!(text, "key_features = true");
+    }
     for (at, table) in tables.iter().enumerate() {
         let label = (at > 0 && !keys.names.iter().any(|key| key == request.label)).then_some(request.label);
         write_table(text, table, keys, if at == 0 { Some(request.label) } else { None }, label);
     }
+}
+
+/// Returns true if `key_features` computes columns from the keys of a table.
+fn has_key_features(table: &PartyFile, keys: &KeyChoice) -> bool {
+    let form = |key: &String| Some((key.clone(), table.form_of_key(key)?.parse().ok()?));
+    let settings = TableSettings {
+        keys: keys.names.clone(),
+        columns: keys.names.iter().filter_map(form).collect(),
+        ..TableSettings::default()
+    };
+    !keys.are_texts && !settings.key_features().is_empty()
 }
 
 /// Writes the table of a party. `own_label` is the label's column in the primary's table, and `foreign_label` the name of a
