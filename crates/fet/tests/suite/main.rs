@@ -24,6 +24,7 @@ mod guides;
 mod hostile;
 mod init;
 mod inputs;
+mod key_features;
 mod labels;
 mod learning;
 mod lifetime;
