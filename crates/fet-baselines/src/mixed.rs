@@ -42,9 +42,9 @@ pub struct WithTreesSettings {
     /// The other method.
     #[schemars(schema_with = "inner")]
     pub inner: Slot<dyn Method>,
-    /// The share of the trees in a prediction: a number, or "fitted" for the share with the smallest loss on the
-    /// validation rows, after every epoch. The validation rows then choose the epoch and the share, so that their
-    /// scores are slightly too good; the test rows take no part.
+    /// The share of the trees in a prediction: a number, or "fitted" for the share and the number of trees, in steps of a
+    /// twentieth, with the smallest loss on the validation rows, after every epoch. The validation rows then choose the
+    /// epoch, the share and the number, so that their scores are slightly too good; the test rows take no part.
     pub share: Share,
     /// The growth of the trees.
     pub growth: Growth,
@@ -171,7 +171,7 @@ impl Method for Mixed {
         let objective = context.objective;
         let partner = self.partner.model(objective, context.weights.clone().next_u64())?;
         let inner = self.inner.primary(&PrimaryContext { weights: context.weights.clone(), ..*context })?;
-        let share = CurrentShare::new(self.share);
+        let share = CurrentShare::new(self.share, partner.portions());
         Ok(Box::new(MixedPrimary { inner, partner, share, objective, combined: CombinedState::default() }))
     }
 
@@ -358,7 +358,7 @@ impl Primary for MixedPrimary {
         if !self.partner.is_fitted() {
             return output;
         }
-        self.mix(output, &self.partner.scores(batch))
+        self.mix(output, &self.partner.scores(batch, self.share.portions()))
     }
 
     fn predict_for_fit(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2> {
@@ -370,30 +370,39 @@ impl Primary for MixedPrimary {
             return output;
         }
         let rows = all();
-        let scores = self.partner.scores(&rows);
+        let mut scores = self.partner.scores_by_portions(&rows);
         let width = output.dims()[1];
-        let pairs: Vec<[f64; 2]> = host(output.clone())
+        let outputs = host(output.clone());
+        let of_class = |prediction: &[f64], label: f32| match self.objective.task {
+            Task::Regression => prediction[0] - f64::from(label),
+            Task::Binary if label < 0.5 => 1.0 - prediction[0],
+            Task::Binary => prediction[0],
+            Task::Multiclass => prediction[label as usize],
+        };
+        let own: Vec<f64> = outputs
             .chunks(width)
             .zip(&rows.labels)
-            .enumerate()
-            .map(|(row, (output, &label))| {
+            .map(|(output, &label)| {
                 let outputs = output.iter().map(|&x| f64::from(x)).collect();
-                let both = [probabilities(self.objective.task, outputs), self.partner_output(&scores, row)];
-                both.map(|prediction| match self.objective.task {
-                    Task::Regression => prediction[0] - f64::from(label),
-                    Task::Binary if label < 0.5 => 1.0 - prediction[0],
-                    Task::Binary => prediction[0],
-                    Task::Multiclass => prediction[label as usize],
-                })
+                of_class(&probabilities(self.objective.task, outputs), label)
             })
             .collect();
-        self.share.fit(self.objective.task, &pairs, &rows.weights);
+        let pairs = |scores: &Vec<Vec<f64>>| {
+            let both = own.iter().zip(&rows.labels).enumerate();
+            both.map(|(row, (own, &label))| [*own, of_class(&self.partner_output(scores, row), label)])
+                .collect()
+        };
+        let by_portions: Vec<Vec<[f64; 2]>> = scores.iter().map(pairs).collect();
+        self.share.fit(self.objective.task, &by_portions, &rows.weights);
         self.combined = CombinedState::default();
+        let scores = scores.swap_remove(self.share.portions() - 1);
         self.mix(output, &scores)
     }
 
     fn fitted_settings(&self, parameters: &Parameters) -> BTreeMap<String, f64> {
-        self.share.setting(parameters)
+        let portions = self.share.fitted_portions(parameters);
+        let of_partner = portions.and_then(|portions| self.partner.setting(portions));
+        self.share.setting(parameters).into_iter().chain(of_partner).collect()
     }
 }
 

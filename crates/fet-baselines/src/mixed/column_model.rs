@@ -17,6 +17,23 @@ pub(super) trait ColumnModel: Send {
     /// Fits the model to the training rows.
     fn fit(&mut self, batch: &PrimaryBatch);
 
-    /// Returns each output's scores of all rows: a scaled label, the logit of class 1, or a logit of each class.
-    fn scores(&self, batch: &PrimaryBatch) -> Vec<Vec<f64>>;
+    /// Returns the number of portions of the model, such as groups of trees. The first portions are a model by
+    /// themselves.
+    fn portions(&self) -> usize {
+        1
+    }
+
+    /// Returns each output's scores of all rows by the first portions: a scaled label, the logit of class 1, or a logit
+    /// of each class.
+    fn scores(&self, batch: &PrimaryBatch, portions: usize) -> Vec<Vec<f64>>;
+
+    /// Returns [`ColumnModel::scores`] by the first portion, by the first two and so on.
+    fn scores_by_portions(&self, batch: &PrimaryBatch) -> Vec<Vec<Vec<f64>>> {
+        (1..=self.portions()).map(|portions| self.scores(batch, portions)).collect()
+    }
+
+    /// Returns the setting that the first portions stand for, and its value; `None` with a single portion.
+    fn setting(&self, _portions: usize) -> Option<(String, f64)> {
+        None
+    }
 }

@@ -42,7 +42,7 @@ impl ColumnModel for Regression {
         self.weights.set(&rows, &model);
     }
 
-    fn scores(&self, batch: &PrimaryBatch) -> Vec<Vec<f64>> {
+    fn scores(&self, batch: &PrimaryBatch, _portions: usize) -> Vec<Vec<f64>> {
         self.weights.scores(&input_columns(batch, None, &[]))
     }
 }

@@ -1,4 +1,5 @@
-//! The share of the fitted model in the mean: given, or fitted to the validation rows.
+//! The share of the fitted model in the mean, and the portions of the model in use: given, or fitted to the validation
+//! rows.
 
 use std::collections::BTreeMap;
 
@@ -37,25 +38,45 @@ const EQUAL: f64 = 0.5;
 const SETTING: &str = "share";
 /// Parameter name of a fitted share.
 const PARAMETER: &str = "mixed.share";
+/// Parameter name of the fitted number of portions.
+const PORTIONS: &str = "mixed.portions";
 /// Steps of the bisection for the log loss: more than the bits of a share in single precision.
 const STEPS: usize = 40;
 /// Smallest probability of a label's class in the log loss.
 const SMALLEST: f64 = 1e-12;
 
-/// The share in use. A fitted share is a parameter of the model.
+/// The share and the portions in use. If they are fitted, they are parameters of the model.
 pub(super) struct CurrentShare {
     given: Share,
-    /// The fitted share, in single precision as it is saved; empty for a given share.
+    /// Number of portions of the fitted model.
+    all: usize,
+    /// The fitted share and, for a model of several portions, their number, in single precision as they are saved;
+    /// empty for a given share.
     parameters: Parameters,
 }
 
 impl CurrentShare {
-    pub(super) fn new(given: Share) -> Self {
+    /// Makes the share of a model of `all` portions.
+    pub(super) fn new(given: Share, all: usize) -> Self {
         let mut parameters = Parameters::default();
         if given == Share::Rule(ShareRule::Fitted) {
             parameters.push(PARAMETER, &[1], &[EQUAL as f32]);
+            if all > 1 {
+                parameters.push(PORTIONS, &[1], &[all as f32]);
+            }
         }
-        Self { given, parameters }
+        Self { given, all, parameters }
+    }
+
+    /// Returns the number of portions of the fitted model in use.
+    pub(super) fn portions(&self) -> usize {
+        self.fitted_portions(&self.parameters).unwrap_or(self.all)
+    }
+
+    /// Returns the number of portions that these parameters of a model contain.
+    pub(super) fn fitted_portions(&self, parameters: &Parameters) -> Option<usize> {
+        let portions = parameters.get(PORTIONS).and_then(|values| values.first());
+        portions.map(|&portions| (portions as usize).clamp(1, self.all))
     }
 
     /// Returns true if validation rows determine the share.
@@ -85,20 +106,41 @@ impl CurrentShare {
         share.map(|&share| (SETTING.to_string(), share.into())).into_iter().collect()
     }
 
-    /// Fits the share to rows with these weights (empty for equal weights).
+    /// Fits the share and the number of portions to rows with these weights (empty for equal weights). Equal losses
+    /// choose the smaller number.
     ///
-    /// `pairs` holds for each row the method's and the fitted model's error for a regression, and otherwise the
-    /// probability that each gives to the row's class.
-    pub(super) fn fit(&mut self, task: Task, pairs: &[[f64; 2]], weights: &[f32]) {
+    /// `by_portions` has an entry for each number of portions. It holds for each row the method's and the fitted model's
+    /// error for a regression, and otherwise the probability that each gives to the row's class.
+    pub(super) fn fit(&mut self, task: Task, by_portions: &[Vec<[f64; 2]>], weights: &[f32]) {
         let weight = |row: usize| weights.get(row).map_or(1.0, |&weight| f64::from(weight));
-        let share = match task {
-            Task::Regression => of_squared_errors(pairs, weight),
-            Task::Binary | Task::Multiclass => of_log_loss(pairs, weight),
-        };
-        if let (Some(value), Some(share)) = (self.parameters.split_mut().1.first_mut(), share) {
-            *value = share as f32;
+        let before = self.value();
+        let mut best: Option<(usize, f64, f64)> = None;
+        for (portions, pairs) in (1..).zip(by_portions) {
+            let share = match task {
+                Task::Regression => of_squared_errors(pairs, weight),
+                Task::Binary | Task::Multiclass => of_log_loss(pairs, weight),
+            };
+            // The share as it is saved.
+            let share = f64::from(share.unwrap_or(before) as f32);
+            let loss = loss(task, pairs, share, weight);
+            if best.is_none_or(|(_, _, least)| loss < least) {
+                best = Some((portions, share, loss));
+            }
+        }
+        let Some((portions, share, _)) = best else { return };
+        for (value, fitted) in self.parameters.split_mut().1.iter_mut().zip([share, portions as f64]) {
+            *value = fitted as f32;
         }
     }
+}
+
+/// Returns the sum of the weighted squared errors, or of the log losses, of the means with this share.
+fn loss(task: Task, pairs: &[[f64; 2]], share: f64, weight: impl Fn(usize) -> f64) -> f64 {
+    let of_row = |(row, [one, other]): (usize, &[f64; 2])| {
+        let mean = (1.0 - share) * one + share * other;
+        weight(row) * if task == Task::Regression { mean * mean } else { -mean.max(SMALLEST).ln() }
+    };
+    pairs.iter().enumerate().map(of_row).sum()
 }
 
 /// Returns the share that minimises the squared error of the mean; `None` if every share has the same error.
@@ -170,8 +212,8 @@ mod tests {
                     };
                     pairs.iter().enumerate().map(of_row).sum()
                 };
-                let mut share = CurrentShare::new(Share::Rule(ShareRule::Fitted));
-                share.fit(task, &pairs, &weights);
+                let mut share = CurrentShare::new(Share::Rule(ShareRule::Fitted), 1);
+                share.fit(task, &[pairs.clone()], &weights);
                 let grid = (0..=1000).map(|step| f64::from(step) / 1000.0);
                 let best = grid.min_by(|a, b| loss(*a).total_cmp(&loss(*b))).expect("a grid");
                 let found = share.value();
@@ -185,21 +227,39 @@ mod tests {
     fn share_of_the_better_part_is_one_or_zero() {
         for (task, better, worse) in [(Task::Regression, 0.0, 1.0), (Task::Binary, 0.9, 0.2)] {
             for (pair, expected) in [([better, worse], 0.0), ([worse, better], 1.0)] {
-                let mut share = CurrentShare::new(Share::Rule(ShareRule::Fitted));
-                share.fit(task, &[pair; 3], &[]);
+                let mut share = CurrentShare::new(Share::Rule(ShareRule::Fitted), 1);
+                share.fit(task, &[vec![pair; 3]], &[]);
                 assert_eq!(share.value(), expected, "{task:?}");
             }
             // Equal parts leave the share as it is.
-            let mut share = CurrentShare::new(Share::Rule(ShareRule::Fitted));
-            share.fit(task, &[[better, better]; 3], &[]);
+            let mut share = CurrentShare::new(Share::Rule(ShareRule::Fitted), 1);
+            share.fit(task, &[vec![[better, better]; 3]], &[]);
             assert_eq!(share.value(), EQUAL, "{task:?}");
+        }
+    }
+
+    /// Of three numbers of portions, the one with the smallest loss is in use; among equal ones the smallest.
+    #[test]
+    fn portions_have_the_smallest_loss() {
+        let bad = vec![[1.0, 0.9], [-1.0, -0.8]];
+        let good = vec![[1.0, -0.1], [-1.0, 0.2]];
+        for (by_portions, expected) in [
+            ([bad.clone(), good.clone(), bad.clone()], 2),
+            ([good.clone(), good.clone(), bad.clone()], 1),
+            ([bad.clone(), bad.clone(), good.clone()], 3),
+        ] {
+            let mut share = CurrentShare::new(Share::Rule(ShareRule::Fitted), 3);
+            assert_eq!(share.portions(), 3);
+            share.fit(Task::Regression, &by_portions, &[]);
+            assert_eq!(share.portions(), expected);
+            assert_eq!(share.fitted_portions(share.parameters()), Some(expected));
         }
     }
 
     #[test]
     fn given_share_has_no_parameter_and_stays() {
-        let mut share = CurrentShare::new(Share::Given(0.25));
-        share.fit(Task::Regression, &[[0.0, 1.0]], &[]);
+        let mut share = CurrentShare::new(Share::Given(0.25), 20);
+        share.fit(Task::Regression, &[vec![[0.0, 1.0]]], &[]);
         assert_eq!((share.value(), share.parameters().segments().len()), (0.25, 0));
         assert!(share.setting(&Parameters::default()).is_empty());
     }

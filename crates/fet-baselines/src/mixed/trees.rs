@@ -6,7 +6,7 @@ use fet_core::parameters::{ParameterError, Parameters};
 use fet_core::registry::Violation;
 
 use super::column_model::ColumnModel;
-use crate::boosting::{Ensemble, Examples, Growth, Table};
+use crate::boosting::{Ensemble, Examples, Growth, PORTIONS, Table};
 use crate::gbdt::input_columns;
 
 /// Largest number of nodes of all trees; each node has three parameters.
@@ -39,6 +39,11 @@ impl Trees {
         Self { ensemble, parameters, growth, objective, seed }
     }
 
+    /// Returns the number of trees of each output in the first portions.
+    fn trees(&self, portions: usize) -> usize {
+        self.growth.trees * portions / PORTIONS
+    }
+
     fn set(&mut self, ensemble: Ensemble) {
         self.parameters = ensemble.parameters();
         self.ensemble = ensemble;
@@ -66,10 +71,29 @@ impl ColumnModel for Trees {
         self.set(grown);
     }
 
-    fn scores(&self, batch: &PrimaryBatch) -> Vec<Vec<f64>> {
+    fn portions(&self) -> usize {
+        PORTIONS
+    }
+
+    fn scores(&self, batch: &PrimaryBatch, portions: usize) -> Vec<Vec<f64>> {
         let columns = input_columns(batch, None, &[]);
         let mut scores = self.ensemble.base_scores(columns.first().map_or(0, Vec::len));
-        self.ensemble.add(&mut scores, &Table::from_columns(&columns), 0..self.growth.trees);
+        self.ensemble.add(&mut scores, &Table::from_columns(&columns), 0..self.trees(portions));
         scores
+    }
+
+    fn scores_by_portions(&self, batch: &PrimaryBatch) -> Vec<Vec<Vec<f64>>> {
+        let columns = input_columns(batch, None, &[]);
+        let table = Table::from_columns(&columns);
+        let mut scores = self.ensemble.base_scores(columns.first().map_or(0, Vec::len));
+        let mut with_next = |portions: usize| {
+            self.ensemble.add(&mut scores, &table, self.trees(portions - 1)..self.trees(portions));
+            scores.clone()
+        };
+        (1..=PORTIONS).map(&mut with_next).collect()
+    }
+
+    fn setting(&self, portions: usize) -> Option<(String, f64)> {
+        Some(("growth.trees".to_string(), self.trees(portions) as f64))
     }
 }

@@ -301,8 +301,8 @@ fn write_method(text: &mut String, pool: &[(&str, &str)], train: usize) {
     }
     if train < SMALL {
         let _ = writeln!(text, "\n[method.growth]");
-        comment(text, "Few rows: trees that see all columns need fewer steps.");
-        let _ = writeln!(text, "column_share = 1.0");
+        comment(text, "Few rows: trees that see all columns; the validation rows choose their number.");
+        let _ = writeln!(text, "column_share = 1.0\ntrees = 1000");
     }
     let _ = writeln!(text, "\n[encoder]");
     comment(text, "`fet-pool` pools the neighbours, so each is encoded separately.");

@@ -124,7 +124,13 @@ pub(super) fn methods(facts: &ExperimentFacts, quick: bool) -> Vec<MethodPair> {
         let settings = facts.pool.iter().map(|(path, value)| format!("{place}.{path}={value}"));
         [format!("{place}.kind=fet-pool")].into_iter().chain(settings).collect::<Vec<_>>()
     };
-    let inside = || [sets(&["method.kind=with-trees", "method.share=fitted"]), pool("method.inner")].concat();
+    let short: &[&str] = match quick {
+        true => &["method.growth.trees=500", "method.growth.learning_rate=0.1"],
+        false => &[],
+    };
+    let inside = || {
+        [sets(&["method.kind=with-trees", "method.share=fitted"]), sets(short), pool("method.inner")].concat()
+    };
     let encoder = || "encoder.kind=mlp".to_string();
     // The validation rows choose the number of trees, so half of the trees at twice the rate are nearly as good.
     let trees = |kind: &str| {
