@@ -213,7 +213,7 @@ mod tests {
                     pairs.iter().enumerate().map(of_row).sum()
                 };
                 let mut share = CurrentShare::new(Share::Rule(ShareRule::Fitted), 1);
-                share.fit(task, &[pairs.clone()], &weights);
+                share.fit(task, std::slice::from_ref(&pairs), &weights);
                 let grid = (0..=1000).map(|step| f64::from(step) / 1000.0);
                 let best = grid.min_by(|a, b| loss(*a).total_cmp(&loss(*b))).expect("a grid");
                 let found = share.value();
