@@ -42,6 +42,27 @@ pub fn check_as<'a>(
     Ok(())
 }
 
+/// Returns true if two outputs are one file, which may not exist yet.
+pub fn are_same(one: &Path, other: &Path) -> bool {
+    matches!((resolved(one, LINKS), resolved(other, LINKS)), (Some(one), Some(other)) if one == other)
+}
+
+/// Most links that an output is followed through.
+const LINKS: usize = 40;
+
+/// Returns the path of the file that a write to `out` would create or replace; `None` if there is no such path.
+fn resolved(out: &Path, links: usize) -> Option<PathBuf> {
+    if let Ok(found) = out.canonicalize() {
+        return Some(found);
+    }
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match out.read_link() {
+        // A link to a file that does not exist yet.
+        Ok(target) => resolved(&folder.join(target), links.checked_sub(1)?),
+        Err(_) => Some(folder.canonicalize().ok()?.join(out.file_name()?)),
+    }
+}
+
 /// As [`check_as`], for a private file: it refuses standard output and compressed files too.
 pub fn check_own<'a>(
     argument: &str,
@@ -65,5 +86,28 @@ pub fn check_name(out: &Path) -> Result<(), String> {
             Err(format!("the name contains the control character U+{:04X}; choose another", u32::from(found)))
         }
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_one_file_are_the_same_before_it_exists() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("in")).expect("a folder");
+        assert!(are_same(&at("a.csv"), &at("in/../a.csv")));
+        assert!(!are_same(&at("a.csv"), &at("in/a.csv")));
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("a.csv", at("link.csv")).expect("a link");
+            std::os::unix::fs::symlink("loop.csv", at("loop.csv")).expect("a link");
+            assert!(are_same(&at("link.csv"), &at("a.csv")) && !are_same(&at("link.csv"), &at("b.csv")));
+            assert!(!are_same(&at("loop.csv"), &at("loop.csv")), "a link to itself leads to no file");
+        }
+        std::fs::write(at("a.csv"), "").expect("written");
+        assert!(are_same(&at("a.csv"), &at("./a.csv")));
     }
 }

@@ -25,21 +25,21 @@ pub(crate) fn warnings(
     class_names: &[String],
     rows: &str,
 ) -> Vec<String> {
-    unbounded(conformal, class_names)
+    unbounded(conformal, class_names, "validation rows")
         .into_iter()
         .chain(too_few(conformal, coverage, class_names, rows))
         .collect()
 }
 
-/// Returns a warning about classes with too few validation rows.
-fn unbounded(conformal: &Conformal, class_names: &[String]) -> Option<String> {
+/// Returns a warning about classes with too few of the rows that calibrated the bounds; `rows` names these rows.
+pub(crate) fn unbounded(conformal: &Conformal, class_names: &[String], rows: &str) -> Option<String> {
     let classes = conformal.unbounded_classes();
     if classes.is_empty() || !conformal.is_bounded() {
         return None;
     }
     let least = Conformal::least_rows(conformal.alpha);
     Some(format!(
-        "`likely` always contains {}: fewer than {least} validation rows have the class, too few to exclude it with \
+        "`likely` always contains {}: fewer than {least} {rows} have the class, too few to exclude it with \
          probability {}",
         listed(&classes, class_names),
         shown(1.0 - conformal.alpha)

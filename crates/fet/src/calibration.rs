@@ -49,6 +49,19 @@ impl Calibration {
         Ok(found)
     }
 
+    /// Refuses an output without the ending of a calibration, or a file that is not one.
+    pub(crate) fn check_output(path: &Path) -> anyhow::Result<()> {
+        let refuse = |problem: &str| Err(input(format!("--recalibrate {}: {problem}", path.display())));
+        if path.extension().is_none_or(|ending| !ending.eq_ignore_ascii_case("json")) {
+            return refuse("must end in .json, because the file holds JSON");
+        }
+        let is_other = |bytes: Vec<u8>| serde_json::from_slice::<Self>(&bytes).is_err();
+        if path.is_file() && fet_io::read(path).map_or(true, is_other) {
+            return refuse("exists, and is not a calibration; name another file");
+        }
+        Ok(())
+    }
+
     /// Writes the calibration.
     pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
         let text = format!("{}\n", serde_json::to_string_pretty(self)?);

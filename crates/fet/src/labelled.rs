@@ -168,6 +168,11 @@ impl<'a> Labelled<'a> {
         Self { run, labels, objective, known, truth, outputs }
     }
 
+    /// Returns the names of the classes; empty for a regression.
+    pub(crate) fn class_names(&self) -> &[String] {
+        &self.run.report.class_names
+    }
+
     /// Returns the predictions with their labels.
     fn rows(&self) -> anyhow::Result<Predictions<'_>> {
         Predictions::new(self.objective.scored(), &self.truth, &self.outputs).map_err(input)

@@ -215,6 +215,8 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
         warnings.extend(measure(arguments, &labelled, times.as_ref(), conformal)?);
     }
     if let Some(calibration) = &calibration {
+        let rows = "rows of the calibration";
+        warnings.extend(bounds::unbounded(&calibration.conformal, model.class_names(), rows));
         show(&arguments.out, &format!("the bounds come from {}\n", calibration.described()))?;
     }
     Ok(warnings)
@@ -237,6 +239,11 @@ fn measure(
     if let Some(out) = &arguments.recalibrate {
         let calibration = labelled.recalibrated()?;
         calibration.write(out)?;
+        warnings.extend(bounds::unbounded(
+            &calibration.conformal,
+            labelled.class_names(),
+            "rows with a label",
+        ));
         text += &format!(
             "\nwritten: {} with bounds from {}. They fit these rows by construction; measure their coverage on later \
              rows with `--calibration`.\n",
@@ -566,12 +573,15 @@ fn check_output(arguments: &PredictArguments, run: &FinishedRun, folders: &Folde
         if other == Path::new("-") {
             return Err(input(format!("{argument} -: name a file; standard output has the predictions")));
         }
-        if outs.contains(&other) {
+        if outs.iter().any(|out| output::are_same(out, other)) {
             let problem = "is the file of another output; name another file";
             return Err(input(format!("{argument} {}: {problem}", other.display())));
         }
         output::check_as(argument, other, &read)?;
         outs.push(other);
+    }
+    if let Some(out) = &arguments.recalibrate {
+        Calibration::check_output(out)?;
     }
     Ok(())
 }
