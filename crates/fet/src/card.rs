@@ -24,7 +24,7 @@ pub(crate) fn card(
 ) -> anyhow::Result<String> {
     let mut card = String::new();
     let method = experiment.method.kinds();
-    let _ = writeln!(card, "# Model card: {}\n", experiment.name);
+    let _ = writeln!(card, "# Model card: {}\n", plain(&experiment.name));
     let _ = writeln!(
         card,
         "Made by `fet` {} ({}; version {} of its results) with the method `{method}` and the seed {}.\n",
@@ -48,10 +48,14 @@ fn data(card: &mut String, report: &Report, reference: &Reference) {
         rows.train, rows.validation, rows.test
     );
     if let Some(Period { column, from, to }) = &reference.period {
-        let _ = writeln!(card, "| period of the training rows (`{column}`) | {from} to {to} |");
+        let _ = writeln!(card, "| period of the training rows ({}) | {from} to {to} |", plain(column));
     }
     if !report.class_names.is_empty() {
-        let _ = writeln!(card, "| classes | {} |", report.class_names.join(", "));
+        let _ = writeln!(
+            card,
+            "| classes | {} |",
+            report.class_names.iter().map(|name| plain(name)).collect::<Vec<_>>().join(", ")
+        );
     }
     let _ = writeln!(card, "| checksum of the files | `{}` |", report.data.files);
     let _ = writeln!(card, "| checksum of the split | `{}` |\n", report.data.split);
@@ -96,7 +100,7 @@ fn scores(card: &mut String, report: &Report, conformal: Option<&Conformal>) {
             card,
             "Coverage on the test rows, calibrated on {} validation rows:\n\n{}",
             coverage.calibration_rows,
-            bounds::table(coverage, &report.class_names)
+            bounds::table(coverage, &report.class_names.iter().map(|name| plain(name)).collect::<Vec<_>>())
         );
     }
 }
@@ -130,8 +134,8 @@ fn parties(
     let _ = writeln!(
         card,
         "The primary, \"{}\", has the labels; the others are {}.\n",
-        trainer.records().scaled.name,
-        names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+        plain(&trainer.records().scaled.name),
+        names.iter().map(|name| format!("\"{}\"", plain(name))).collect::<Vec<_>>().join(", ")
     );
     let about = experiment.linker.build(&())?.about();
     let _ = writeln!(
@@ -192,6 +196,40 @@ fn limits(card: &mut String, report: &Report, reference: &Reference) {
         drift::described(reference)
     );
     for warning in &report.warnings {
-        let _ = writeln!(card, "- {warning}");
+        let _ = writeln!(card, "- {}", plain(warning));
+    }
+}
+
+/// Returns a text on one line, in which no sign of a user's name is Markdown or HTML.
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for sign in text.chars() {
+        match sign {
+            '<' => plain.push_str("&lt;"),
+            '&' => plain.push_str("&amp;"),
+            sign if sign.is_control() => plain.push(' '),
+            '|' | '[' | ']' => plain.extend(['\\', sign]),
+            sign => plain.push(sign),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_no_markup() {
+        for (name, expected) in [
+            ("plain (name)", "plain (name)"),
+            ("<b onmouseover=x>", "&lt;b onmouseover=x>"),
+            ("C | D", "C \\| D"),
+            ("a\n# head", "a # head"),
+            ("[x](y)", "\\[x\\](y)"),
+            ("R&D", "R&amp;D"),
+        ] {
+            assert_eq!(plain(name), expected);
+        }
     }
 }
