@@ -10,6 +10,9 @@ use super::plan::Receives;
 use super::verdict::{Answer, Gain, Verdict, error, rows_needed};
 use fet_study::output::shell_quoted;
 
+/// Share of the error alone up to which a prediction is nearly perfect: real columns of others rarely are.
+const LEAK: f64 = 0.02;
+
 /// Returns the answer as text; `folder` has the files.
 pub(super) fn text(worth: &Worth, folder: &Path) -> String {
     let mut text = format!("{}\n", paragraph(worth).join("\n"));
@@ -81,6 +84,13 @@ pub(super) fn paragraph(worth: &Worth) -> Vec<String> {
         ));
     }
     all.extend(federated(worth, answer));
+    if error(*metric, best.with.test) <= LEAK * alone {
+        all.push(
+            "Warning: the prediction with the other parties is nearly perfect. Check that none of their columns is the label \
+             under another name, or follows from it."
+                .to_string(),
+        );
+    }
     let is_better = |constant: &f64| metric.direction().improves(*constant, own.alone.test);
     if let Some(constant) = worth.constant.filter(is_better) {
         all.push(format!(
@@ -268,6 +278,13 @@ mod tests {
         let quick = Worth { quick: true, ..worth(Verdict::NotShown, -0.1, 0.2) };
         let text = super::next(&quick, Path::new("out"));
         assert!(text.starts_with("the command without --quick") && text.contains("Otherwise more"), "{text}");
+    }
+
+    #[test]
+    fn warns_of_a_nearly_perfect_prediction() {
+        let warns =
+            |mean: f64| paragraph(&worth(Verdict::Yes, mean, 0.1)).join(" ").contains("nearly perfect");
+        assert!(warns(1.97) && warns(2.0) && !warns(1.9), "of an RMSE of 2.0 alone");
     }
 
     #[test]
