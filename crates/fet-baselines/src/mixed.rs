@@ -43,8 +43,9 @@ pub struct WithTreesSettings {
     #[schemars(schema_with = "inner")]
     pub inner: Slot<dyn Method>,
     /// The share of the trees in a prediction: a number, or "fitted" for the share and the number of trees, in steps of a
-    /// twentieth, with the smallest loss on the validation rows, after every epoch. The validation rows then choose the
-    /// epoch, the share and the number, so that their scores are slightly too good; the test rows take no part.
+    /// twentieth, that fit the validation rows best, after every epoch. Few validation rows leave the share near one half.
+    /// The validation rows then choose the epoch, the share and the number, so that their scores are slightly too good;
+    /// the test rows take no part.
     pub share: Share,
     /// The growth of the trees.
     pub growth: Growth,
@@ -57,9 +58,9 @@ pub struct WithLinearSettings {
     /// The other method.
     #[schemars(schema_with = "inner")]
     pub inner: Slot<dyn Method>,
-    /// The share of the linear model in a prediction: a number, or "fitted" for the share with the smallest loss on
-    /// the validation rows, after every epoch. The validation rows then choose the epoch and the share, so that their
-    /// scores are slightly too good; the test rows take no part.
+    /// The share of the linear model in a prediction: a number, or "fitted" for the share that fits the validation rows
+    /// best, after every epoch. Few validation rows leave the share near one half. The validation rows then choose the
+    /// epoch and the share, so that their scores are slightly too good; the test rows take no part.
     pub share: Share,
     /// The penalty on the squared weights of standardised columns, as in `linear-solo`.
     #[schemars(range(max = 100), extend("exclusiveMinimum" = 0))]
