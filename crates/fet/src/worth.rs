@@ -75,15 +75,15 @@ Exit codes: 0 the answer is complete; 1 a run failed; 2 the input is invalid; 13
 
 /// File of the experiment for tables, in the output folder.
 const EXPERIMENT: &str = "experiment.toml";
-/// Number of labelled rows up to which runs are short, and more splits make up for the few test rows.
-const FEW_ROWS: usize = 3_000;
 
-/// Returns the number of splits for this number of labelled rows.
+/// Returns the number of splits for this number of labelled rows: more for fewer rows, of which runs are short and
+/// differ more.
 fn splits(rows: usize, quick: bool) -> u64 {
-    match (rows <= FEW_ROWS, quick) {
-        (true, false) => 10,
-        (true, true) | (false, false) => 5,
-        (false, true) => 3,
+    match (rows, quick) {
+        (..=3_000, false) => 10,
+        (..=30_000, false) => 7,
+        (..=30_000, true) | (_, false) => 5,
+        (_, true) => 3,
     }
 }
 
