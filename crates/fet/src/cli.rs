@@ -420,6 +420,14 @@ fn obey(command: FetCommand) -> anyhow::Result<ExitCode> {
             answer(&data::check(&experiment)?)?;
             Ok(ExitCode::SUCCESS)
         }
+        FetCommand::Data { command: data::DataCommand::List } => {
+            answer(&data::list())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        FetCommand::Data { command: data::DataCommand::Get(arguments) } => {
+            answer(&data::get(&arguments)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
         FetCommand::Link(command) => fet_link::report(&command.run()?),
         FetCommand::Psi(command) => fet_link::report(&psi::run(&command)?),
         FetCommand::Predict(arguments) => {

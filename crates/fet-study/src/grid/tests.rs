@@ -182,8 +182,12 @@ fn each_variant_has_its_base() {
 fn accepts_the_studies_of_the_repository() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let (mut studies, mut published) = (0, 0);
-    for entry in std::fs::read_dir(folder).expect("the folder of experiments") {
+    let entries = |folder: &Path| std::fs::read_dir(folder).expect("the folder of experiments");
+    for entry in entries(&folder).chain(entries(&folder.join("benchmark"))) {
         let path = entry.expect("readable").path();
+        if path.is_dir() {
+            continue;
+        }
         let file = StudyFile::read(&path).expect("a sound file");
         let profiles: Vec<Option<String>> =
             std::iter::once(None).chain(file.profile.keys().cloned().map(Some)).collect();

@@ -7,6 +7,7 @@ mod aligned;
 mod alone;
 mod attacks;
 mod audit;
+mod benchmark;
 mod boundary;
 mod command;
 mod contract;
