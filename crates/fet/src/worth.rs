@@ -110,7 +110,7 @@ pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
     };
     let Some(checked) = checks else { return Ok(ExitCode::from(130)) };
     let checks = Checks::new(&facts, &choice, &cells, &checked)?;
-    let constant = constant(&of_variant(&cells, choice.alone.1.control), metric)?;
+    let constant = constant(&of_variant(&cells, choice.alone.1.control));
     let answer = choice.answer(&results, checks.over_random, &cells, constant)?;
     let first_split = &cells[0].report.data.split;
     let worth = Worth {
