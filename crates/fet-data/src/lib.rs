@@ -12,6 +12,6 @@ mod dataset;
 mod read;
 pub mod source;
 
-pub use dataset::linked::{LinkedSettings, TableSettings};
+pub use dataset::linked::{LARGEST_LABEL, LinkedSettings, TableSettings};
 pub use dataset::split::SplitSettings;
 pub use read::table::{Stored, read_equal_keys, read_keys, read_names, read_texts, read_verbatim};

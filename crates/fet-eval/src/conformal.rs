@@ -150,6 +150,28 @@ impl Conformal {
         self.alpha > 0.0 && self.alpha < 1.0 && fits
     }
 
+    /// Returns true if [`Conformal::new`] can have calibrated these bounds for this task: they are valid, and their numbers
+    /// of rows determine which of them exist.
+    pub fn is_calibrated(&self, task: Task) -> bool {
+        // Only an α within (0, 1) has a number of rows.
+        if !self.is_of(task) {
+            return false;
+        }
+        let is_enough = |rows: usize| rows >= Self::least_rows(self.alpha);
+        let probability = |bound: Option<f64>| bound.is_none_or(|bound| bound <= 1.0);
+        match &self.bounds {
+            Bounds::Width(bound) | Bounds::Scaled { bound, .. } => is_enough(self.rows) == bound.is_some(),
+            Bounds::AllClasses(bound) => is_enough(self.rows) == bound.is_some() && probability(*bound),
+            Bounds::Classes(all) => {
+                let sum = all.iter().try_fold(0usize, |sum, class| sum.checked_add(class.rows));
+                let fits = |class: &ClassBound| {
+                    is_enough(class.rows) == class.bound.is_some() && probability(class.bound)
+                };
+                sum == Some(self.rows) && all.iter().all(fits)
+            }
+        }
+    }
+
     /// Returns the classes without a bound, which every set contains.
     pub fn unbounded_classes(&self) -> Vec<usize> {
         match &self.bounds {
@@ -282,6 +304,33 @@ mod tests {
         assert_eq!((few.is_bounded(), few.interval(7.0)), (false, [f64::NEG_INFINITY, f64::INFINITY]));
         assert!(calibrated(&rows, 0.0).is_err() && calibrated(&rows, f64::NAN).is_err());
         assert!(calibrated(&rows.weighted(&[1.0; 4]).expect("right"), 0.1).is_err());
+    }
+
+    #[test]
+    fn bounds_fit_their_numbers_of_rows() {
+        let numbers = Task::Regression;
+        let of = |alpha: f64, rows: usize, bounds: Bounds| Conformal { alpha, rows, bounds };
+        let class = |rows, bound| ClassBound { rows, bound };
+        let classes = |all: &[ClassBound]| Bounds::Classes(all.to_vec());
+        for (found, task, expect) in [
+            (of(0.1, 9, Bounds::Width(Some(2.0))), numbers, true),
+            (of(0.1, 9, Bounds::Width(None)), numbers, false),
+            (of(0.1, 8, Bounds::Width(None)), numbers, true),
+            (of(0.1, 0, Bounds::Width(Some(2.0))), numbers, false),
+            (of(0.1, 9, Bounds::Width(Some(-2.0))), numbers, false),
+            (of(0.1, 9, Bounds::Width(Some(2.0))), Task::Binary, false),
+            (of(1.0, 9, Bounds::Width(Some(2.0))), numbers, false),
+            (of(f64::NAN, 9, Bounds::Width(Some(2.0))), numbers, false),
+            (of(0.1, 12, classes(&[class(9, Some(0.5)), class(3, None)])), Task::Binary, true),
+            (of(0.1, 13, classes(&[class(9, Some(0.5)), class(3, None)])), Task::Binary, false),
+            (of(0.1, 12, classes(&[class(9, None), class(3, None)])), Task::Binary, false),
+            (of(0.1, 12, classes(&[class(9, Some(1.5)), class(3, None)])), Task::Binary, false),
+            (of(0.1, 8, classes(&[class(usize::MAX, Some(0.5)), class(9, Some(0.5))])), Task::Binary, false),
+            (of(0.1, 9, Bounds::AllClasses(Some(0.5))), Task::Binary, true),
+            (of(0.1, 0, Bounds::AllClasses(Some(0.5))), Task::Binary, false),
+        ] {
+            assert_eq!(found.is_calibrated(task), expect, "{found:?}");
+        }
     }
 
     #[test]

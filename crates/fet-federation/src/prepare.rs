@@ -138,7 +138,7 @@ impl PreparedPrimary {
         earlier: Option<(&Preparing, Objective)>,
     ) -> Result<Self, DataError> {
         let held_out = [split.validation.as_slice(), &split.test].concat();
-        let reference = Reference::new(&data.table, &split.train);
+        let reference = Reference::new(&data.table, &split.train, settings.key_inputs);
         let (objective, party, departures) = match earlier {
             Some((preparing, objective)) => {
                 let departures =

@@ -592,6 +592,11 @@ impl Trainer {
         self.core.objective
     }
 
+    /// Returns the labels of the training rows in their own unit, protected as the settings require.
+    pub fn training_labels(&self) -> Vec<f64> {
+        self.split().train.iter().map(|&row| self.labels.values()[row]).collect()
+    }
+
     /// Returns the scale of the labels, in which the model predicts them.
     pub fn label_scale(&self) -> &LabelScale {
         self.labels.scale()

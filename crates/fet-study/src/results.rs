@@ -223,6 +223,7 @@ pub(crate) mod tests {
             epochs: vec![epoch(1, 0.5, 0.25, None), epoch(2, 0.25, 0.5, Some(test))],
             best: Best { epoch: 3 + seed as usize, validation: 0.5, test },
             evaluation: evaluation(metric, test),
+            constant: None,
             coverage: None,
             privacy: None,
             labels: None,

@@ -43,8 +43,15 @@ impl Calibration {
                     .to_string(),
             ));
         }
-        if !found.conformal.is_of(objective.scored()) {
-            return Err(refuse("is damaged: its bounds do not belong to this model".to_string()));
+        let Conformal { alpha, .. } = found.conformal;
+        let stated = 1.0 - run.experiment.scores.coverage;
+        // Settings and the file round in different places.
+        let is_stated = (alpha - stated).abs() < 1e-9;
+        if !is_stated || !found.conformal.is_calibrated(objective.scored()) || !found.conformal.is_bounded() {
+            return Err(refuse(
+                "is damaged: no calibration of this model has such bounds. Write it again with `fet predict --recalibrate`."
+                    .to_string(),
+            ));
         }
         Ok(found)
     }

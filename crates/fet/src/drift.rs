@@ -18,12 +18,11 @@ pub(crate) struct Drift {
 }
 
 impl Drift {
-    /// Compares the columns of new rows with those of the training rows.
+    /// Compares the columns of new rows with those of the training rows, except for keys that no model sees.
     pub(crate) fn of_columns(model: &SavedModel, records: &PartyTable) -> Self {
-        Self {
-            rows: records.rows(),
-            columns: model.reference().map_or_else(Vec::new, |reference| reference.compare(records)),
-        }
+        let key_inputs = !model.preparing().keys_hidden;
+        let columns = model.reference().map(|reference| reference.compare(records, key_inputs));
+        Self { rows: records.rows(), columns: columns.unwrap_or_default() }
     }
 
     /// Returns the warning about columns and predictions that moved, or about a missing summary. `values` are

@@ -32,6 +32,9 @@ const OLD_REPORT: &str = "report.old.json";
 /// run has written, or a FIFO, which would wait for a reader.
 pub(crate) fn check<'a>(folder: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), String> {
     check_name(folder).map_err(|problem| format!("--out {}: {problem}", folder.display()))?;
+    if folder.metadata().is_ok_and(|found| !found.is_dir()) {
+        return Err(format!("--out {}: is a file; name a folder", folder.display()));
+    }
     let inputs: Vec<PathBuf> = inputs.into_iter().filter_map(|path| path.canonicalize().ok()).collect();
     for name in [REPORT, MODEL, PREDICTIONS, CARD, PAGE, DATA_FOLDER, CHECKPOINT] {
         let path = folder.join(name);

@@ -9,11 +9,13 @@ use std::path::Path;
 use fet_core::data::{Column, Task};
 use fet_core::objective::Objective;
 use fet_core::rng::{Purpose, stream};
+use fet_data::LARGEST_LABEL;
 use fet_eval::conformal::Conformal;
 use fet_eval::{Coverage, Covered, Direction, Estimate, Evaluation, Metric, Predictions, ScoreValue};
 use fet_federation::trainer::SavedModel;
 use fet_io::input::input;
 use fet_tables::{Kind, Options, Values};
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::bounds::{self, share_interval};
 use crate::calibration::Calibration;
@@ -28,8 +30,10 @@ const LEAST_ROWS: usize = 20;
 /// Ratio of the quantiles of 99.5 % and 97.5 % of a normal distribution: a difference of metrics warns if its
 /// 99 % interval, from two 95 % intervals, excludes 0.
 const WIDER: f64 = 2.576 / 1.96;
-/// Quantile of 99.95 % of a normal distribution: a bias warns at α = 1e-3, two-sided.
-const BIASED: f64 = 3.291;
+/// Bias in tables and warnings, with its sign.
+const BIAS: &str = "bias (predicted minus true)";
+/// Level α of a warning about the bias, two-sided.
+const BIASED: f64 = 1e-3;
 
 /// Known labels of new rows.
 pub(crate) struct Labels {
@@ -57,11 +61,15 @@ pub(crate) struct Labelled<'a> {
     outputs: Vec<f64>,
 }
 
-/// Mean of predicted minus observed values, and the standard error of this mean.
+/// Mean of predicted minus true values. For classes, the mean of the predicted probability minus 1 or 0: of class 1 of
+/// two, or of the predicted class of several.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Bias {
     mean: f64,
+    /// Standard error of the mean, from the variance of the differences.
     error: f64,
+    /// Degrees of freedom of the error: the number of rows minus 1.
+    degrees: f64,
 }
 
 /// Figure with the ends of its 95 % interval, if it has one.
@@ -118,6 +126,11 @@ impl Labels {
         };
         let values = match &column.values {
             Values::Number(values) if classes == 0 => {
+                if let Some(row) = values.iter().position(|value| value.abs() > LARGEST_LABEL) {
+                    let problem =
+                        format!("has the label {:e}; it must be within ±{LARGEST_LABEL:e}", values[row]);
+                    return Err(refuse(row, problem));
+                }
                 values.iter().map(|value| Some(*value).filter(|value| !value.is_nan())).collect()
             }
             values if classes > 0 => {
@@ -215,9 +228,9 @@ impl<'a> Labelled<'a> {
             let tested = tested.map_or_else(String::new, |(_, value)| of(test, value, counts[1]));
             lines.push(line(&one.title(), &of(&new, value, counts[0]), &tested));
         }
-        let biases = [bias(&new), bias(test)];
+        let biases = [Bias::from_predictions(&rows), Bias::from_evaluation(test)];
         let shown = |at: usize| biases[at].map_or_else(|| "-".to_string(), |bias| bias.shown(counts[at]));
-        lines.push(line("bias (predicted minus true)", &shown(0), &shown(1)));
+        lines.push(line(BIAS, &shown(0), &shown(1)));
         let coverage = conformal.map(|conformal| Coverage::new(conformal, &rows));
         if let Some(coverage) = &coverage {
             let tested = report.coverage.as_ref().map_or_else(|| "-".to_string(), |all| covered(&all.all));
@@ -295,51 +308,61 @@ fn covered(found: &Covered) -> String {
     format!("{} ({low} to {high})", bounds::shown(share))
 }
 
-/// Returns the mean residual of a regression. For classes, returns the mean predicted probability minus the
-/// observed share: of class 1 of two, or of the predicted class of several.
-fn bias(evaluation: &Evaluation) -> Option<Bias> {
-    if let Some(residuals) = &evaluation.residuals {
-        let rows = residuals.counts.iter().sum::<f64>() + residuals.below + residuals.above;
-        return Some(Bias { mean: residuals.mean, error: residuals.deviation / rows.sqrt() });
-    }
-    let bins = &evaluation.calibration;
-    let rows: f64 = bins.iter().map(|bin| bin.weight).sum();
-    let sum = |of: &dyn Fn(&fet_eval::Bin) -> f64| bins.iter().map(|bin| bin.weight * of(bin)).sum::<f64>();
-    let mean = sum(&|bin| bin.predicted - bin.observed) / rows;
-    let error = sum(&|bin| bin.predicted * (1.0 - bin.predicted)).max(0.0).sqrt() / rows;
-    (rows > 0.0).then_some(Bias { mean, error })
-}
-
 impl Bias {
-    /// Returns the bias of predictions, or `None` without rows. The error of a regression's bias follows from
-    /// the residuals, that of probabilities from the probabilities themselves.
+    /// Returns the bias of predictions, or `None` without rows.
     fn from_predictions(rows: &Predictions<'_>) -> Option<Self> {
-        let count = rows.rows() as f64;
-        let difference = |row: usize| match rows.task().classes() {
-            0 => (rows.predicted(row) - rows.truth(row), None),
-            2 => {
-                let share = rows.probability(row, 1);
-                (share - f64::from(u8::from(rows.class(row) == 1)), Some(share * (1.0 - share)))
-            }
-            _ => {
-                let class = rows.predicted_class(row);
-                let share = rows.probability(row, class);
-                (share - f64::from(u8::from(rows.class(row) == class)), Some(share * (1.0 - share)))
-            }
+        let difference = |row: usize| {
+            let class = match rows.task() {
+                fet_eval::Task::Regression => return rows.predicted(row) - rows.truth(row),
+                fet_eval::Task::Binary => 1,
+                fet_eval::Task::Multiclass { .. } => rows.predicted_class(row),
+            };
+            rows.probability(row, class) - f64::from(u8::from(rows.class(row) == class))
         };
-        let all: Vec<(f64, Option<f64>)> = (0..rows.rows()).map(difference).collect();
-        let mean = all.iter().map(|one| one.0).sum::<f64>() / count;
-        let variances = all.iter().map(|(one, variance)| variance.unwrap_or_else(|| (one - mean).powi(2)));
-        let error = variances.sum::<f64>().sqrt() / count;
-        (rows.rows() > 0).then_some(Self { mean, error })
+        let all: Vec<f64> = (0..rows.rows()).map(difference).collect();
+        let count = all.len() as f64;
+        let mean = all.iter().sum::<f64>() / count;
+        let variance = all.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / count;
+        Self::new(mean, variance, count)
+    }
+
+    /// Returns the bias of evaluated rows: from the residuals of a regression, or from the bins of a calibration curve,
+    /// whose rows count with the mean probability of their bin.
+    fn from_evaluation(evaluation: &Evaluation) -> Option<Self> {
+        if let Some(residuals) = &evaluation.residuals {
+            let count = residuals.counts.iter().sum::<f64>() + residuals.below + residuals.above;
+            return Self::new(residuals.mean, residuals.deviation.powi(2), count);
+        }
+        let bins = &evaluation.calibration;
+        let count: f64 = bins.iter().map(|bin| bin.weight).sum();
+        let mean_of = |of: &dyn Fn(&fet_eval::Bin) -> f64| {
+            bins.iter().map(|bin| bin.weight * of(bin)).sum::<f64>() / count
+        };
+        let mean = mean_of(&|bin| bin.predicted - bin.observed);
+        let square = |bin: &fet_eval::Bin| {
+            (bin.predicted - bin.observed).powi(2) + bin.observed * (1.0 - bin.observed)
+        };
+        Self::new(mean, mean_of(&square) - mean.powi(2), count)
+    }
+
+    /// Creates a bias from the mean and the mean squared deviation of `count` differences.
+    fn new(mean: f64, variance: f64, count: f64) -> Option<Self> {
+        let degrees = (count - 1.0).max(1.0);
+        (count > 0.0).then(|| Self { mean, error: (variance.max(0.0) / degrees).sqrt(), degrees })
     }
 
     fn shown(self, rows: usize) -> String {
         if rows < LEAST_ROWS {
             return format!("{:.4}", self.mean);
         }
-        format!("{:.4} ± {:.4}", self.mean, 1.96 * self.error)
+        format!("{:.4} ± {:.4}", self.mean, student(self.degrees, 0.95) * self.error)
     }
+}
+
+/// Returns the half width of an interval with this confidence, in standard errors, by Student's t.
+fn student(degrees: f64, confidence: f64) -> f64 {
+    // Without an error there are no degrees of freedom, and any factor gives a width of 0.
+    StudentsT::new(0.0, 1.0, degrees).map_or(0.0, |student| student.inverse_cdf(0.5 + confidence / 2.0))
 }
 
 /// Returns a warning if the metric of the new rows is worse than that of the test rows by more than both
@@ -363,16 +386,18 @@ fn worse(metric: Metric, [new, test]: [Option<Measured>; 2]) -> Option<String> {
     })
 }
 
-/// Returns a warning if the bias of the new rows differs from that of the test rows.
+/// Returns a warning if the bias of the new rows is further from 0 than that of the test rows, by more than both errors
+/// explain (Welch's test).
 fn biased([new, test]: [Option<Bias>; 2]) -> Option<String> {
     let (new, test) = (new?, test?);
-    let differs = (new.mean - test.mean).abs() > BIASED * new.error.hypot(test.error);
-    differs.then(|| {
+    let error = new.error.hypot(test.error);
+    let degrees = error.powi(4) / (new.error.powi(4) / new.degrees + test.error.powi(4) / test.degrees);
+    let differs = (new.mean - test.mean).abs() > student(degrees, 1.0 - BIASED) * error;
+    (differs && new.mean.abs() > test.mean.abs()).then(|| {
         format!(
-            "the predictions for the {ROWS} are on average {:.4} {} the true values ({:.4} on the run's test rows)",
-            new.mean.abs(),
-            if new.mean < 0.0 { "below" } else { "above" },
-            test.mean
+            "the {ROWS} have a {BIAS} of {:.4}, further from 0 than that of the run's test rows ({:.4}) by more than their \
+             errors explain",
+            new.mean, test.mean
         )
     })
 }
@@ -381,6 +406,7 @@ fn biased([new, test]: [Option<Bias>; 2]) -> Option<String> {
 mod tests {
     use super::*;
     use fet_eval::Interval;
+    use rand::RngExt;
 
     #[test]
     fn classes_are_found_by_name_or_number() {
@@ -447,10 +473,62 @@ mod tests {
     }
 
     #[test]
-    fn warns_of_a_bias_beyond_its_error() {
-        let bias = |mean| Some(Bias { mean, error: 1.0 });
+    fn warns_of_a_bias_that_is_larger_beyond_its_error() {
+        let bias = |mean| Some(Bias { mean, error: 1.0, degrees: 1e6 });
         assert_eq!(biased([bias(4.6), bias(0.0)]), None);
         let warning = biased([bias(-4.7), bias(0.0)]).expect("a bias");
-        assert!(warning.contains("4.7000 below the true values (0.0000"), "{warning}");
+        assert!(warning.contains("bias (predicted minus true) of -4.7000, further from 0 than"), "{warning}");
+        // The bias of the test rows is the larger one.
+        assert_eq!(biased([bias(1.0), bias(9.0)]), None);
+        assert!(biased([bias(9.0), bias(-1.0)]).is_some() && biased([bias(1.0), bias(-9.0)]).is_none());
+        // Ten rows each: t(18, 0.9995) = 3.922 standard errors of √2, and not 3.291.
+        let few = |mean| Some(Bias { mean, error: 1.0, degrees: 9.0 });
+        assert_eq!(biased([few(5.5), few(0.0)]), None);
+        assert!(biased([few(5.6), few(0.0)]).is_some());
+        let exact = |mean| Some(Bias { mean, error: 0.0, degrees: 9.0 });
+        assert!(biased([exact(0.1), exact(0.0)]).is_some() && biased([exact(0.0), exact(0.0)]).is_none());
+    }
+
+    /// Probabilities of 0.5 for rows that all have class 1 differ by -0.5 from the truth without any variance, and
+    /// probabilities of 0 and 1 that are wrong half of the time have one, although p (1 − p) is 0.
+    #[test]
+    fn the_error_of_a_bias_follows_from_the_differences() {
+        let of = |truth: &[f64], output: &[f64]| {
+            let rows = Predictions::new(fet_eval::Task::Binary, truth, output).expect("right");
+            let found = Bias::from_predictions(&rows).expect("rows");
+            let mut rng = stream(1, 0, Purpose::Bootstrap, 1);
+            let binned = Evaluation::compute(Metric::LogLoss, &rows, &rows, None, &mut rng);
+            let binned = Bias::from_evaluation(&binned).expect("bins");
+            let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+            assert!(near(binned.mean, found.mean) && near(binned.error, found.error), "{binned:?} {found:?}");
+            found
+        };
+        let sure = of(&[1.0; 4], &[0.5; 4]);
+        assert!((sure.mean + 0.5).abs() < 1e-12 && sure.error < 1e-9, "{sure:?}");
+        // The differences are 1, 0, -1, 0: variance 2/3, and the error √(2/3 / 4).
+        let wrong = of(&[0.0, 1.0, 1.0, 0.0], &[1.0, 1.0, 0.0, 0.0]);
+        assert!(wrong.mean.abs() < 1e-12 && (wrong.error - (1.0f64 / 6.0).sqrt()).abs() < 1e-9, "{wrong:?}");
+        assert_eq!(wrong.degrees, 3.0);
+        // t(3, 0.975) = 3.1824 (published tables).
+        assert!((student(3.0, 0.95) - 3.1824).abs() < 1e-4);
+    }
+
+    /// Intervals of the mean of 20 normal differences contain 0 in 95 % of 20,000 samples; α = 1e-3, two-sided.
+    #[test]
+    fn intervals_of_few_rows_cover_as_stated() {
+        let mut rng = stream(3, 0, Purpose::Bootstrap, 1);
+        let samples = 20_000;
+        let mut covered = 0;
+        for _ in 0..samples {
+            let normal = rand_distr::StandardNormal;
+            let predicted: Vec<f64> = (0..20).map(|_| rng.sample(normal)).collect();
+            let truth = [0.0; 20];
+            let rows = Predictions::new(fet_eval::Task::Regression, &truth, &predicted).expect("right");
+            let bias = Bias::from_predictions(&rows).expect("rows");
+            covered += usize::from(bias.mean.abs() <= student(bias.degrees, 0.95) * bias.error);
+        }
+        let share = f64::from(covered as u32) / samples as f64;
+        let allowed = 3.291 * (0.95 * 0.05 / samples as f64).sqrt();
+        assert!((share - 0.95).abs() < allowed, "{share} ± {allowed}");
     }
 }

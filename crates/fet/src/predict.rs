@@ -29,7 +29,7 @@ use crate::finished::FinishedRun;
 use crate::labelled::{self, Comparison, Labelled, Labels, Times};
 use crate::parties::network::{Elsewhere, PartyNetwork};
 use crate::parties::{self, JoinPurpose};
-use crate::predictions::{Predicted, ROW, number, table, text};
+use crate::predictions::{Predicted, ROW, number, set, table, text};
 use crate::provenance::{Provenance, files};
 use crate::run::machine;
 use fet_io::input::input;
@@ -177,7 +177,7 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
     columns.extend(ids.clone());
     columns.extend(predicted.columns());
     if arguments.missing == MissingParties::Drop {
-        let missing = served.missing.join(" | ");
+        let missing = set(&served.missing);
         columns.push(text("missing", (0..rows).map(|_| missing.clone())));
     }
     let mut drawn = false;

@@ -16,6 +16,21 @@ pub(crate) const ROW: &str = "row";
 /// that class.
 pub(crate) const ATYPICAL: &str = " (atypical)";
 
+/// Sign between the classes of a set.
+const SEPARATOR: &str = " | ";
+
+/// Returns the name of a class as a member of a set. A name that could be read as several, or as [`ATYPICAL`], is in
+/// double quotes, and quotation marks in it are doubled.
+pub(crate) fn member(name: &str) -> String {
+    let is_ambiguous = name.contains('|') || name.starts_with('"') || name.ends_with(ATYPICAL);
+    if is_ambiguous { format!("\"{}\"", name.replace('"', "\"\"")) } else { name.to_string() }
+}
+
+/// Returns the names of a set in one cell.
+pub(crate) fn set<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+    names.into_iter().map(|name| member(name)).collect::<Vec<_>>().join(SEPARATOR)
+}
+
 /// Model outputs for some rows.
 pub(crate) struct Predicted<'a> {
     pub(crate) objective: Objective,
@@ -30,7 +45,7 @@ impl Predicted<'_> {
     /// Returns the columns of the predictions.
     ///
     /// Regression: `prediction`, `lower` and `upper`. Classification: `prediction`, one `probability of ..`
-    /// per class, and `likely`, the set of classes that contains the true class with the chosen coverage. In
+    /// per class, and `likely`, the [`set`] of classes that contains the true class with the chosen coverage. In
     /// place of an empty set it has the predicted class and [`ATYPICAL`].
     pub(crate) fn columns(&self) -> Vec<Column> {
         match self.objective.task {
@@ -70,8 +85,8 @@ impl Predicted<'_> {
         }
         if let Some(conformal) = self.conformal.filter(|conformal| conformal.is_bounded()) {
             let likely = |row: &Vec<f64>| match conformal.classes(row) {
-                none if none.is_empty() => format!("{}{ATYPICAL}", name(predicted(row))),
-                classes => classes.into_iter().map(name).collect::<Vec<_>>().join(" | "),
+                none if none.is_empty() => format!("{}{ATYPICAL}", member(&name(predicted(row)))),
+                classes => set(&classes.into_iter().map(name).collect::<Vec<_>>()),
             };
             columns.push(text("likely", rows.iter().map(likely)));
         }
@@ -118,4 +133,50 @@ pub(crate) fn write(trainer: &Trainer, conformal: Option<&Conformal>, path: &Pat
 /// Returns a table with these columns.
 pub(crate) fn table(columns: Vec<Column>) -> Result<Table, fet_tables::TableError> {
     Table::new(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Splits a cell into names, as a reader does: a name in double quotes ends at a quotation mark without a second one.
+    fn members(cell: &str) -> Vec<String> {
+        let (mut names, mut rest) = (Vec::new(), cell);
+        loop {
+            let end = match rest.strip_prefix('"') {
+                Some(quoted) => {
+                    let mut marks = quoted.char_indices().filter(|(_, sign)| *sign == '"').map(|(at, _)| at);
+                    let mut end = marks.next().expect("an end");
+                    while quoted[end + 1..].starts_with('"') {
+                        marks.next();
+                        end = marks.next().expect("an end");
+                    }
+                    end + 2
+                }
+                None => rest.find(SEPARATOR).unwrap_or(rest.len()),
+            };
+            let name = &rest[..end];
+            let unquoted = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
+            names.push(unquoted.map_or_else(|| name.to_string(), |name| name.replace("\"\"", "\"")));
+            match rest[end..].strip_prefix(SEPARATOR) {
+                Some(more) => rest = more,
+                None => return names,
+            }
+        }
+    }
+
+    #[test]
+    fn a_set_of_classes_has_one_reading() {
+        let names =
+            ["a", "b", "a | b", "a |", "|", "5\" pipe", "\"a\" | \"b\"", "\"", "x (atypical)", "no. 1"];
+        for first in names {
+            for second in names {
+                let both = [first.to_string(), second.to_string()];
+                assert_eq!(members(&set(&both)), both, "{}", set(&both));
+            }
+        }
+        assert_eq!(set(&["a".to_string(), "5\" pipe".to_string()]), "a | 5\" pipe", "plain names stay plain");
+        assert_eq!(set(&["a | b".to_string(), "c".to_string()]), "\"a | b\" | c");
+        assert_eq!(member("x (atypical)"), "\"x (atypical)\"");
+    }
 }

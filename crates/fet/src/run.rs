@@ -437,6 +437,7 @@ pub fn report_of(
         epochs: trainer.progress().epochs.clone(),
         best: report::best(trainer).context("no epoch had a finite metric")?,
         evaluation: trainer.evaluation().context("no epoch had a finite metric")?,
+        constant: report::constant(trainer),
         coverage,
         privacy: trainer.spent(),
         labels: trainer.label_privacy(),

@@ -14,6 +14,7 @@ mod plan;
 mod show;
 mod verdict;
 
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -75,6 +76,11 @@ Exit codes: 0 the answer is complete; 1 a run failed; 2 the input is invalid; 13
 
 /// File of the experiment for tables, in the output folder.
 const EXPERIMENT: &str = "experiment.toml";
+/// Files of the answer, and folders of the two studies, in the output folder.
+const ANSWER: &str = "worth.json";
+const PAGE: &str = "worth.html";
+const METHODS: &str = "methods";
+const CHECKS: &str = "checks";
 
 /// Returns the number of splits for this number of labelled rows: more for fewer rows, of which runs are short and
 /// differ more.
@@ -89,6 +95,7 @@ fn splits(rows: usize, quick: bool) -> u64 {
 
 /// Runs the command. The exit code is 0 if the answer is complete, and 130 if the user interrupted it.
 pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
+    check_folder(&arguments.out)?;
     let Base { file: base, links } = experiment(arguments)?;
     let loaded = ExperimentArguments { file: base.clone(), ..ExperimentArguments::default() };
     let loaded = experiment_file::load(&loaded).map_err(|error| input(error.to_string()))?;
@@ -97,20 +104,20 @@ pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
     let mut runner = Runner::new(arguments, &base)?;
     let variants = plan::pairs(&methods);
     // The first split shows the number of labelled rows.
-    let Some(first) = runner.run("methods", &variants)? else { return Ok(ExitCode::from(130)) };
+    let Some(first) = runner.run(METHODS, &variants)? else { return Ok(ExitCode::from(130)) };
     let rows = first.first().context("the study lacks runs")?.report.rows;
     runner.seeds = (0..splits(rows.train + rows.validation + rows.test, arguments.quick)).collect();
-    let Some(cells) = runner.run("methods", &variants)? else { return Ok(ExitCode::from(130)) };
+    let Some(cells) = runner.run(METHODS, &variants)? else { return Ok(ExitCode::from(130)) };
     let metric = cells.first().context("the study lacks runs")?.report.metric;
     let results = method_results(&methods, &cells, metric)?;
     let choice = Choice::new(&methods, &results, metric)?;
     let checks = match arguments.quick {
-        true => runner.run("checks", &checks::random_links(&facts, &choice))?,
-        false => runner.run("checks", &checks::variants(&facts, &choice))?,
+        true => runner.run(CHECKS, &checks::random_links(&facts, &choice))?,
+        false => runner.run(CHECKS, &checks::variants(&facts, &choice))?,
     };
     let Some(checked) = checks else { return Ok(ExitCode::from(130)) };
     let checks = Checks::new(&facts, &choice, &cells, &checked)?;
-    let constant = constant(&of_variant(&cells, choice.alone.1.control), metric)?;
+    let constant = constant(&of_variant(&cells, choice.alone.1.control));
     let answer = choice.answer(&results, checks.over_random, &cells, constant)?;
     let first_split = &cells[0].report.data.split;
     let worth = Worth {
@@ -133,11 +140,38 @@ pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
         fet_io::write(&folder.join(RECOMMENDED), text.as_bytes())?;
     }
     let json = serde_json::to_string_pretty(&worth).context("the answer is plain data")?;
-    fet_io::write(&folder.join("worth.json"), format!("{json}\n").as_bytes())?;
-    fet_io::write(&folder.join("worth.html"), page::text(&worth, folder)?.as_bytes())?;
+    fet_io::write(&folder.join(ANSWER), format!("{json}\n").as_bytes())?;
+    fet_io::write(&folder.join(PAGE), page::text(&worth, folder)?.as_bytes())?;
     let text = if arguments.json { format!("{json}\n") } else { show::text(&worth, folder) };
     fet_io::answer(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a folder with other files than those of this command, such as the folder of a run.
+fn check_folder(out: &Path) -> anyhow::Result<()> {
+    let refuse = |problem: String| Err(input(format!("--out {}: {problem}", out.display())));
+    match out.metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return refuse(format!("cannot be read: {error}")),
+        Ok(found) if !found.is_dir() => return refuse("is a file; name a folder".to_string()),
+        Ok(_) => {}
+    }
+    // An answer shows that this command wrote the folder; other files there are the user's.
+    if out.join(ANSWER).is_file() && out.join(METHODS).is_dir() {
+        return Ok(());
+    }
+    let own = [EXPERIMENT, RECOMMENDED, ANSWER, PAGE, METHODS, CHECKS];
+    let entries = std::fs::read_dir(out).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let names = match entries {
+        Ok(entries) => entries.into_iter().map(|entry| entry.file_name().to_string_lossy().into_owned()),
+        Err(error) => return refuse(format!("cannot be read: {error}")),
+    };
+    match names.filter(|name| !name.starts_with('.') && !own.contains(&name.as_str())).min() {
+        Some(other) => {
+            refuse(format!("has files of another origin, such as `{other}`; name a new or empty folder"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Experiment of the runs.
@@ -163,11 +197,13 @@ fn experiment(arguments: &WorthArguments) -> anyhow::Result<Base> {
     if let [file] = tables.as_slice()
         && (is_experiment(file) || file.extension().is_none())
     {
+        let file = fet_io::experiment(file);
+        let file = file
+            .canonicalize()
+            .map_err(|error| input(format!("{}: cannot be read: {error}", file.display())))?;
         if label.is_some() || !keys.is_empty() {
             return Err(input("--label, --keys: an experiment file names them already; leave them out"));
         }
-        let file = fet_io::experiment(file);
-        let file = file.canonicalize().map_err(|error| input(format!("{}: {error}", file.display())))?;
         let other = out.join(EXPERIMENT);
         if other.exists() && other.canonicalize().is_ok_and(|other| other != file) {
             return Err(input(format!(
@@ -179,8 +215,6 @@ fn experiment(arguments: &WorthArguments) -> anyhow::Result<Base> {
     }
     let label =
         label.clone().ok_or_else(|| input("--label: name the column of the primary's table to predict"))?;
-    std::fs::create_dir_all(out)
-        .map_err(|error| input(format!("--out {}: cannot create the folder: {error}", out.display())))?;
     let file = out.join(EXPERIMENT);
     let known: Vec<PathBuf> =
         tables.iter().map(|table| table.canonicalize().unwrap_or_else(|_| table.clone())).collect();
@@ -198,7 +232,13 @@ fn experiment(arguments: &WorthArguments) -> anyhow::Result<Base> {
                  folder; otherwise name another folder with --out"
             )));
         }
-        Err(_) => fet_io::write(&file, text.as_bytes())?,
+        Err(_) => {
+            // Only here, so that a refusal leaves no empty folder.
+            std::fs::create_dir_all(out).map_err(|error| {
+                input(format!("--out {}: cannot create the folder: {error}", out.display()))
+            })?;
+            fet_io::write(&file, text.as_bytes())?;
+        }
     }
     Ok(Base { file, links: planned.links })
 }
@@ -229,15 +269,12 @@ impl<'a> Runner<'a> {
         if variants.is_empty() {
             return Ok(Some(Vec::new()));
         }
-        let out = &self.arguments.out;
-        std::fs::create_dir_all(out)
-            .map_err(|error| input(format!("--out {}: cannot create the folder: {error}", out.display())))?;
         let request = CollectRequest {
             file: self.base,
             name,
             variants,
             seeds: &self.seeds,
-            out,
+            out: &self.arguments.out,
             jobs: self.jobs,
             device: self.arguments.device.as_deref(),
         };

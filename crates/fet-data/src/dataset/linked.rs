@@ -17,6 +17,7 @@ use rand::seq::SliceRandom;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::labels::LARGEST_LABEL;
 use self::labels::labels;
 pub use self::table::TableSettings;
 use crate::read::table::FileTable;

@@ -49,6 +49,10 @@ pub struct Report {
     pub best: Best,
     /// Evaluation of the best epoch's model: all metrics, interval and errors.
     pub evaluation: Evaluation,
+    /// Main metric on the test rows of a constant prediction: the mean of the training labels, or the shares of their
+    /// classes. `None` if the metric is undefined for it.
+    #[serde(deserialize_with = "nullable::given")]
+    pub constant: Option<f64>,
     /// Coverage of the intervals or sets of classes on the test rows. `None` if the predictions of the
     /// validation rows are not finite.
     #[serde(deserialize_with = "nullable::given")]

@@ -99,13 +99,14 @@ impl Preparing {
         Self { keys_hidden: !key_inputs, ..self }
     }
 
-    /// Returns the columns where some of these rows differ from all fitted rows, or from the declaration.
+    /// Returns the columns where some of these rows differ from all fitted rows, or from the declaration. Keys that
+    /// no model sees do not count.
     pub fn departures(&self, table: &PartyTable, rows: &[usize]) -> Vec<Departure> {
         let mut found = match &table.keys {
-            Keys::Numbers(keys) => {
+            Keys::Numbers(keys) if !self.keys_hidden => {
                 outside(keys, &self.key_ranges, rows, |column| format!("key column {}", column + 1))
             }
-            Keys::Text(_) | Keys::Sealed(_) => Vec::new(),
+            Keys::Numbers(_) | Keys::Text(_) | Keys::Sealed(_) => Vec::new(),
         };
         found.extend(match (&self.features, &table.features) {
             (FeaturePreparation::Columns(preparation), Features::Columns(columns)) => {

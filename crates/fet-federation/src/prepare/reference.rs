@@ -77,17 +77,21 @@ impl Period {
 }
 
 impl Reference {
-    /// Summarises the keys and features of these rows. The period is that of the first feature with dates. The
-    /// summary of columns uses at most 10,000 rows at equal distances.
-    pub fn new(table: &PartyTable, rows: &[usize]) -> Self {
+    /// Summarises the features of these rows, and the keys if models see them. The period is that of the first
+    /// feature with dates. The summary of columns uses at most 10,000 rows at equal distances.
+    pub fn new(table: &PartyTable, rows: &[usize], key_inputs: bool) -> Self {
         let mut columns = Vec::new();
         let sampled: Vec<usize> = match rows.len() {
             few if few <= MOST_ROWS => rows.to_vec(),
             many => (0..MOST_ROWS).map(|at| rows[at * many / MOST_ROWS]).collect(),
         };
-        each_column(table, &sampled, &mut |name, is_date, cells| {
+        let mut summarise = |name, is_date, cells: Cells<'_>| {
             columns.push(Reduced { name, is_date, summary: Summary::new(&cells) });
-        });
+        };
+        if key_inputs {
+            each_key(table, &sampled, &mut summarise);
+        }
+        each_feature(table, &sampled, &mut summarise);
         let dates =
             typed(table).into_iter().flatten().find(|column| matches!(column.values, Values::Date(_)));
         let period = dates.and_then(|column| Period::new(&column.name, &column.values, rows));
@@ -109,17 +113,21 @@ impl Reference {
         self
     }
 
-    /// Compares the columns of new rows.
-    pub fn compare(&self, table: &PartyTable) -> Vec<Compared> {
+    /// Compares the features of new rows, and their keys if models see them.
+    pub fn compare(&self, table: &PartyTable, key_inputs: bool) -> Vec<Compared> {
         let rows: Vec<usize> = (0..table.rows()).collect();
         let mut found = Vec::new();
-        each_column(table, &rows, &mut |name, _, cells| {
+        let mut compare = |name: String, _: bool, cells: Cells<'_>| {
             let Some(reduced) = self.columns.iter().find(|reduced| reduced.name == name) else { return };
             if let Some(shift) = reduced.summary.compare(&cells) {
                 let text = |value: f64| shown(value, reduced.is_date);
                 found.push(Compared { name, shift, medians: shift.medians.map(|both| both.map(text)) });
             }
-        });
+        };
+        if key_inputs {
+            each_key(table, &rows, &mut compare);
+        }
+        each_feature(table, &rows, &mut compare);
         found
     }
 
@@ -166,9 +174,9 @@ fn typed(table: &PartyTable) -> Option<&[Column]> {
     }
 }
 
-/// Visits every key and feature column with its name, true for dates, and the cells of these rows. A text
+/// Visits every key column with its name, false because it holds no dates, and the cells of these rows. A text
 /// counts by its length in characters.
-fn each_column(table: &PartyTable, rows: &[usize], visit: &mut dyn FnMut(String, bool, Cells<'_>)) {
+fn each_key(table: &PartyTable, rows: &[usize], visit: &mut dyn FnMut(String, bool, Cells<'_>)) {
     match &table.keys {
         Keys::Numbers(keys) => {
             numbers(keys, rows, &mut |at, cells| visit(format!("key column {at}"), false, cells))
@@ -176,6 +184,11 @@ fn each_column(table: &PartyTable, rows: &[usize], visit: &mut dyn FnMut(String,
         Keys::Text(keys) => text_keys(keys, rows, visit),
         Keys::Sealed(_) => {}
     }
+}
+
+/// Visits every feature column with its name, true for dates, and the cells of these rows. A text counts by its
+/// length in characters.
+fn each_feature(table: &PartyTable, rows: &[usize], visit: &mut dyn FnMut(String, bool, Cells<'_>)) {
     match &table.features {
         Features::Numbers(all) => {
             numbers(all, rows, &mut |at, cells| visit(format!("column {at}"), false, cells));
@@ -272,12 +285,12 @@ mod tests {
     #[test]
     fn names_the_columns_that_moved_and_the_period() {
         let training: Vec<usize> = (0..500).collect();
-        let reference = Reference::new(&table(600, 0, 0.0), &training);
+        let reference = Reference::new(&table(600, 0, 0.0), &training, true);
         let period = reference.period.as_ref().expect("dates");
         assert_eq!((period.column.as_str(), period.from.as_str()), ("day", "1970-01-01"));
         assert_eq!(period.to, "1970-04-10");
         let names = |table: &PartyTable| -> Vec<String> {
-            let found = reference.compare(table);
+            let found = reference.compare(table, true);
             assert_eq!(found.len(), 4);
             let shifts: Vec<Shift> = found.iter().map(|one| one.shift).collect();
             moved(&shifts)
@@ -290,6 +303,9 @@ mod tests {
             names(&table(300, 80, 3.0)),
             ["column `day` Some([\"1970-02-19\", \"1970-05-11\"])", "column `size` Some([\"4\", \"8\"])",]
         );
+        let unseen = reference.compare(&table(300, 0, 0.0), false);
+        assert!(unseen.len() == 3 && unseen.iter().all(|one| !one.name.contains("key")), "{unseen:?}");
+        assert_eq!(Reference::new(&table(600, 0, 0.0), &training, false).columns.len(), 3);
         let bytes = serde_json::to_string(&reference).expect("plain data");
         assert_eq!(serde_json::from_str::<Reference>(&bytes).expect("a summary"), reference);
     }

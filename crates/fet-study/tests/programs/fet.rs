@@ -285,6 +285,7 @@ fn report(arguments: &CommandLine, rows: Rows) -> Result<Report> {
         epochs: vec![epoch(1, 0.9, 0.3), epoch(2, 0.5, 0.5)],
         best: Best { epoch: 2, validation: 0.5, test },
         evaluation: evaluation(seed, test)?,
+        constant: None,
         coverage: None,
         privacy: None,
         labels: None,

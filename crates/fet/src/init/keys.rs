@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use fet_core::data::Comparison;
 use fet_io::input::input;
 use fet_linkage::{points, text::normalise};
 use fet_tables::Values;
@@ -10,6 +11,8 @@ use super::tables::{PartyFile, Request, is_identifier, words};
 
 /// Maximum number of primary rows whose nearest records are examined.
 const SAMPLE: usize = 2_000;
+/// Maximum number of characters of a key in a message.
+const MOST_SHOWN: usize = 60;
 /// Share of distinct texts from which shared texts are keys.
 const NAMES: f64 = 0.2;
 /// Ratio of spreads from which one key column dominates the distances.
@@ -52,7 +55,8 @@ pub(super) fn choose(request: &Request<'_>, tables: &[PartyFile]) -> anyhow::Res
         } else {
             let mut reason = "the columns of numbers and dates that all tables share".to_string();
             if !others.is_empty() {
-                reason += &format!("; {} are also shared, but hold other values", others.join(", "));
+                reason +=
+                    &format!("; {} are also shared, but hold other values or empty cells", others.join(", "));
             }
             (numbers, false, reason)
         }
@@ -83,7 +87,11 @@ fn shared(request: &Request<'_>, tables: &[PartyFile]) -> anyhow::Result<Vec<Str
         format!("{} has {}", table.path.display(), table.names().collect::<Vec<_>>().join(", "))
     };
     let known: Vec<String> = tables.iter().map(columns).collect();
-    Err(input(format!("no column is in all tables; name the keys with --keys ({})", known.join("; "))))
+    let problem = match others.iter().all(|table| table.column(request.label).is_some()) {
+        true => format!("only the label `{}` is in all tables, and it cannot be a key", request.label),
+        false => "no column is in all tables".to_string(),
+    };
+    Err(input(format!("{problem}; name the keys with --keys ({})", known.join("; "))))
 }
 
 impl KeyChoice {
@@ -116,15 +124,24 @@ impl KeyChoice {
         !self.are_texts && self.names.iter().all(|name| coordinate(name).is_some())
     }
 
-    /// Returns true if the keys are identifiers, such as a single column `id`, whose distances have no meaning.
+    /// Returns true if the keys are identifiers, such as a single column `id`, whose distances have no meaning. Cells
+    /// may be empty, although such keys are compared as texts.
     pub(super) fn are_identifiers(&self, tables: &[PartyFile]) -> bool {
-        let whole = |name: &String| {
-            tables.iter().all(|table| {
-                !table.is_date(name)
-                    && table.numbers(name).is_some_and(|numbers| numbers.iter().all(|n| n.fract() == 0.0))
-            })
+        let is_whole = |number: &f64| number.is_nan() || number.fract() == 0.0;
+        let are_whole = |name: &String| {
+            let holds = |table: &PartyFile| matches!(table.values(name), Some(Values::Number(numbers)) if numbers.iter().all(is_whole));
+            tables.iter().all(holds)
         };
-        !self.are_texts && self.names.iter().all(|name| is_identifier(name) && whole(name))
+        self.names.iter().all(|name| is_identifier(name) && are_whole(name))
+    }
+
+    /// Returns true if keys are equal or different, because they are codes or identifiers: then some must be equal.
+    pub(super) fn are_codes(&self, tables: &[PartyFile]) -> bool {
+        let is_code = |name: &String| {
+            let texts = tables[0].values(name).map(Values::texts).unwrap_or_default();
+            Comparison::detect(texts.iter().map(String::as_str)) != Comparison::Normal
+        };
+        self.are_identifiers(tables) || (self.are_texts && self.names.iter().all(is_code))
     }
 
     /// Returns a unit for each key column if one column would otherwise decide the
@@ -202,6 +219,8 @@ pub(super) struct PairFacts {
     pub(super) records_per_key: usize,
     /// Share of rows that are the nearest row of their nearest record; `None` for texts.
     pub(super) mutual: Option<f64>,
+    /// First key of the primary and of the other party, as written.
+    pub(super) examples: [String; 2],
 }
 
 impl PairFacts {
@@ -224,6 +243,7 @@ impl PairFacts {
             equal: found.len() as f64 / own.len().max(1) as f64,
             records_per_key,
             mutual: if keys.are_texts { None } else { mutual(keys, primary, other) },
+            examples: [example(keys, primary, &own), example(keys, other, &theirs)],
         }
     }
 
@@ -264,6 +284,14 @@ fn cells(keys: &KeyChoice, table: &PartyFile) -> Vec<String> {
         }
     };
     (0..table.rows()).map(row).collect()
+}
+
+/// Returns the first key without a missing cell, as written; empty if every row misses a cell.
+fn example(keys: &KeyChoice, table: &PartyFile, cells: &[String]) -> String {
+    let first = cells.iter().position(|cell| !cell.is_empty());
+    let written = |name: &String| Some(table.values(name)?.select(&[first?]).texts().swap_remove(0));
+    let key = keys.names.iter().filter_map(written).collect::<Vec<_>>().join(", ");
+    key.chars().take(MOST_SHOWN).map(|sign| if sign.is_control() { ' ' } else { sign }).collect()
 }
 
 /// Returns the number of rows of each key; rows with a missing cell do not count.

@@ -8,6 +8,8 @@ const EQUAL: f64 = 0.95;
 /// Share of mutual nearest records from which a row has a counterpart: unrelated tables of similar size have at
 /// most 0.56.
 const MUTUAL: f64 = 0.65;
+/// Share of equal keys below which codes of both tables do not fit each other.
+const NONE: f64 = 0.005;
 /// Numbers of neighbours: for one counterpart, for a place, and for a place in a large table.
 const FEW: usize = 5;
 const PLACES: usize = 10;
@@ -42,13 +44,19 @@ pub(super) fn choose(keys: &KeyChoice, tables: &[PartyFile]) -> Linking {
     let (primary, others) = (&tables[0], &tables[1..]);
     let pairs: Vec<PairFacts> = others.iter().map(|other| PairFacts::new(keys, primary, other)).collect();
     let least = others.iter().map(PartyFile::rows).min().unwrap_or(1).max(1);
-    let mut linking =
-        if keys.are_texts { of_texts(keys, tables, &pairs) } else { of_numbers(keys, tables, &pairs) };
+    let mut linking = match keys {
+        _ if keys.are_identifiers(tables) => of_identifiers(keys, &pairs),
+        KeyChoice { are_texts: true, .. } => of_texts(keys, tables, &pairs),
+        KeyChoice { are_texts: false, .. } => of_numbers(keys, &pairs),
+    };
     linking.neighbours = linking.neighbours.clamp(1, least.div_ceil(4));
     if linking.neighbours == 1 {
         linking.one_to_one = None;
     }
     linking.facts = pairs.iter().map(facts).collect();
+    if keys.are_codes(tables) {
+        linking.warnings.extend(pairs.iter().filter(|pair| pair.equal < NONE).map(different));
+    }
     if let Some(units) = keys.units(primary).filter(|_| linking.kind == "nearest") {
         let differ = "one column would decide the distance, because the ranges of the keys differ";
         linking.warnings.push(format!(
@@ -61,21 +69,33 @@ pub(super) fn choose(keys: &KeyChoice, tables: &[PartyFile]) -> Linking {
     linking
 }
 
-fn of_numbers(keys: &KeyChoice, tables: &[PartyFile], pairs: &[PairFacts]) -> Linking {
-    let all = |holds: &dyn Fn(&PairFacts) -> bool| pairs.iter().all(holds);
-    let most = pairs.iter().map(|pair| pair.records_per_key).max().unwrap_or(1);
-    let mut linking = Linking::new("nearest");
-    if keys.are_identifiers(tables) {
-        linking.kind = "exact";
-        linking.neighbours = most.min(MANY);
-        linking.one_to_one = None;
-        linking.reasons = vec![
-            "These numbers are identifiers: two of them are equal or different, and their distance has no meaning".into(),
-            format!("K is the number of records with one key, for nineteen in twenty rows ({most})"),
-            "`psi` in place of `exact` hides the identifiers that the other party does not have".into(),
-        ];
-        return linking;
+fn of_identifiers(keys: &KeyChoice, pairs: &[PairFacts]) -> Linking {
+    let most = most_records(pairs);
+    let mut linking = Linking::new("exact");
+    linking.neighbours = most.min(MANY);
+    linking.reasons = vec![
+        "These numbers are identifiers: two of them are equal or different, and their distance has no meaning".into(),
+        format!("K is the number of records with one key, for nineteen in twenty rows ({most})"),
+        "`psi` in place of `exact` hides the identifiers that the other party does not have".into(),
+    ];
+    if keys.are_texts {
+        linking.reasons.push(
+            "Some cells are empty, so the keys are read as texts; a row with an empty key has no record"
+                .into(),
+        );
     }
+    linking
+}
+
+/// Returns the number of records with the key of a row, over all parties.
+fn most_records(pairs: &[PairFacts]) -> usize {
+    pairs.iter().map(|pair| pair.records_per_key).max().unwrap_or(1)
+}
+
+fn of_numbers(keys: &KeyChoice, pairs: &[PairFacts]) -> Linking {
+    let all = |holds: &dyn Fn(&PairFacts) -> bool| pairs.iter().all(holds);
+    let most = most_records(pairs);
+    let mut linking = Linking::new("nearest");
     if keys.on_sphere {
         linking.settings.push("metric = \"haversine\"  # metres along the earth".into());
     }
@@ -117,11 +137,10 @@ fn of_numbers(keys: &KeyChoice, tables: &[PartyFile], pairs: &[PairFacts]) -> Li
 
 fn of_texts(keys: &KeyChoice, tables: &[PartyFile], pairs: &[PairFacts]) -> Linking {
     let all = |holds: &dyn Fn(&PairFacts) -> bool| pairs.iter().all(holds);
-    let most = pairs.iter().map(|pair| pair.records_per_key).max().unwrap_or(1);
+    let most = most_records(pairs);
     if all(&|pair| pair.equal >= EQUAL) {
         let mut linking = Linking::new("exact");
         linking.neighbours = most.min(MANY);
-        linking.one_to_one = None;
         linking.reasons = vec![
             "Nearly every row has a record with an equal key".into(),
             format!("K is the number of records with one key, for nineteen in twenty rows ({most})"),
@@ -175,6 +194,16 @@ impl Linking {
             warnings: Vec::new(),
         }
     }
+}
+
+/// Warns that keys are never equal, although they should be.
+fn different(pair: &PairFacts) -> String {
+    let PairFacts { name, rows: [rows, _], equal, examples: [own, theirs], .. } = pair;
+    let found = (equal * *rows as f64).round();
+    format!(
+        "{found} of the primary's {rows} rows have a key that `{name}` has, too. The first key is `{own}` in the primary's table and \
+         `{theirs}` in the other one: write both in the same way, or name other keys with `--keys`"
+    )
 }
 
 /// Describes the keys of two tables.

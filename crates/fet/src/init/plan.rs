@@ -7,7 +7,7 @@ use fet_data::TableSettings;
 use fet_eval::Fractions;
 use fet_io::input::input;
 use fet_io::output;
-use fet_tables::ColumnSummary;
+use fet_tables::{Column, ColumnSummary};
 
 use super::keys::{self, KeyChoice};
 use super::linking::{self, Linking};
@@ -78,11 +78,13 @@ impl Plan {
 /// # Errors
 /// Returns a message for the user if a table cannot be read, or if the label or the keys do not fit.
 pub(crate) fn plan(request: &Request<'_>) -> anyhow::Result<Plan> {
+    require_different_files(request)?;
     let tables = tables::read(request.tables, request.keys, request.file)?;
     let [primary, _, ..] = tables.as_slice() else {
         return Err(input("name the primary's table first, then the others"));
     };
     primary.find(request.label, "--label")?;
+    require_different_contents(&tables)?;
     if request.keys.iter().any(|key| key == request.label) {
         let label = request.label;
         return Err(input(format!("--keys {label}: is the label, which the other parties must not see")));
@@ -108,6 +110,14 @@ pub(crate) fn plan(request: &Request<'_>) -> anyhow::Result<Plan> {
     let _ = writeln!(text, "metric = \"{}\"", metric.metric);
     write_method(&mut text, &pool, split.train);
     write_training(&mut text, &metric, split.train);
+    if keys.are_identifiers(&tables) {
+        comment(
+            &mut text,
+            "The keys are identifiers: they only link records, and no model sees them. Set true if their order says something about \
+             the label.",
+        );
+        text.push_str("key_inputs = false\n");
+    }
     let mut warnings = Vec::new();
     let have_label = tables[1..].iter().filter(|table| table.column(request.label).is_some());
     warnings.extend(have_label.filter(|_| !keys.names.iter().any(|key| key == request.label)).map(|table| {
@@ -121,17 +131,50 @@ pub(crate) fn plan(request: &Request<'_>) -> anyhow::Result<Plan> {
     Ok(Plan { experiment: text, rows: primary.rows(), variants, warnings, links: linking.facts })
 }
 
+/// Checks that the request names no file twice.
+///
+/// # Errors
+/// Returns a message for the user.
+fn require_different_files(request: &Request<'_>) -> anyhow::Result<()> {
+    for (at, path) in request.tables.iter().enumerate() {
+        if request.tables[..at].iter().any(|other| same_file(other, path)) {
+            let path = path.display();
+            return Err(input(format!("{path}: is named twice; name a different table for each party")));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that no table is a copy of an earlier one, also without some of its columns.
+///
+/// # Errors
+/// Returns a message for the user.
+fn require_different_contents(tables: &[PartyFile]) -> anyhow::Result<()> {
+    for (at, table) in tables.iter().enumerate() {
+        let contains = |other: &&PartyFile| {
+            let is_in = |column: &Column| other.values(&column.name) == Some(&column.values);
+            other.rows() == table.rows() && table.table.columns.iter().all(is_in)
+        };
+        if let Some(other) = tables[..at].iter().find(contains) {
+            return Err(input(format!(
+                "{}: every row is a row of {} with the same cells, so this party adds nothing; name a different table for each \
+                 party",
+                table.path.display(),
+                other.path.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Checks that a run can use the tables.
 ///
 /// # Errors
-/// Returns a message for the user if a table is twice in the request, a table has no column for a model, or the
-/// primary's rows are too few for a split.
+/// Returns a message for the user if a table has no column for a model, or the primary's rows are too few for a
+/// split.
 fn require_enough(request: &Request<'_>, tables: &[PartyFile], keys: &KeyChoice) -> anyhow::Result<()> {
     for (at, table) in tables.iter().enumerate() {
         let path = table.path.display();
-        if tables[..at].iter().any(|other| same_file(&other.path, &table.path)) {
-            return Err(input(format!("{path}: is named twice; name a different table for each party")));
-        }
         let is_key_or_label = |name: &str| name == request.label || keys.names.iter().any(|key| key == name);
         if table.names().all(is_key_or_label) {
             let besides = if at == 0 { "the keys and the label" } else { "the keys" };

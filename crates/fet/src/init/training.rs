@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use fet_data::LARGEST_LABEL;
 use fet_eval::{Fractions, Split, SplitStrategy};
 use fet_io::input::input;
 use fet_tables::{ColumnSummary, MISSING_DATE, Values};
@@ -19,6 +20,8 @@ const STEPS: usize = 1_000;
 const STEPS_PER_EPOCH: usize = 32;
 const BATCHES: [usize; 5] = [16, 32, 64, 128, 256];
 const EPOCHS: usize = 20;
+/// Maximum number of epochs: a network has learned a few dozen rows by heart long before.
+const MOST_EPOCHS: usize = 350;
 /// Number of test rows of the rare class below which an interval is wide.
 const FEW_POSITIVES: f64 = 30.0;
 
@@ -60,6 +63,14 @@ impl Label {
             let missing = label.missing;
             return refuse(format!(
                 "is missing in {missing} of {rows} rows; leave out the records without a label"
+            ));
+        }
+        if let Some(Values::Number(numbers)) = primary.values(name)
+            && let Some(row) = numbers.iter().position(|number| number.abs() > LARGEST_LABEL)
+        {
+            return refuse(format!(
+                "is {:e} in row {row} (from 0); a label must be within ±{LARGEST_LABEL:e}",
+                numbers[row]
             ));
         }
         let task = match (label.kind.as_str(), label.distinct) {
@@ -166,8 +177,10 @@ pub(super) fn metric(label: &Label) -> MetricChoice {
     };
     let in_test = fewest * Fractions::default().test();
     if in_test < FEW_POSITIVES {
+        let in_test = in_test.round();
+        let rows = if in_test == 1.0 { "row" } else { "rows" };
         found.warnings.push(format!(
-            "the test will have about {in_test:.0} rows of `{rare}`, so its scores are uncertain: compare methods over several seeds, or \
+            "the test will have about {in_test} {rows} of `{rare}`, so its scores are uncertain: compare methods over several seeds, or \
              set `split.folds`"
         ));
     }
@@ -311,12 +324,17 @@ pub(super) fn training(rows: usize) -> Training {
     let batch_size =
         BATCHES.into_iter().rev().find(|size| size * STEPS_PER_EPOCH <= rows).unwrap_or(BATCHES[0]);
     let steps = rows.div_ceil(batch_size).max(1);
-    let epochs = STEPS.div_ceil(steps).next_multiple_of(10).max(EPOCHS);
+    let epochs = STEPS.div_ceil(steps).next_multiple_of(10).clamp(EPOCHS, MOST_EPOCHS);
     let early_stopping = (epochs / 3).max(5);
+    let all = steps * epochs;
+    let aim = match all >= STEPS {
+        true => format!("at least {STEPS}"),
+        false => format!("at most {MOST_EPOCHS} epochs, because so few rows are soon learned by heart"),
+    };
     let reason = format!(
-        "{rows} training rows are {steps} steps an epoch, so {epochs} epochs are {} steps (at least {STEPS}), unless \
-         {early_stopping} epochs without a better one end them",
-        steps * epochs
+        "{rows} training rows are {steps} {} an epoch, so {epochs} epochs are {all} steps ({aim}), unless {early_stopping} epochs \
+         without a better one end them",
+        if steps == 1 { "step" } else { "steps" }
     );
     Training { batch_size, epochs, early_stopping, reason }
 }
@@ -334,5 +352,15 @@ mod tests {
             assert_eq!((found.batch_size, found.epochs), (batch_size, epochs), "{rows}");
             assert!(found.epochs * rows.div_ceil(found.batch_size) >= STEPS);
         }
+    }
+
+    #[test]
+    fn limits_the_epochs_of_a_few_rows() {
+        for rows in [1, 7, 16, 17, 32] {
+            let found = training(rows);
+            assert_eq!((found.epochs, found.early_stopping), (MOST_EPOCHS, MOST_EPOCHS / 3), "{rows}");
+            assert!(found.reason.contains("at most 350 epochs"), "{}", found.reason);
+        }
+        assert!(training(7).reason.starts_with("7 training rows are 1 step an epoch"));
     }
 }

@@ -1,6 +1,6 @@
 //! Gain from one variant to another on the same test rows.
 
-use fet_eval::{Metric, Predictions, Task};
+use fet_eval::Metric;
 use fet_study::CollectedCell;
 use fet_study::paired::{self, PairedError, TestedRun};
 
@@ -32,26 +32,8 @@ pub(super) fn gain(
     Ok(Gain { mean: signed(found.estimate), lower: one.min(other), upper: one.max(other), rows: found.rows })
 }
 
-/// Returns the mean over the runs of the metric of a constant prediction: the mean of the test labels, or the
-/// shares of the classes. No constant is better for a squared error or a log loss. Returns `None` if a run leaves
-/// the metric undefined.
-pub(super) fn constant(cells: &[&CollectedCell], metric: Metric) -> anyhow::Result<Option<f64>> {
-    let mut values = Vec::new();
-    for cell in cells {
-        let run = paired::read(&cell.folder, &cell.report)?;
-        let rows = run.truth.len() as f64;
-        let share =
-            |class: usize| run.truth.iter().filter(|truth| **truth == class as f64).count() as f64 / rows;
-        let one: Vec<f64> = match run.task {
-            Task::Regression => vec![run.truth.iter().sum::<f64>() / rows],
-            Task::Binary => vec![share(1)],
-            Task::Multiclass { classes } => (0..classes).map(share).collect(),
-        };
-        let output = one.repeat(run.truth.len());
-        let Ok(value) = Predictions::new(run.task, &run.truth, &output)?.score(metric) else {
-            return Ok(None);
-        };
-        values.push(value);
-    }
-    Ok((!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64))
+/// Returns the mean over the runs of the metric of a constant prediction, or `None` if a run leaves it undefined.
+pub(super) fn constant(cells: &[&CollectedCell]) -> Option<f64> {
+    let values: Vec<f64> = cells.iter().map(|cell| cell.report.constant).collect::<Option<_>>()?;
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }

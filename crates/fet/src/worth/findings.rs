@@ -27,7 +27,8 @@ pub(super) struct Worth {
     pub(super) links: Vec<String>,
     /// Warnings of the runs about the data.
     pub(super) warnings: Vec<String>,
-    /// Metric of a constant prediction on the test rows; `None` if the metric is undefined for it.
+    /// Metric on the test rows of a constant prediction, the mean or the class shares of the training rows; `None` if
+    /// the metric is undefined for it.
     pub(super) constant: Option<f64>,
     /// Result of each method.
     pub(super) results: Vec<MethodResult>,

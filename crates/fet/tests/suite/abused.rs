@@ -141,6 +141,11 @@ fn keeps_an_unreadable_report() {
         &["run", "tiny.toml", "--out=r"],
         &["r/report.json", "is a folder", "move it away"],
     );
+    refused(
+        folder.path(),
+        &["run", "tiny.toml", "--out=tiny.toml"],
+        &["--out tiny.toml: is a file; name a folder"],
+    );
     #[cfg(unix)]
     {
         fs::create_dir_all(folder.path().join("s")).expect("a folder");

@@ -106,7 +106,7 @@ fn names_the_columns_that_moved_most() {
     }
     assert!(!warning.contains("kind") && !warning.contains("key"), "{warning}");
     let card = std::fs::read_to_string(folder.join("run/model-card.md")).expect("a card");
-    assert!(card.contains("| period of the training rows (`day`) | 2020-01-01 to 2020-"), "{card}");
+    assert!(card.contains("| period of the training rows (day) | 2020-01-01 to 2020-"), "{card}");
     assert!(card.contains("assume rows like the ") && card.contains("| prediction from "), "{card}");
 }
 
@@ -124,7 +124,8 @@ fn labels_show_errors_that_inputs_do_not() {
     assert!(!said.contains("rows with a label"), "{said}");
 
     let [shown, said] = predicted(folder, &flats(300, 5, [5.0, 9.0], LIKE), &["--labels", "price"]);
-    for part in ["worse than the run's test rows", "below the true values", "not 90.0 % as stated"] {
+    for part in ["worse than the run's test rows", "bias (predicted minus true) of -", "not 90.0 % as stated"]
+    {
         assert!(said.contains(part), "{part}: {said}\n{shown}");
     }
     assert!(!said.contains("differ from the training rows"), "the inputs are the same: {said}");
@@ -171,7 +172,7 @@ fn few_labels_give_no_interval_and_no_warning() {
             is_few,
             "{shown}"
         );
-        assert_eq!(said.contains("below the true values"), !is_few, "{rows}: {said}");
+        assert_eq!(said.contains("have a bias (predicted minus true) of -"), !is_few, "{rows}: {said}");
         assert_eq!(said.contains("worse than"), !is_few, "{rows}: {said}");
         let of_these = |name: &str| {
             let line = shown.lines().find(|line| line.starts_with(name)).expect(&shown);
@@ -289,28 +290,89 @@ fn recalibrated_intervals_cover_fresh_rows_as_stated() {
     std::fs::write(folder.join("other.json"), text.replace("\"model\": \"", "\"model\": \"0"))
         .expect("writable");
     refused(&with(&["--calibration", "other.json"]), &["belongs to another model"]);
-    let damaged = text.replacen("\"alpha\": 0.", "\"alpha\": 7.", 1);
-    std::fs::write(folder.join("other.json"), damaged).expect("writable");
-    refused(&with(&["--calibration", "other.json"]), &["is damaged"]);
+    for (place, value) in [
+        ("/conformal/alpha", "7.1"),
+        ("/conformal/alpha", "0.5"),
+        ("/conformal/rows", "0"),
+        ("/conformal/bounds", r#"{"width": null}"#),
+        ("/conformal/bounds", r#"{"width": -1.0}"#),
+        ("/conformal/bounds", r#"{"all-classes": 0.5}"#),
+    ] {
+        let mut file: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        *file.pointer_mut(place).expect(place) = serde_json::from_str(value).expect("JSON");
+        std::fs::write(folder.join("other.json"), file.to_string()).expect("writable");
+        refused(&with(&["--calibration", "other.json"]), &["--calibration other.json: is damaged"]);
+    }
     std::fs::write(folder.join("new.csv"), flats(8, 13, [5.0, 9.0], LIKE)).expect("writable");
     refused(&with(&["--recalibrate", "few.json"]), &["8 rows have a label", "at least 9"]);
     assert!(!folder.join("few.json").exists());
 }
 
-/// Classes by a price above 22.5. Prices rose by 3: flats that became dear have a low probability of "dear". The
-/// recalibrated sets cover the fresh rows of each class as stated.
+/// Outputs that are one file, however the paths are written, and outputs in place of a file of the user.
 #[test]
-fn recalibrated_sets_cover_each_class_of_fresh_rows_as_stated() {
-    let by_class = |text: &str| -> String {
-        let class = |line: &str| match line.rsplit_once(',').expect("a price") {
-            (start, "price") => format!("{start},price\n"),
-            (start, price) => {
-                let is_dear = price.parse::<f64>().expect("a number") > 22.5;
-                format!("{start},{}\n", if is_dear { "dear" } else { "cheap" })
-            }
-        };
-        text.lines().map(class).collect()
+fn refuses_outputs_that_would_lose_a_file() {
+    let temporary = trained(300, &["--set", "data.primary.drop=[\"day\"]"]);
+    let folder = temporary.path();
+    std::fs::write(folder.join("new.csv"), flats(30, 2, [5.0, 0.0], LIKE)).expect("writable");
+    std::fs::write(folder.join("notes.json"), "{\"mine\": 1}\n").expect("writable");
+    std::fs::create_dir(folder.join("d")).expect("made");
+    let with = |more: &[&str]| {
+        let arguments = ["predict", "run", "--rows", "new.csv", "--labels", "price"];
+        fet(folder, &[&arguments, more].concat())
     };
+    let mut cases = vec![
+        (vec!["--out", "a.csv", "--explain", "./a.csv"], "--explain ./a.csv: is the file of another output"),
+        (vec!["--out", "d/../a.csv", "--explain", "a.csv"], "--explain a.csv: is the file of another output"),
+        (vec!["--recalibrate", "notes.json"], "--recalibrate notes.json: exists, and is not a calibration"),
+        (vec!["--recalibrate", "bounds.csv"], "--recalibrate bounds.csv: must end in .json"),
+        (vec!["--recalibrate", "bounds"], "--recalibrate bounds: must end in .json"),
+    ];
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("a.csv", folder.join("link.csv")).expect("made");
+        std::os::unix::fs::symlink("notes.json", folder.join("link.json")).expect("made");
+        cases.extend([
+            (
+                vec!["--out", "a.csv", "--explain", "link.csv"],
+                "--explain link.csv: is the file of another output",
+            ),
+            (vec!["--recalibrate", "link.json"], "--recalibrate link.json: exists, and is not a calibration"),
+        ]);
+    }
+    for (more, expected) in cases {
+        refused(&with(&more), &[expected]);
+        assert!(!folder.join("a.csv").exists() && !folder.join("bounds.csv").exists(), "{more:?}");
+        assert_eq!(read(folder, "notes.json"), "{\"mine\": 1}\n");
+    }
+    // A calibration replaces a calibration.
+    for _ in 0..2 {
+        let output = with(&["--out", "a.csv", "--recalibrate", "bounds.json"]);
+        assert!(output.status.success(), "{output:?}");
+    }
+    // The square of an error would overflow.
+    let text = read(folder, "new.csv");
+    let (start, _) = text.trim_end().rsplit_once(',').expect("a price");
+    std::fs::write(folder.join("new.csv"), format!("{start},1e308\n")).expect("writable");
+    refused(
+        &with(&[]),
+        &["new.csv: --labels price: row 29 (from 0) has the label 1e308; it must be within ±1e100"],
+    );
+}
+
+/// Replaces the price by a class: "dear" above 22.5, otherwise "cheap".
+fn by_class(text: &str) -> String {
+    let class = |line: &str| match line.rsplit_once(',').expect("a price") {
+        (start, "price") => format!("{start},price\n"),
+        (start, price) => {
+            let is_dear = price.parse::<f64>().expect("a number") > 22.5;
+            format!("{start},{}\n", if is_dear { "dear" } else { "cheap" })
+        }
+    };
+    text.lines().map(class).collect()
+}
+
+/// Returns a folder with a finished run on rows with a class.
+fn trained_classes() -> tempfile::TempDir {
     let temporary = trained(50, &[]);
     let folder = temporary.path();
     std::fs::write(folder.join("p.csv"), by_class(&flats(3_000, 1, [5.0, 0.0], [2020, 12])))
@@ -319,6 +381,42 @@ fn recalibrated_sets_cover_each_class_of_fresh_rows_as_stated() {
     let sets = ["--set", "data.task=binary", "--set", "data.primary.drop=[\"day\"]"];
     let output = fet(folder, &[&["run", "e.toml", "--out", "run"][..], &sets].concat());
     assert!(output.status.success(), "{output:?}");
+    temporary
+}
+
+/// Eight rows of "dear" are too few to exclude the class at 90 %, when the command writes the bounds and when it uses
+/// them. Nine are enough.
+#[test]
+fn warns_of_a_class_with_too_few_rows_of_the_calibration() {
+    let temporary = trained_classes();
+    let folder = temporary.path();
+    let rows = by_class(&flats(300, 31, [5.0, 0.0], LIKE));
+    let with = |dear: usize| -> String {
+        let mut seen = 0;
+        let keep = |line: &&str| {
+            seen += usize::from(line.ends_with("dear"));
+            !line.ends_with("dear") || seen <= dear
+        };
+        rows.lines().filter(keep).map(|line| format!("{line}\n")).collect()
+    };
+    for (dear, expect) in [(8, true), (9, false)] {
+        let labelled = ["--labels", "price", "--recalibrate", "bounds.json"];
+        let [_, said] = predicted(folder, &with(dear), &labelled);
+        let warning = "`likely` always contains \"dear\": fewer than 9 rows with a label have the class";
+        assert_eq!(said.contains(warning), expect, "{dear}: {said}");
+        let [_, said] = predicted(folder, &rows, &["--calibration", "bounds.json"]);
+        let warning =
+            "`likely` always contains \"dear\": fewer than 9 rows of the calibration have the class";
+        assert_eq!(said.contains(warning), expect, "{dear}: {said}");
+    }
+}
+
+/// Classes by a price above 22.5. Prices rose by 3: flats that became dear have a low probability of "dear". The
+/// recalibrated sets cover the fresh rows of each class as stated.
+#[test]
+fn recalibrated_sets_cover_each_class_of_fresh_rows_as_stated() {
+    let temporary = trained_classes();
+    let folder = temporary.path();
     let labelled = ["--labels", "price", "--recalibrate", "bounds.json"];
     predicted(folder, &by_class(&flats(800, 21, [5.0, 3.0], LIKE)), &labelled);
     let fresh = by_class(&flats(1_000, 22, [5.0, 3.0], LIKE));

@@ -210,23 +210,43 @@ fn refuses_tables_that_no_run_can_use() {
     };
     let few = table("date,y,a", 5, &|day| format!("2020-01-{:02},{},{day}", 1 + day, day % 2));
     let enough = table("date,y,a", 30, &|day| format!("2020-01-{:02},{},{day}", 1 + day, day % 2));
-    for (name, text) in [("bare.csv", days("y")), ("b.csv", days("z")), ("few.csv", few), ("a.csv", enough)] {
+    let without_label = table("date,a", 30, &|day| format!("2020-01-{:02},{day}", 1 + day));
+    for (name, text) in [
+        ("bare.csv", days("y")),
+        ("b.csv", days("z")),
+        ("few.csv", few),
+        ("copy.csv", enough.clone()),
+        ("a.csv", enough),
+        ("without-label.csv", without_label),
+        ("labels.csv", table("y,other", 30, &|day| format!("{},{day}", day % 2))),
+    ] {
         fs::write(folder.path().join(name), text).expect("written");
     }
     for (tables, expected) in [
         (["bare.csv", "b.csv"], "bare.csv: needs a column besides the keys and the label (date)"),
         (["few.csv", "b.csv"], "few.csv: each part needs a row, but 5 rows give 0 for validation"),
         (["a.csv", "a.csv"], "a.csv: is named twice"),
+        (["a.csv", "./a.csv"], "a.csv: is named twice"),
+        (["a.csv", "copy.csv"], "copy.csv: every row is a row of "),
+        (["a.csv", "without-label.csv"], "without-label.csv: every row is a row of "),
+        (["a.csv", "nosuch.csv"], "nosuch.csv: cannot be read"),
     ] {
         for command in ["init", "worth"] {
-            let output = fet(folder.path(), &[command, tables[0], tables[1], "--label=y", "--keys=date"]);
-            let messages = String::from_utf8_lossy(&output.stderr);
-            assert!(
-                output.status.code() == Some(2) && messages.contains(expected),
-                "{command} {tables:?}: {output:?}"
-            );
+            for keys in [&["--keys=date"][..], &[]] {
+                let arguments = [&[command, tables[0], tables[1], "--label=y"], keys].concat();
+                let output = fet(folder.path(), &arguments);
+                let messages = String::from_utf8_lossy(&output.stderr);
+                assert!(
+                    output.status.code() == Some(2) && messages.contains(expected),
+                    "{arguments:?}: {output:?}"
+                );
+                assert!(!folder.path().join("worth").exists(), "{arguments:?} left a folder");
+            }
         }
     }
+    let output = fet(folder.path(), &["init", "a.csv", "labels.csv", "--label=y"]);
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(messages.contains("only the label `y` is in all tables, and it cannot be a key"), "{messages}");
     let output = fet(folder.path(), &["init", "a.csv", "b.csv", "--label=y"]);
     assert!(output.status.success(), "{output:?}");
 }
@@ -290,6 +310,88 @@ fn chooses_the_linker_by_the_uniqueness_of_the_keys() {
     ] {
         let (text, _) = init(folder.path(), &[("a.csv", &first), ("b.csv", &second)], &[]);
         assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text}");
+    }
+}
+
+/// Rows with an empty cell, and rows whose identifier the other party lacks, have no record: the run counts both. No
+/// model sees the identifiers, so that identifiers far outside the training range give no warning.
+#[test]
+fn identifiers_with_empty_cells_only_link_equal_records() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let id = |row: usize, is_empty: bool| if is_empty { String::new() } else { (3 * row + 10).to_string() };
+    let row = |row: usize, is_empty: bool| format!("{},{},{}", id(row, is_empty), row % 7, row * 13 % 29);
+    let first = table("person id,size,y", 200, &|at| row(at, at % 10 == 0));
+    let second = table("person id,lines,z", 200, &|at| row(at, at % 8 == 1));
+    let (text, said) = init(folder, &[("a.csv", &first), ("b.csv", &second)], &[]);
+    for part in ["[linker]", "kind = \"exact\"\nneighbours = 1", "key_kind = \"text\"", "key_inputs = false"]
+    {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert!(!text.contains("clk") && !said.contains("have a key that"), "{text}\n{said}");
+    let run = fet(folder, &["run", "e.toml", "--set=train.epochs=1", "--out=run"]);
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(run.status.success(), "{said}");
+    // 20 rows have an empty cell, and 25 others an identifier that the other table lacks.
+    assert!(said.contains("b: 45 of the primary's 200 records lack a link with it"), "{said}");
+
+    let (text, _) = init(folder, &[("a.csv", &first.replace(",,", ",0,")), ("b.csv", &second)], &[]);
+    assert!(text.contains("key_kind = \"text\""), "the other table still has empty cells: {text}");
+    let full = |header: &str| table(header, 200, &|at| row(at, false));
+    let whole = [("a.csv", full("person id,size,y")), ("b.csv", full("person id,lines,z"))];
+    let whole = whole.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let (text, _) = init(folder, &whole, &[]);
+    assert!(text.contains("key_kind = \"numbers\"") && text.contains("key_inputs = false"), "{text}");
+    let _ = fs::remove_dir_all(folder.join("run"));
+    let run = fet(folder, &["run", "e.toml", "--set=train.epochs=1", "--out=run"]);
+    assert!(run.status.success(), "{run:?}");
+    let new = table("person id,size", 40, &|at| format!("{},{}", 900_000 + at, at % 7));
+    fs::write(folder.join("new.csv"), new).expect("written");
+    let warned = || {
+        let output = fet(folder, &["predict", "run", "--rows=new.csv", "--out=out.csv"]);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let said = warned();
+    assert!(said.contains("40 of 40 rows lack a link") && !said.contains("key column"), "{said}");
+    // The control variant sees the identifiers, and both warnings name them.
+    let _ = fs::remove_dir_all(folder.join("run"));
+    let sets = ["run", "e.toml", "--set=train.epochs=1", "--set=train.key_inputs=true", "--out=run"];
+    assert!(fet(folder, &sets).status.success());
+    let said = warned();
+    assert_eq!(said.matches("key column 1").count(), 2, "{said}");
+}
+
+/// Identifiers of two tables that are never equal are written in two ways.
+#[test]
+fn warns_of_codes_that_are_never_equal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let row = |key: String, row: usize| format!("{key},{},{}", row % 7, row * 13 % 29);
+    let rows = |header: &str, key: &dyn Fn(usize) -> String| table(header, 100, &|at| row(key(at), at));
+    let number = |from: usize| move |at: usize| (from + 7 * at).to_string();
+    for (own, theirs, parts) in [
+        (
+            rows("id,size,y", &number(1)),
+            rows("id,lines,z", &number(5_000)),
+            &["0 of the primary's 100 rows have a key that `b` has", "`1` in the primary's table and `5000`"]
+                [..],
+        ),
+        (
+            rows("code,size,y", &|at| format!("A-{at}")),
+            rows("code,lines,z", &|at| format!("a_0{at}")),
+            &["0 of the primary's 100 rows", "`A-0` in the primary's table and `a_00` in the other"],
+        ),
+        // Names are often written differently, and `clk` compares similar ones.
+        (
+            rows("name,size,y", &|at| format!("Ann {} Smith", ["Lee", "Doe"][at % 2].repeat(at / 2 + 1))),
+            rows("name,lines,z", &|at| format!("Anna {} Smit", ["Lee", "Doe"][at % 2].repeat(at / 2 + 1))),
+            &[],
+        ),
+        (rows("id,size,y", &number(1)), rows("id,lines,z", &number(1)), &[]),
+    ] {
+        let (_, said) = init(folder.path(), &[("a.csv", &own), ("b.csv", &theirs)], &[]);
+        assert!(parts.iter().all(|part| said.contains(part)), "{parts:?} in {said}");
+        assert_eq!(said.contains("have a key that `b` has"), !parts.is_empty(), "{said}");
     }
 }
 

@@ -4,9 +4,11 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
+use fet_eval::records::Report;
 use serde_json::Value;
 
 use crate::command::text;
+use crate::own_data::{numbers, table};
 
 /// Writes a primary's table of 240 rows, and a table of another party whose column decides the label if
 /// `decides` is true.
@@ -76,7 +78,35 @@ fn finds_that_another_party_does_not_help() {
     tables(folder, false);
     let (code, out, err) = fet(&WORTH, folder);
     assert_eq!(code, 0, "{err}");
-    assert_ne!(answer(folder)["answer"]["verdict"], "yes", "{out}");
+    let found = answer(folder);
+    assert_ne!(found["answer"]["verdict"], "yes", "{out}");
+
+    // The constant of each split is the mean of its training labels, and the answer has the mean over the splits.
+    let labels = numbers(&table(folder, "primary.csv"), "label");
+    let mut constants = Vec::new();
+    for cell in fs::read_dir(folder.join("worth/methods/cells")).expect("cells") {
+        let cell = cell.expect("readable").path();
+        let report: Report =
+            serde_json::from_str(&fs::read_to_string(cell.join("report.json")).expect("a report"))
+                .expect("JSON");
+        let predictions = table(&cell, "predictions.csv");
+        let rows: Vec<usize> = numbers(&predictions, "row").into_iter().map(|row| row as usize).collect();
+        let parts = predictions.column("part").expect("parts").values.texts();
+        let training: Vec<f64> =
+            (0..labels.len()).filter(|row| !rows.contains(row)).map(|row| labels[row]).collect();
+        assert_eq!(training.len(), report.rows.train);
+        let mean = training.iter().sum::<f64>() / training.len() as f64;
+        let tested: Vec<f64> =
+            (0..rows.len()).filter(|&at| parts[at] == "test").map(|at| labels[rows[at]]).collect();
+        let square = tested.iter().map(|label| (label - mean).powi(2)).sum::<f64>() / tested.len() as f64;
+        let constant = report.constant.expect("defined");
+        assert!((constant - square.sqrt()).abs() < 1e-9, "{constant} for {}", square.sqrt());
+        constants.push(constant);
+    }
+    // Every split has as many cells.
+    let mean = constants.iter().sum::<f64>() / constants.len() as f64;
+    let constant = found["constant"].as_f64().expect("a constant");
+    assert!((constant - mean).abs() < 1e-9, "{constant} for {mean}");
 }
 
 #[test]
@@ -86,6 +116,9 @@ fn refuses_incomplete_and_contradictory_requests() {
     tables(folder, true);
     fs::create_dir(folder.join("old")).expect("made");
     fs::write(folder.join("old/experiment.toml"), "name = \"other\"\n").expect("written");
+    fs::create_dir(folder.join("run")).expect("made");
+    fs::write(folder.join("run/report.json"), "{}\n").expect("written");
+    let primary = fs::read(folder.join("primary.csv")).expect("a table");
     for (arguments, parts) in [
         (&["worth", "primary.csv", "other.csv"][..], &["--label"][..]),
         (&["worth", "primary.csv", "--label", "label"], &["the primary's table first"]),
@@ -101,7 +134,18 @@ fn refuses_incomplete_and_contradictory_requests() {
         ),
         (
             &["worth", "primary.csv", "other.csv", "--label", "label", "--out", "primary.csv"],
-            &["--out primary.csv"],
+            &["--out primary.csv: is a file; name a folder"],
+        ),
+        (
+            &["worth", "primary.csv", "other.csv", "--label", "label", "--out", "run"],
+            &["--out run: has files of another origin, such as `report.json`", "new or empty folder"],
+        ),
+        (&["worth", "primary.csv", "other.csv", "--label", "label", "--out", "."], &["--out .: has files"]),
+        (&["worth", "nosuch", "--label", "label"], &["nosuch: cannot be read"]),
+        (&["worth", "primary.csv", "nosuch.csv", "--label", "label"], &["nosuch.csv: cannot be read"]),
+        (
+            &["worth", "primary.csv", "other.csv", "--label", "label", "--keys", "label"],
+            &["--keys label: is the label"],
         ),
     ] {
         let (code, out, err) = fet(arguments, folder);
@@ -109,6 +153,13 @@ fn refuses_incomplete_and_contradictory_requests() {
         for part in parts {
             assert!(err.contains(part), "{arguments:?}: {part:?} is not in {err}");
         }
+        let mut names: Vec<_> = fs::read_dir(folder)
+            .expect("readable")
+            .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["old", "other.csv", "primary.csv", "run"], "{arguments:?}");
+        assert_eq!(fs::read_dir(folder.join("run")).expect("readable").count(), 1, "{arguments:?}");
     }
-    assert!(!folder.join("worth/methods").exists(), "no run began");
+    assert_eq!(fs::read(folder.join("primary.csv")).expect("a table"), primary);
 }

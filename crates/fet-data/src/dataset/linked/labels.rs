@@ -6,7 +6,7 @@ use fet_tables::{MISSING_CODE, Values};
 use crate::read::table::FileTable;
 
 /// Largest number that can be predicted: the square of an error must be finite.
-const LARGEST: f64 = 1e100;
+pub const LARGEST_LABEL: f64 = 1e100;
 /// Maximum number of classes.
 const MOST_CLASSES: usize = 10_000;
 
@@ -35,10 +35,10 @@ pub(super) fn labels(
         Values::Number(values) => match values.iter().position(|value| value.is_nan()) {
             Some(row) => missing(row),
             None if task == Task::Regression => {
-                let beyond = |value: &f64| value.abs() > LARGEST;
+                let beyond = |value: &f64| value.abs() > LARGEST_LABEL;
                 match values.iter().position(beyond) {
                     Some(row) => {
-                        let problem = format!("must be within ±{LARGEST:e}; it is {:e}", values[row]);
+                        let problem = format!("must be within ±{LARGEST_LABEL:e}; it is {:e}", values[row]);
                         Err(DataError::new(table.place(row, label), problem))
                     }
                     None => Ok((values, Vec::new())),
