@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use fet_core::data::Comparison;
+use fet_core::data::{Comparison, number};
 use fet_io::input::input;
 use fet_linkage::{points, text::normalise};
 use fet_tables::Values;
@@ -226,7 +226,11 @@ pub(super) struct PairFacts {
 impl PairFacts {
     /// Compares the keys of two tables.
     pub(super) fn new(keys: &KeyChoice, primary: &PartyFile, other: &PartyFile) -> Self {
-        let (own, theirs) = (cells(keys, primary), cells(keys, other));
+        let written = [primary, other].map(|table| -> Vec<Vec<String>> {
+            keys.names.iter().map(|name| table.written(name, keys.are_texts)).collect()
+        });
+        let own = cells(keys, primary, &written[0], &written[0]);
+        let theirs = cells(keys, other, &written[1], &written[0]);
         let (own_counts, their_counts) = (counts(&own), counts(&theirs));
         let unique = |cells: &[String], counts: &HashMap<&str, usize>| {
             let single = cells.iter().filter(|cell| counts.get(cell.as_str()) == Some(&1)).count();
@@ -243,7 +247,7 @@ impl PairFacts {
             equal: found.len() as f64 / own.len().max(1) as f64,
             records_per_key,
             mutual: if keys.are_texts { None } else { mutual(keys, primary, other) },
-            examples: [example(keys, primary, &own), example(keys, other, &theirs)],
+            examples: [example(&written[0], &own), example(&written[1], &theirs)],
         }
     }
 
@@ -259,22 +263,31 @@ impl PairFacts {
     }
 }
 
-/// Returns the key of each row as a text; an empty text if a cell is missing.
-fn cells(keys: &KeyChoice, table: &PartyFile) -> Vec<String> {
-    let columns: Vec<Vec<String>> = keys
-        .names
-        .iter()
-        .filter_map(|name| {
-            let values = table.values(name)?;
-            let texts = values.texts();
-            Some(match values {
-                Values::Number(_) | Values::Date(_) => texts,
-                Values::Category { .. } | Values::Text(_) => {
-                    texts.iter().map(|text| normalise(text)).collect()
-                }
-            })
-        })
-        .collect();
+/// Returns the key of each row of a table as a text that is equal where a run compares the keys as equal; an empty text if
+/// a cell is missing. `written` has the cells of each key column, and `primary` those of the primary, which decide the
+/// comparison.
+fn cells(
+    keys: &KeyChoice,
+    table: &PartyFile,
+    written: &[Vec<String>],
+    primary: &[Vec<String>],
+) -> Vec<String> {
+    let compared = |(at, name): (usize, &String)| -> Vec<String> {
+        let form = match table.values(name) {
+            Some(Values::Number(_)) if keys.are_texts => {
+                Comparison::detect(primary[at].iter().map(String::as_str))
+            }
+            Some(Values::Number(_) | Values::Date(_)) => Comparison::Verbatim,
+            _ => Comparison::Normal,
+        };
+        let compare = |cell: &String| match form {
+            Comparison::Verbatim => cell.trim().to_string(),
+            Comparison::Numbers => number(cell.trim()).map_or(cell.trim().to_string(), |own| own.to_string()),
+            Comparison::Normal => normalise(cell),
+        };
+        written[at].iter().map(compare).collect()
+    };
+    let columns: Vec<Vec<String>> = keys.names.iter().enumerate().map(compared).collect();
     let row = |row: usize| {
         let cells = columns.iter().map(|column| column[row].as_str());
         if cells.clone().any(str::is_empty) {
@@ -287,10 +300,9 @@ fn cells(keys: &KeyChoice, table: &PartyFile) -> Vec<String> {
 }
 
 /// Returns the first key without a missing cell, as written; empty if every row misses a cell.
-fn example(keys: &KeyChoice, table: &PartyFile, cells: &[String]) -> String {
-    let first = cells.iter().position(|cell| !cell.is_empty());
-    let written = |name: &String| Some(table.values(name)?.select(&[first?]).texts().swap_remove(0));
-    let key = keys.names.iter().filter_map(written).collect::<Vec<_>>().join(", ");
+fn example(written: &[Vec<String>], cells: &[String]) -> String {
+    let Some(first) = cells.iter().position(|cell| !cell.is_empty()) else { return String::new() };
+    let key = written.iter().map(|column| column[first].as_str()).collect::<Vec<_>>().join(", ");
     key.chars().take(MOST_SHOWN).map(|sign| if sign.is_control() { ' ' } else { sign }).collect()
 }
 

@@ -1,5 +1,7 @@
 //! Choice of the linker and of the number of neighbours, by the uniqueness of the keys in both tables.
 
+use std::collections::BTreeSet;
+
 use super::keys::{KeyChoice, PairFacts};
 use super::tables::PartyFile;
 
@@ -49,6 +51,15 @@ pub(super) fn choose(keys: &KeyChoice, tables: &[PartyFile]) -> Linking {
         KeyChoice { are_texts: true, .. } => of_texts(keys, tables, &pairs),
         KeyChoice { are_texts: false, .. } => of_numbers(keys, &pairs),
     };
+    if keys.are_texts {
+        let marks: BTreeSet<String> =
+            tables.iter().flat_map(|table| keys.names.iter().flat_map(|name| table.marks(name))).collect();
+        if !marks.is_empty() {
+            let marks: Vec<String> = marks.into_iter().collect();
+            let marks = toml::Value::from(marks);
+            linking.settings.push(format!("missing = {marks}  # cells that count as empty"));
+        }
+    }
     linking.neighbours = linking.neighbours.clamp(1, least.div_ceil(4));
     if linking.neighbours == 1 {
         linking.one_to_one = None;

@@ -1,6 +1,6 @@
 //! Tables of the parties, and facts about single columns that decide settings.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use fet_core::registry::did_you_mean;
@@ -116,6 +116,43 @@ impl PartyFile {
     /// Returns the cells of a column.
     pub(super) fn values(&self, name: &str) -> Option<&Values> {
         self.table.column(name).ok().map(|column| &column.values)
+    }
+
+    /// Returns the cells of a column as texts, empty where a cell is missing: as written if a run reads them `as_texts`,
+    /// because 00005 and 5 are then different keys.
+    pub(super) fn written(&self, name: &str, as_texts: bool) -> Vec<String> {
+        match self.values(name) {
+            Some(Values::Number(numbers)) if as_texts => {
+                let present =
+                    |(text, number): (String, &f64)| if number.is_nan() { String::new() } else { text };
+                self.unread(name).into_iter().zip(numbers).map(present).collect()
+            }
+            Some(values) => values.texts(),
+            None => vec![String::new(); self.rows()],
+        }
+    }
+
+    /// Returns the texts that mark a missing cell in a column of numbers, such as NA.
+    pub(super) fn marks(&self, name: &str) -> BTreeSet<String> {
+        let Some(Values::Number(numbers)) = self.values(name) else { return BTreeSet::new() };
+        let missing = self.unread(name).into_iter().zip(numbers).filter(|(_, number)| number.is_nan());
+        missing.map(|(text, _)| text.trim().to_string()).filter(|text| !text.is_empty()).collect()
+    }
+
+    /// Returns the cells of a column of numbers before they were read as numbers.
+    fn unread(&self, name: &str) -> Vec<String> {
+        let options = Options {
+            keep_empty: true,
+            kinds: [(name.to_string(), Kind::Text)].into(),
+            columns: Some(vec![name.to_string()]),
+            ..Options::default()
+        };
+        // A file that can only be read as numbers has no other form.
+        let again = fet_tables::read(&self.path, &options).ok();
+        let again =
+            again.as_ref().and_then(|table| table.column(name).ok()).map(|column| column.values.texts());
+        let again = again.filter(|texts| texts.len() == self.rows());
+        again.or_else(|| self.values(name).map(Values::texts)).unwrap_or_default()
     }
 
     /// Returns the names of all columns.

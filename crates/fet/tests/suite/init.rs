@@ -335,8 +335,14 @@ fn identifiers_with_empty_cells_only_link_equal_records() {
     // 20 rows have an empty cell, and 25 others an identifier that the other table lacks.
     assert!(said.contains("b: 45 of the primary's 200 records lack a link with it"), "{said}");
 
-    let (text, _) = init(folder, &[("a.csv", &first.replace(",,", ",0,")), ("b.csv", &second)], &[]);
-    assert!(text.contains("key_kind = \"text\""), "the other table still has empty cells: {text}");
+    // The same with marks of missing cells in one table.
+    let marked = first.replace("\n,", "\nNA,");
+    let (text, _) = init(folder, &[("a.csv", &marked), ("b.csv", &second)], &[]);
+    assert!(text.contains("kind = \"exact\"\nneighbours = 1\nmissing = [\"NA\"]"), "{text}");
+    let _ = fs::remove_dir_all(folder.join("run"));
+    let run = fet(folder, &["run", "e.toml", "--set=train.epochs=1", "--out=run"]);
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(said.contains("b: 45 of the primary's 200 records lack a link with it"), "{said}");
     let full = |header: &str| table(header, 200, &|at| row(at, false));
     let whole = [("a.csv", full("person id,size,y")), ("b.csv", full("person id,lines,z"))];
     let whole = whole.each_ref().map(|(name, text)| (*name, text.as_str()));
@@ -380,6 +386,12 @@ fn warns_of_codes_that_are_never_equal() {
             rows("code,size,y", &|at| format!("A-{at}")),
             rows("code,lines,z", &|at| format!("a_0{at}")),
             &["0 of the primary's 100 rows", "`A-0` in the primary's table and `a_00` in the other"],
+        ),
+        // Texts, because a cell is empty: 00001 is then not 1.
+        (
+            rows("id,size,y", &|at| if at == 9 { String::new() } else { format!("{:05}", 1 + 7 * at) }),
+            rows("id,lines,z", &number(1)),
+            &["0 of the primary's 100 rows", "`00001` in the primary's table and `1` in the other"],
         ),
         // Names are often written differently, and `clk` compares similar ones.
         (
