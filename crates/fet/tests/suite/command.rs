@@ -169,9 +169,12 @@ fn plots_finished_runs() {
 #[test]
 fn accepts_the_experiments_of_the_repository() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let folders = [root.clone(), root.join("benchmark")];
+    let entries =
+        folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("the folder of experiments"));
+    let paths = entries.map(|entry| entry.expect("a readable folder").path());
     let mut seen = 0;
-    for entry in std::fs::read_dir(&root).expect("the folder of experiments") {
-        let path = entry.expect("a readable folder").path();
+    for path in paths.filter(|path| path.is_file()) {
         let output = fet(&root, &["show", &path.display().to_string()]);
         assert!(output.status.success(), "{}: {output:?}", path.display());
         if path.ends_with("base.toml") {
@@ -182,5 +185,5 @@ fn accepts_the_experiments_of_the_repository() {
         }
         seen += 1;
     }
-    assert!(seen >= 5, "quickstart, base, hdb, house and mnist at least");
+    assert!(seen >= 15, "quickstart, base, hdb, house, mnist and ten problems at least");
 }
