@@ -27,7 +27,7 @@ pub mod problem;
 mod problems;
 mod table;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub use error::BenchmarkError;
 pub use package::Origin;
@@ -83,8 +83,3 @@ fn prepared(entry: &Entry, request: &Request) -> Result<PathBuf, BenchmarkError>
 
 #[cfg(test)]
 mod tests;
-
-/// Returns the path of a file for messages.
-fn shown(path: &Path) -> String {
-    path.display().to_string()
-}

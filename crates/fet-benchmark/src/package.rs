@@ -13,9 +13,9 @@ use ureq::Agent;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use url::Url;
 
+use crate::archive;
 use crate::error::BenchmarkError;
 use crate::problem::{Package, Problem};
-use crate::{archive, shown};
 
 /// Place of a problem's packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +90,7 @@ pub(crate) fn sources(problem: &Problem, origin: &Origin) -> Result<Sources, Ben
             path: path.clone(),
             problem: format!("cannot be read ({error}). The folder needs this file: {}", file.source),
         })?;
-        files.insert(file.file.clone(), (shown(&path), bytes));
+        files.insert(file.file.clone(), (path.display().to_string(), bytes));
     }
     for package in &problem.packages {
         let (place, bytes) = match origin {
@@ -128,7 +128,7 @@ fn saved(package: &Package, folder: &Path) -> Result<(String, Vec<u8>), Benchmar
             package.project
         ),
     })?;
-    Ok((shown(&path), bytes))
+    Ok((path.display().to_string(), bytes))
 }
 
 /// Parses the address of an index.
