@@ -25,7 +25,7 @@ fn failure(place: &str, problem: impl std::fmt::Display) -> BenchmarkError {
 }
 
 fn absent(place: &str, path: &str) -> BenchmarkError {
-    failure(place, format!("the archive has no file {path}"))
+    failure(place, format!("the archive lacks the file {path}"))
 }
 
 /// Reads all bytes of a member, up to the limit.

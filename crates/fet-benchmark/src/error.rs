@@ -25,9 +25,7 @@ pub enum BenchmarkError {
         problem: String,
     },
     /// The index or the package cannot be reached.
-    #[error(
-        "{url}: {problem}. If this machine has no network, save {file} in a folder and name the folder with --from"
-    )]
+    #[error("{url}: {problem}. Without a network, save {file} in a folder and name the folder with --from")]
     Unreachable {
         /// Requested address.
         url: String,

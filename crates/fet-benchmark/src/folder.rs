@@ -57,7 +57,7 @@ pub(crate) fn files(
     Ok(files)
 }
 
-/// Number of rows from which a problem keeps its batches and epochs.
+/// Minimum number of rows for the batches and epochs of the whole problem.
 const MANY: usize = 20_000;
 
 /// Returns an experiment with smaller batches and more epochs, so that few rows still give about 1,000 steps.

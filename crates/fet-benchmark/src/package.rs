@@ -148,7 +148,7 @@ fn index_url(index: &str) -> Result<Url, BenchmarkError> {
 /// Returns an address without its user and password, for messages.
 fn without_password(url: &Url) -> String {
     let mut url = url.clone();
-    // Both fail only for addresses without a host, which have no password.
+    // Both calls fail only for addresses without a host, and these cannot contain a password.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.to_string()

@@ -47,7 +47,7 @@ impl Table {
     pub(crate) fn column(&self, name: &str) -> Result<usize, BenchmarkError> {
         self.columns.iter().position(|column| column == name).ok_or_else(|| BenchmarkError::Content {
             place: self.place.clone(),
-            problem: format!("the table has no column `{name}`"),
+            problem: format!("the table lacks the column `{name}`"),
         })
     }
 
@@ -112,7 +112,10 @@ mod tests {
         let table =
             Table::read("t.csv", b"\xef\xbb\xbfa,b\r\n1,\"x, y\"\r\n2,caf\xe9\r\n").expect("readable");
         assert_eq!(table.to_csv(), "a,b\n1,\"x, y\"\n2,caf\u{fffd}\n".as_bytes());
-        assert_eq!(table.column("c").expect_err("absent").to_string(), "t.csv: the table has no column `c`");
+        assert_eq!(
+            table.column("c").expect_err("absent").to_string(),
+            "t.csv: the table lacks the column `c`"
+        );
         let error = table.number(&table.rows[0], 1).expect_err("no number").to_string();
         assert!(error.contains("column `b`"), "{error}");
         Table::read("t.csv", b"a,b\n1\n").expect_err("a short row");

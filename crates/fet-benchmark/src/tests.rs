@@ -46,7 +46,7 @@ fn exchange() -> Vec<u8> {
     zipped(&[("ISLP/data/NYSE.csv", text.into_bytes())])
 }
 
-/// Problem `market` whose package is `bytes`, and whose tables have no declared checksum.
+/// Problem `market` with `bytes` as its package, and without declared checksums of its tables.
 fn market(bytes: &[u8]) -> Entry {
     let entry = problems::find("market").expect("a problem");
     let mut problem = entry.problem.clone();

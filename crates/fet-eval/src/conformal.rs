@@ -8,7 +8,7 @@
 //! - **Classes** have a bound each, from the calibration rows of that class (Mondrian or label-conditional
 //!   prediction, Vovk 2005; Sadinle, Lei and Wasserman 2019). The guarantee then holds for the rows of every
 //!   class by itself, so that a rare class is covered like a frequent one. A class with fewer than 1/α − 1
-//!   calibration rows has no bound: no row can exclude it, and every set contains it. If no class has enough
+//!   calibration rows is without a bound: every set contains it. If no class has enough
 //!   rows, one bound for all classes covers all rows together (LAC, Sadinle et al. 2019).
 //! - **Intervals** of a regression have a width in proportion to the spread of the residuals near the
 //!   prediction (normalised prediction, Lei et al. 2018, section 5.2). Half of the validation rows fit the

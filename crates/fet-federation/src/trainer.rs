@@ -355,8 +355,7 @@ impl Trainer {
         Ok(self.core.federation.command_active(&request)?)
     }
 
-    /// Chooses the epoch to which releases count from now on. Releases after the last epoch belong to that
-    /// epoch.
+    /// Chooses the epoch of the next releases. Releases after the last epoch belong to that epoch.
     fn choose_epoch_of_releases(&mut self) {
         let done = self.progress.epochs.len();
         self.core.releases.epoch = if self.is_done() { done.saturating_sub(1) } else { done };
@@ -597,7 +596,7 @@ impl Trainer {
         self.split().train.iter().map(|&row| self.labels.values()[row]).collect()
     }
 
-    /// Returns the scale of the labels, in which the model predicts them.
+    /// Returns the scale of the labels that the model predicts.
     pub fn label_scale(&self) -> &LabelScale {
         self.labels.scale()
     }

@@ -47,7 +47,7 @@ pub fn are_same(one: &Path, other: &Path) -> bool {
     matches!((resolved(one, LINKS), resolved(other, LINKS)), (Some(one), Some(other)) if one == other)
 }
 
-/// Most links that an output is followed through.
+/// Maximum number of symbolic links to follow from an output.
 const LINKS: usize = 40;
 
 /// Returns the path of the file that a write to `out` would create or replace; `None` if there is no such path.

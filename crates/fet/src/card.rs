@@ -200,7 +200,7 @@ fn limits(card: &mut String, report: &Report, reference: &Reference) {
     }
 }
 
-/// Returns a text on one line, in which no sign of a user's name is Markdown or HTML.
+/// Returns a text on one line, with Markdown and HTML signs of a user's name escaped.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for sign in text.chars() {

@@ -51,7 +51,7 @@ pub struct DataGetArguments {
     /// Folder to create [default: the name of the problem].
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
-    /// Folder with the packages, downloaded earlier; nothing is downloaded.
+    /// Folder with packages that you downloaded earlier; the command then works without a network.
     #[arg(long, value_name = "FOLDER", conflicts_with = "index")]
     pub from: Option<PathBuf>,
     /// Address of a Python package index [default: the environment variable PIP_INDEX_URL, else

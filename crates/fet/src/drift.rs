@@ -11,7 +11,7 @@ const MOST_COLUMNS: usize = 5;
 /// Minimum number of new rows: the p-values are asymptotic, and fewer rows show only great distances.
 const LEAST_ROWS: usize = 20;
 
-/// Comparison of new rows with the training rows; without columns if the model has no summary of them.
+/// Comparison of new rows with the training rows; without columns if the model lacks their summary.
 pub(crate) struct Drift {
     rows: usize,
     columns: Vec<Compared>,

@@ -276,7 +276,7 @@ fn line(name: &str, new: &str, test: &str) -> String {
 }
 
 /// Returns a metric of some rows with its interval: exact for the accuracy, which is a share of the rows,
-/// otherwise the bootstrap interval if the caller has one. Few rows have no interval, and neither have rows
+/// otherwise the bootstrap interval if the caller has one. Few rows get no interval, and neither do rows
 /// with the same value in every resample.
 fn measured(metric: Metric, value: f64, estimate: Option<&Estimate>, rows: usize) -> Measured {
     let ends = match estimate {
@@ -361,7 +361,7 @@ impl Bias {
 
 /// Returns the half width of an interval with this confidence, in standard errors, by Student's t.
 fn student(degrees: f64, confidence: f64) -> f64 {
-    // Without an error there are no degrees of freedom, and any factor gives a width of 0.
+    // An error of 0 has undefined degrees of freedom, and any factor gives a width of 0.
     StudentsT::new(0.0, 1.0, degrees).map_or(0.0, |student| student.inverse_cdf(0.5 + confidence / 2.0))
 }
 

@@ -464,7 +464,7 @@ fn dates(
         return read(column).map(|mut table| table.columns.pop());
     }
     let period = model.reference().and_then(|reference| reference.period.as_ref());
-    // New rows can lack the column of a split by time, which is no input of the model.
+    // New rows can lack the column of a split by time, which the model does not read.
     Ok(period.and_then(|period| read(&period.column).ok()?.columns.pop()))
 }
 

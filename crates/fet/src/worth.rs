@@ -82,8 +82,8 @@ const PAGE: &str = "worth.html";
 const METHODS: &str = "methods";
 const CHECKS: &str = "checks";
 
-/// Returns the number of splits for this number of labelled rows: more for fewer rows, of which runs are short and
-/// differ more.
+/// Returns the number of splits for this number of labelled rows. Runs of fewer rows are shorter and differ more, so
+/// they get more splits.
 fn splits(rows: usize, quick: bool) -> u64 {
     match (rows, quick) {
         (..=3_000, false) => 10,

@@ -32,7 +32,8 @@ pub(super) trait ColumnModel: Send {
         (1..=self.portions()).map(|portions| self.scores(batch, portions)).collect()
     }
 
-    /// Returns the setting that the first portions stand for, and its value; `None` with a single portion.
+    /// Returns the name and the value of the setting that gives a model of the first portions; `None` with a single
+    /// portion.
     fn setting(&self, _portions: usize) -> Option<(String, f64)> {
         None
     }

@@ -32,10 +32,10 @@ pub struct LinkedSettings {
     pub label: String,
     /// Kind of values in the key columns of all parties.
     pub key_kind: LinkedKeys,
-    /// True if the models also see numbers that are computed from the keys of their own table: for two points
-    /// (`start_lon`, `start_lat`, `end_lon`, `end_lat`) their differences, distance and direction, and for a date
-    /// or time cosines and sines of the hour, the day of the week and the day of the year. A table with declared
-    /// ranges has none of them.
+    /// True if each party's model also sees numbers computed from the party's keys: for two points (`start_lon`,
+    /// `start_lat`, `end_lon`, `end_lat`) their differences, distance and direction, and for a date or time cosines
+    /// and sines of the hour, the day of the week and the day of the year. A table with declared ranges has none of
+    /// them.
     pub key_features: bool,
     /// True if the models see keys with mean 0 and standard deviation 1, false if they see keys in their own
     /// unit. Linkers always see keys in their own unit.

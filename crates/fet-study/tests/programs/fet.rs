@@ -17,8 +17,8 @@
 //! `defence.leak=L` sets the leakage to L + seed / 8, and `defence.test=T` sets the test metric to T + 0.01 ·
 //! seed. The kind "blind" finds nothing.
 //!
-//! `predictions.hits=H` writes `predictions.csv` with H + seed + fold · (H - 30) / 10 correct predictions of 60 test rows,
-//! which differ between folds, and sets the test metric to their share.
+//! `predictions.hits=H` writes `predictions.csv` with H + seed + fold · (H - 30) / 10 correct predictions of 60 test rows
+//! that differ between folds, and sets the test metric to their share.
 //!
 //! FAKE_DATA is the checksum of the data. Every `run` records its command line in FAKE_FET_CALLS.
 
@@ -227,7 +227,7 @@ fn fold(arguments: &CommandLine) -> usize {
     number(&arguments.sets, "split.fold").unwrap_or(0.0) as usize
 }
 
-/// Returns two validation rows and 60 test rows, `hits` of which have the right class.
+/// Returns two validation rows and 60 test rows, with the right class in `hits` test rows.
 fn predictions(hits: usize, fold: usize) -> String {
     let mut text = "row,part,label,prediction,probability of no,probability of yes\n".to_string();
     for row in 0..62 {

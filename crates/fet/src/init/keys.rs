@@ -13,9 +13,9 @@ use super::tables::{PartyFile, Request, is_identifier, words};
 const SAMPLE: usize = 2_000;
 /// Maximum number of characters of a key in a message.
 const MOST_SHOWN: usize = 60;
-/// Share of distinct texts from which shared texts are keys.
+/// Minimum share of distinct texts in a column of keys.
 const NAMES: f64 = 0.2;
-/// Ratio of spreads from which one key column dominates the distances.
+/// Minimum ratio of spreads of a key column that dominates the distances.
 const DOMINANT: f64 = 10.0;
 
 /// Chosen keys.
@@ -124,7 +124,7 @@ impl KeyChoice {
         !self.are_texts && self.names.iter().all(|name| coordinate(name).is_some())
     }
 
-    /// Returns true if the keys are identifiers, such as a single column `id`, whose distances have no meaning. Cells
+    /// Returns true if the keys are identifiers, such as a single column `id`, whose distances are meaningless. Cells
     /// may be empty, although such keys are compared as texts.
     pub(super) fn are_identifiers(&self, tables: &[PartyFile]) -> bool {
         let is_whole = |number: &f64| number.is_nan() || number.fract() == 0.0;

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use super::keys::{KeyChoice, PairFacts};
 use super::tables::PartyFile;
 
-/// Share of equal keys from which nearly every row has a record with its key.
+/// Minimum share of equal keys for the linker `exact`.
 const EQUAL: f64 = 0.95;
-/// Share of mutual nearest records from which a row has a counterpart: unrelated tables of similar size have at
-/// most 0.56.
+/// Minimum share of mutual nearest records for tables whose rows have one counterpart. Unrelated tables of similar
+/// size have at most 0.56.
 const MUTUAL: f64 = 0.65;
 /// Share of equal keys below which codes of both tables do not fit each other.
 const NONE: f64 = 0.005;
@@ -16,7 +16,7 @@ const NONE: f64 = 0.005;
 const FEW: usize = 5;
 const PLACES: usize = 10;
 const MANY: usize = 20;
-/// Number of records from which a table is large.
+/// Minimum number of records of a large table.
 const LARGE: usize = 1_000;
 /// Initial setting for the distance, in days, at which the similarity of two dates becomes 0.
 const NEAR_DAYS: f64 = 30.0;
@@ -85,7 +85,7 @@ fn of_identifiers(keys: &KeyChoice, pairs: &[PairFacts]) -> Linking {
     let mut linking = Linking::new("exact");
     linking.neighbours = most.min(MANY);
     linking.reasons = vec![
-        "These numbers are identifiers: two of them are equal or different, and their distance has no meaning".into(),
+        "These numbers are identifiers: two of them are equal or different, and their distance is meaningless".into(),
         format!("K is the number of records with one key, for nineteen in twenty rows ({most})"),
         "`psi` in place of `exact` hides the identifiers that the other party does not have".into(),
     ];

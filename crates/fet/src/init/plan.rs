@@ -170,7 +170,7 @@ fn require_different_contents(tables: &[PartyFile]) -> anyhow::Result<()> {
 /// Checks that a run can use the tables.
 ///
 /// # Errors
-/// Returns a message for the user if a table has no column for a model, or the primary's rows are too few for a
+/// Returns a message for the user if a table lacks a column for a model, or the primary's rows are too few for a
 /// split.
 fn require_enough(request: &Request<'_>, tables: &[PartyFile], keys: &KeyChoice) -> anyhow::Result<()> {
     for (at, table) in tables.iter().enumerate() {

@@ -11,12 +11,12 @@ use fet_tables::{ColumnSummary, Kind, MISSING_DATE, Options, Summary, Table, Val
 const DAY: f64 = 86_400e6;
 /// Minimum number of present cells that show whether a column identifies rows.
 const ENOUGH: usize = 20;
-/// Share of distinct texts from which a column identifies rows.
+/// Minimum share of distinct texts in a column that identifies rows.
 const DISTINCT: f64 = 0.95;
-/// Mean number of words from which a text is more than a name.
+/// Minimum mean number of words in a column of free text.
 const FREE_TEXT: f64 = 8.0;
 
-/// Mean number of rows of an identifier from which it is a category, such as the number of a station.
+/// Minimum mean number of rows for each value of an identifier that is a category, such as the number of a station.
 const MOST_REPEATS: usize = 50;
 
 /// Tables and columns of an experiment.
@@ -175,7 +175,7 @@ impl PartyFile {
         })
     }
 
-    /// Returns the kind with which the reader must read a key of numbers, if it is not a plain number.
+    /// Returns the reader's kind for a key of numbers, if it is not a plain number.
     pub(super) fn form_of_key(&self, name: &str) -> Option<String> {
         match self.table.forms.get(name) {
             Some(kind @ (Kind::Amount(_) | Kind::Date { .. })) => Some(kind.to_string()),

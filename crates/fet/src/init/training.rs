@@ -12,7 +12,7 @@ use super::tables::{PartyFile, words};
 
 /// Share of a class below which accuracy says little.
 const RARE: f64 = 0.3;
-/// Number of classes per row from which a label does not count as a class.
+/// Maximum number of classes.
 const MOST_CLASSES: usize = 100;
 /// Minimum number of optimiser steps.
 const STEPS: usize = 1_000;
@@ -269,7 +269,7 @@ pub(super) fn split(label: &Label, primary: &PartyFile, keys: &KeyChoice) -> Spl
     SplitChoice { kind, column: None, train, reasons, warnings }
 }
 
-/// Returns the columns that may say when a record was made: dates first, then years.
+/// Returns the columns that may contain the time of a record: dates first, then years.
 fn times_of_records(primary: &PartyFile) -> Vec<&ColumnSummary> {
     const OTHER: [&str; 12] = [
         "birth",
@@ -329,7 +329,7 @@ pub(super) fn training(rows: usize) -> Training {
     let all = steps * epochs;
     let aim = match all >= STEPS {
         true => format!("at least {STEPS}"),
-        false => format!("at most {MOST_EPOCHS} epochs, because so few rows are soon learned by heart"),
+        false => format!("at most {MOST_EPOCHS} epochs, because a model soon memorises a few rows"),
     };
     let reason = format!(
         "{rows} training rows are {steps} {} an epoch, so {epochs} epochs are {all} steps ({aim}), unless {early_stopping} epochs \

@@ -10,7 +10,7 @@ use super::plan::Receives;
 use super::verdict::{Answer, Gain, Verdict, error, rows_needed};
 use fet_study::output::shell_quoted;
 
-/// Share of the error alone up to which a prediction is nearly perfect: real columns of others rarely are.
+/// Maximum share of the error alone in a nearly perfect prediction. The columns of other parties rarely give one.
 const LEAK: f64 = 0.02;
 
 /// Returns the answer as text; `folder` has the files.

@@ -223,7 +223,7 @@ fn labels_show_the_error_by_time() {
     refused(&with("nosuch"), &["nosuch"]);
     refused(&with("kind"), &["kind"]);
     assert!(with("day").status.success());
-    // Without a column of dates there is no table.
+    // A table by time needs a column of dates.
     let without: String = rising(600)
         .lines()
         .map(|line| {

@@ -313,8 +313,8 @@ fn chooses_the_linker_by_the_uniqueness_of_the_keys() {
     }
 }
 
-/// Rows with an empty cell, and rows whose identifier the other party lacks, have no record: the run counts both. No
-/// model sees the identifiers, so that identifiers far outside the training range give no warning.
+/// Rows with an empty cell and rows with an identifier that the other party lacks get no record, and the run counts
+/// both. Models do not see the identifiers, so identifiers far outside the training range give no warning.
 #[test]
 fn identifiers_with_empty_cells_only_link_equal_records() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -335,7 +335,7 @@ fn identifiers_with_empty_cells_only_link_equal_records() {
     // 20 rows have an empty cell, and 25 others an identifier that the other table lacks.
     assert!(said.contains("b: 45 of the primary's 200 records lack a link with it"), "{said}");
 
-    // The same with marks of missing cells in one table.
+    // Marks of missing cells in one table give the same choices.
     let marked = first.replace("\n,", "\nNA,");
     let (text, _) = init(folder, &[("a.csv", &marked), ("b.csv", &second)], &[]);
     assert!(text.contains("kind = \"exact\"\nneighbours = 1\nmissing = [\"NA\"]"), "{text}");

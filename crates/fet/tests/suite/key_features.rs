@@ -59,7 +59,7 @@ fn a_linear_model_learns_a_distance_only_with_key_features() {
     let (with, without) =
         (rmse("with", "data.key_features=true"), rmse("without", "data.key_features=false"));
     assert!(with < 0.05 && without > 1.0, "{with} with key features, {without} without");
-    // A single new row has constant columns, but the same features as the training rows.
+    // The columns of a single new row are constant, and its features follow the training rows all the same.
     let new = "from_x,from_y,to_x,to_y,size\n1,1,4,5,0.5\n";
     fs::write(folder.join("new.csv"), new).expect("written");
     let predicted = fet(folder, &["predict", "with", "--rows", "new.csv", "--out", "p.csv"]);

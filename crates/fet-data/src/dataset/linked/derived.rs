@@ -1,7 +1,7 @@
 //! Columns computed from a table's own keys: the difference of two points, and the parts of a date.
 //!
 //! A tree splits one column at a time, so it approximates a distance between two key columns only with many
-//! splits. The columns need no other party and reveal nothing to one.
+//! splits. A party computes its columns alone, and they stay with it.
 
 use std::f64::consts::TAU;
 
