@@ -68,7 +68,8 @@ pub struct TrainSettings {
     /// only the primary.
     pub refine_keys: bool,
     /// True if models see the keys as inputs. With false, keys only link records: the models of all parties see
-    /// zeros in their place, and a positional encoding is constant.
+    /// zeros in their place, and a positional encoding is constant. Columns computed from keys
+    /// (`data.key_features`) stay.
     pub key_inputs: bool,
     /// Number of epochs without a better validation metric after which the run ends; 0 for never. It does not
     /// apply to methods that take all training rows at once (`gbdt-*`, `linear-*`): their epochs are steps of a

@@ -34,8 +34,8 @@ pub struct LinkedSettings {
     pub key_kind: LinkedKeys,
     /// True if each party's model also sees numbers computed from the party's keys: for two points (`start_lon`,
     /// `start_lat`, `end_lon`, `end_lat`) their differences, distance and direction, and for a date or time cosines
-    /// and sines of the hour, the day of the week and the day of the year. A table with declared ranges has none of
-    /// them.
+    /// and sines of the hour, the day of the week and the day of the year, also with `train.key_inputs = false`. A
+    /// table with declared ranges has none of them.
     pub key_features: bool,
     /// True if the models see keys with mean 0 and standard deviation 1, false if they see keys in their own
     /// unit. Linkers always see keys in their own unit.
@@ -86,6 +86,12 @@ impl Recipe<dyn Dataset> for LinkedSettings {
         }
         if self.key_features && self.key_kind == LinkedKeys::Text {
             return Err(Violation::new("key_features", "must be false for keys of texts", "true"));
+        }
+        let mut every = std::iter::once(&self.primary).chain(&self.secondaries);
+        if self.key_features && every.all(|table| table.key_features().is_empty()) {
+            let rule = "must be false if no table has two points as keys, named as in `start_lon`, `start_lat`, `end_lon`, \
+                        `end_lat`, or a date or time";
+            return Err(Violation::new("key_features", rule, "true"));
         }
         if self.primary.keys.contains(&self.label) {
             let rule =

@@ -23,9 +23,10 @@ const DISTANCE: &str = "distance between the keys";
 /// Returns the columns that the keys give, [rows, keys] with one name for each key.
 ///
 /// - Two points: every last word of a key's name occurs twice, as in `start_lon`, `start_lat`, `end_lon`, `end_lat`.
-///   Their columns are the difference on each axis; and with two axes or more the distance. The distance is in
-///   metres along the earth if the axes are named as latitude and longitude, otherwise in the unit of the keys. With
-///   two axes there is also the direction, as a cosine and a sine.
+///   Their columns are the difference on each axis; and with two axes or more the distance. If the axes are named as
+///   latitude and longitude, the distance is in metres along the earth, and the difference of longitude is that of the
+///   short way; otherwise both are in the unit of the keys. With two axes there is also the direction, as a cosine and
+///   a sine.
 /// - A date: sine and cosine of the hour of the day, of the day of the week and of the day of the year.
 /// - A time of day: sine and cosine.
 pub(super) fn columns(settings: &TableSettings, keys: &Matrix<f64>) -> Vec<Column> {
@@ -102,6 +103,9 @@ fn between_points(names: &[String], axes: &[[usize; 2]], keys: &Matrix<f64>) -> 
     for row in 0..keys.rows() {
         let key = keys.row(row);
         let mut steps: Vec<f64> = axes.iter().map(|&[from, to]| key[to] - key[from]).collect();
+        if let Some((_, longitude)) = on_earth {
+            steps[longitude] = short_way(steps[longitude]);
+        }
         for (axis, step) in differences.iter_mut().zip(&steps) {
             axis.push(*step);
         }
@@ -134,6 +138,11 @@ fn between_points(names: &[String], axes: &[[usize; 2]], keys: &Matrix<f64>) -> 
         }
     }
     found
+}
+
+/// Returns a difference of longitude the short way around the earth, in degrees from -180 to 180.
+fn short_way(difference: f64) -> f64 {
+    if difference.abs() <= 180.0 { difference } else { (difference + 180.0).rem_euclid(360.0) - 180.0 }
 }
 
 /// Returns the distance in metres of two points with these latitudes and this difference of longitude, in degrees.
@@ -199,6 +208,19 @@ mod tests {
         let cosine = found.iter().find(|column| column.name.ends_with("(cosine)")).expect("a direction");
         assert!(numbers(cosine)[0] < 0.0, "London is west of Paris");
         near(numbers(cosine)[1], 0.0, 1e-12);
+    }
+
+    /// Two points at the date line are 2 degrees apart, and the second one is east of the first.
+    #[test]
+    fn longitudes_differ_the_short_way() {
+        let names = ["start_lon", "start_lat", "end_lon", "end_lat"];
+        let keys =
+            Matrix::new(4, vec![179.0, 0.0, -179.0, 0.0, -179.0, 0.0, 179.0, 0.0, -90.0, 0.0, 90.0, 0.0]);
+        let found = columns(&settings(&names, &[]), &keys);
+        assert_eq!(numbers(&found[0]), [2.0, -2.0, 180.0]);
+        let of = |name: &str| numbers(found.iter().find(|column| column.name.contains(name)).expect(name));
+        near(of(DISTANCE)[0], EARTH * 2.0_f64.to_radians(), 1e-3);
+        assert_eq!(of("(cosine)"), [1.0, -1.0, 1.0]);
     }
 
     #[test]
