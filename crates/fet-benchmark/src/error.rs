@@ -25,7 +25,9 @@ pub enum BenchmarkError {
         problem: String,
     },
     /// The index or the package cannot be reached.
-    #[error("{url}: {problem}. Without a network, save {file} in a folder and name the folder with --from")]
+    #[error(
+        "{url}: {problem}. Try again later, name another index with --index, or save {file} in a folder and name it with --from"
+    )]
     Unreachable {
         /// Requested address.
         url: String,

@@ -37,6 +37,9 @@ use problems::Entry;
 /// Address of the public Python package index.
 pub const PYPI: &str = "https://pypi.org/simple";
 
+/// Minimum number of the primary's rows to draw, as a split requires.
+const LEAST_ROWS: usize = 10;
+
 /// Returns all problems, in the order of the documentation.
 pub fn problems() -> Vec<&'static Problem> {
     problems::all().iter().map(|entry| &entry.problem).collect()
@@ -68,8 +71,11 @@ pub fn get(request: &Request) -> Result<PathBuf, BenchmarkError> {
 fn prepared(entry: &Entry, request: &Request) -> Result<PathBuf, BenchmarkError> {
     let out = request.out.clone().unwrap_or_else(|| PathBuf::from(entry.problem.name.as_str()));
     folder::check_absent(&out)?;
-    if request.rows == Some(0) {
-        return Err(BenchmarkError::Request("--rows must be at least 1".into()));
+    if let Some(rows @ ..LEAST_ROWS) = request.rows {
+        let problem = format!(
+            "--rows {rows}: must be at least {LEAST_ROWS}, to have training, validation and test rows"
+        );
+        return Err(BenchmarkError::Request(problem));
     }
     let sources = package::sources(&entry.problem, &request.origin)?;
     let mut tables = (entry.prepare)(&sources)?;

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD, Engine};
+use percent_encoding::percent_decode_str;
 use regex::bytes::Regex;
 use serde::Deserialize;
 use ureq::Agent;
@@ -134,9 +136,9 @@ fn saved(package: &Package, folder: &Path) -> Result<(String, Vec<u8>), Benchmar
 /// Parses the address of an index.
 fn index_url(index: &str) -> Result<Url, BenchmarkError> {
     let refuse = |index: String, problem: &str| BenchmarkError::Index { index, problem: problem.into() };
-    let mut url = Url::parse(index).map_err(|error| refuse(index.into(), &error.to_string()))?;
+    let mut url = Url::parse(index).map_err(|error| refuse(after_user(index), &error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(refuse(without_password(&url), "the address must start with https:// or http://"));
+        return Err(refuse(after_user(index), "the address must start with https:// or http://"));
     }
     if !url.path().ends_with('/') {
         let path = format!("{}/", url.path());
@@ -145,13 +147,34 @@ fn index_url(index: &str) -> Result<Url, BenchmarkError> {
     Ok(url)
 }
 
-/// Returns an address without its user and password, for messages.
+/// Returns an invalid address without the part that may be a user and a password, for messages.
+fn after_user(index: &str) -> String {
+    index.rfind('@').map_or_else(|| index.to_string(), |at| format!("…{}", &index[at..]))
+}
+
+/// Returns an address without its user, its password and its query, which may be a signature, for messages.
 fn without_password(url: &Url) -> String {
     let mut url = url.clone();
+    url.set_query(None);
     // Both calls fail only for addresses without a host, and these cannot contain a password.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.to_string()
+}
+
+/// Returns an address without its user and password, and the header that states them (RFC 7617). An address contains
+/// them percent-encoded, and the header does not.
+fn separate_user(url: &Url) -> (Url, Option<String>) {
+    let mut address = url.clone();
+    if url.username().is_empty() && url.password().is_none() {
+        return (address, None);
+    }
+    let _ = address.set_username("");
+    let _ = address.set_password(None);
+    let mut user: Vec<u8> = percent_decode_str(url.username()).collect();
+    user.push(b':');
+    user.extend(percent_decode_str(url.password().unwrap_or_default()));
+    (address, Some(format!("Basic {}", BASE64_STANDARD.encode(user))))
 }
 
 /// Downloads a package.
@@ -172,7 +195,12 @@ fn download(package: &Package, index: &Url) -> Result<(String, Vec<u8>), Benchma
                 file: package.file.clone(),
             },
         };
-        let mut response = agent.get(url.as_str()).header("Accept", accept).call().map_err(failed)?;
+        let (address, authorization) = separate_user(url);
+        let mut request = agent.get(address.as_str()).header("Accept", accept);
+        if let Some(authorization) = authorization {
+            request = request.header("Authorization", authorization);
+        }
+        let mut response = request.call().map_err(failed)?;
         let kind =
             response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).map(String::from);
         let bytes = response.body_mut().with_config().limit(most).read_to_vec().map_err(failed)?;
@@ -271,9 +299,26 @@ mod tests {
     fn refuses_invalid_indices_and_hides_passwords() {
         let url = index_url("https://me:secret@index.example/simple").expect("valid");
         assert_eq!(without_password(&url), "https://index.example/simple/");
-        for (index, part) in [("index", "relative URL"), ("file:///tmp", "must start with https://")] {
+        let (address, header) = separate_user(&Url::parse("http://us%40er:S3%2FC@h/simple").expect("valid"));
+        assert_eq!(
+            (address.as_str(), header.as_deref()),
+            ("http://h/simple", Some("Basic dXNAZXI6UzMvQw=="))
+        );
+        assert_eq!(separate_user(&Url::parse("http://h/?a=b").expect("valid")).1, None);
+        assert_eq!(without_password(&Url::parse("http://h/a?token=secret").expect("valid")), "http://h/a");
+        for (index, part) in [
+            ("index", "relative URL"),
+            ("file:///tmp", "must start with https://"),
+            ("user:secret@h/simple", "must start with https://"),
+            ("http//user:secret@h", "relative URL"),
+            ("https://user:secret@h:70000/simple", "port"),
+            ("http://user:secret/x@h/simple", "port"),
+        ] {
             let error = index_url(index).expect_err("refused").to_string();
-            assert!(error.contains(part) && error.contains("--index"), "{error}");
+            assert!(
+                error.contains(part) && error.contains("--index") && !error.contains("secret"),
+                "{error}"
+            );
         }
     }
 }

@@ -118,13 +118,13 @@ fn fewer_rows_keep_the_true_records_in_step() {
         let request = Request { rows: Some(rows), ..request(&place.path().join(name), origin.clone()) };
         prepared(&market(&package), &request)
     };
-    let folder = of(6, "six").expect("prepared");
+    let folder = of(10, "ten").expect("prepared");
     let table =
         |name: &str| Table::read(name, &fs::read(folder.join(name)).expect("there")).expect("a table");
     let (index, other, truth) = (table("index.csv"), table("exchange.csv"), table("exchange-true.csv"));
-    assert_eq!([index.rows.len(), other.rows.len(), truth.rows.len()], [6, 15, 6]);
+    assert_eq!([index.rows.len(), other.rows.len(), truth.rows.len()], [10, 15, 10]);
     assert!(index.rows.iter().zip(&truth.rows).all(|(own, record)| own[0] == record[0]));
-    for (rows, part) in [(0, "at least 1"), (16, "has 15 rows")] {
+    for (rows, part) in [(0, "at least 10"), (9, "at least 10"), (16, "has 15 rows")] {
         let error = of(rows, "refused").expect_err("refused").to_string();
         assert!(error.contains("--rows") && error.contains(part), "{error}");
         assert!(!place.path().join("refused").exists());
