@@ -7,7 +7,7 @@ use fet_io::input::input;
 use fet_linkage::{points, text::normalise};
 use fet_tables::Values;
 
-use super::tables::{PartyFile, Request, is_identifier, words};
+use super::tables::{PartyFile, Request, is_identifier, is_named_id, words};
 
 /// Maximum number of primary rows whose nearest records are examined.
 const SAMPLE: usize = 2_000;
@@ -39,6 +39,8 @@ pub(super) fn choose(request: &Request<'_>, tables: &[PartyFile]) -> anyhow::Res
         |name: &str| tables.iter().all(|table| table.column(name).is_some_and(|column| column.missing == 0));
     let (names, are_texts, reason) = if request.keys.is_empty() {
         let shared = shared(request, tables)?;
+        let (identifiers, besides): (Vec<String>, Vec<String>) =
+            shared.iter().cloned().partition(|name| is_named_id(name) && holds_identifiers(name, tables));
         let (numbers, others): (Vec<String>, Vec<String>) =
             shared.iter().cloned().partition(|name| (is_number(name) || is_date(name)) && is_whole(name));
         let name_records = |name: &String| {
@@ -50,8 +52,16 @@ pub(super) fn choose(request: &Request<'_>, tables: &[PartyFile]) -> anyhow::Res
             };
             tables.iter().filter(is_text).map(distinct).fold(0.0, f64::max) >= NAMES
         };
-        if numbers.is_empty() || others.iter().any(name_records) {
+        let are_named = others.iter().any(name_records);
+        if are_named || (numbers.is_empty() && identifiers.is_empty()) {
             (shared, true, "the columns that all tables share, compared as texts".to_string())
+        } else if !identifiers.is_empty() {
+            let mut reason = "the identifiers that all tables share".to_string();
+            if !besides.is_empty() {
+                reason += &format!("; {} are also shared", besides.join(", "));
+            }
+            let are_texts = !identifiers.iter().all(|name| is_whole(name));
+            (identifiers, are_texts, reason)
         } else {
             let mut reason = "the columns of numbers and dates that all tables share".to_string();
             if !others.is_empty() {
@@ -127,12 +137,7 @@ impl KeyChoice {
     /// Returns true if the keys are identifiers, such as a single column `id`, whose distances are meaningless. Cells
     /// may be empty, although such keys are compared as texts.
     pub(super) fn are_identifiers(&self, tables: &[PartyFile]) -> bool {
-        let is_whole = |number: &f64| number.is_nan() || number.fract() == 0.0;
-        let are_whole = |name: &String| {
-            let holds = |table: &PartyFile| matches!(table.values(name), Some(Values::Number(numbers)) if numbers.iter().all(is_whole));
-            tables.iter().all(holds)
-        };
-        self.names.iter().all(|name| is_identifier(name) && are_whole(name))
+        self.names.iter().all(|name| holds_identifiers(name, tables))
     }
 
     /// Returns true if keys are equal or different, because they are codes or identifiers: then some must be equal.
@@ -261,6 +266,14 @@ impl PairFacts {
         let ratio = self.rows[0] as f64 / self.rows[1].max(1) as f64;
         (0.8..=1.25).contains(&ratio)
     }
+}
+
+/// Returns true if the column of this name holds whole numbers in all tables, and its name says that it identifies records.
+/// Cells may be empty.
+fn holds_identifiers(name: &str, tables: &[PartyFile]) -> bool {
+    let is_whole = |number: &f64| number.is_nan() || number.fract() == 0.0;
+    let are_whole = |table: &PartyFile| matches!(table.values(name), Some(Values::Number(numbers)) if numbers.iter().all(is_whole));
+    is_identifier(name) && tables.iter().all(are_whole)
 }
 
 /// Returns the key of each row of a table as a text that is equal where a run compares the keys as equal; an empty text if

@@ -65,6 +65,13 @@ pub(super) fn choose(keys: &KeyChoice, tables: &[PartyFile]) -> Linking {
         linking.one_to_one = None;
     }
     linking.facts = pairs.iter().map(facts).collect();
+    if !keys.are_texts && linking.neighbours > 1 && keys.names.iter().any(|name| primary.is_date(name)) {
+        linking.warnings.push(
+            "the nearest records by date include later ones, which a prediction may not know in time; `linker.neighbours = 1` \
+             links the nearest one only"
+                .into(),
+        );
+    }
     if keys.are_codes(tables) {
         linking.warnings.extend(pairs.iter().filter(|pair| pair.equal < NONE).map(different));
     }
@@ -110,10 +117,16 @@ fn of_numbers(keys: &KeyChoice, pairs: &[PairFacts]) -> Linking {
     if keys.on_sphere {
         linking.settings.push("metric = \"haversine\"  # metres along the earth".into());
     }
-    let has_counterpart =
-        |pair: &PairFacts| pair.equal >= EQUAL || pair.mutual.is_some_and(|share| share >= MUTUAL);
+    let has_counterpart = |pair: &PairFacts| pair.mutual.is_some_and(|share| share >= MUTUAL);
     let unique = all(&|pair| pair.has_unique_keys());
-    if unique && all(&|pair| pair.has_similar_sizes() && has_counterpart(pair)) {
+    if all(&|pair| pair.equal >= EQUAL) {
+        linking.neighbours = most.min(MANY);
+        linking.one_to_one = Some(false);
+        linking.reasons.push(format!(
+            "Nearly every row has a record with an equal key: K is the number of records with one key, for nineteen in twenty \
+             rows ({most})"
+        ));
+    } else if unique && all(&|pair| pair.has_similar_sizes() && has_counterpart(pair)) {
         linking.neighbours = FEW;
         linking.one_to_one = Some(true);
         linking.reasons.push(
@@ -121,13 +134,6 @@ fn of_numbers(keys: &KeyChoice, pairs: &[PairFacts]) -> Linking {
              most, so `posterior` computes the probability of each pair"
                 .into(),
         );
-    } else if all(&|pair| pair.equal >= EQUAL) {
-        linking.neighbours = most.min(MANY);
-        linking.one_to_one = Some(false);
-        linking.reasons.push(format!(
-            "Nearly every row has a record with an equal key, and several rows may share a record: K is the number of records \
-             with one key, for nineteen in twenty rows ({most})"
-        ));
     } else {
         let least = pairs.iter().map(|pair| pair.rows[1]).min().unwrap_or(0);
         linking.neighbours = if least >= LARGE { MANY } else { PLACES };

@@ -1,5 +1,6 @@
 //! Experiment for a user's tables, and its text: every setting stands below the reason for it.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use fet_data::TableSettings;
 use fet_eval::Fractions;
 use fet_io::input::input;
 use fet_io::output;
-use fet_tables::{Column, ColumnSummary};
+use fet_tables::ColumnSummary;
 
 use super::keys::{self, KeyChoice};
 use super::linking::{self, Linking};
@@ -127,6 +128,7 @@ pub(crate) fn plan(request: &Request<'_>) -> anyhow::Result<Plan> {
             request.label
         )
     }));
+    warnings.extend(labels_elsewhere(request.label, &tables, &keys));
     warnings.extend([linking.warnings, metric.warnings, split.warnings].concat());
     Ok(Plan { experiment: text, rows: primary.rows(), variants, warnings, links: linking.facts })
 }
@@ -145,26 +147,79 @@ fn require_different_files(request: &Request<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that no table is a copy of an earlier one, also without some of its columns.
+/// Minimum share of a table's rows that are rows of another one, in a copy.
+const COPIED: f64 = 0.9;
+/// Minimum number of distinct labels that a column cannot have by chance.
+const DISTINCT: usize = 50;
+
+/// Checks that no table is a copy of an earlier one, also without some of its columns or in another order.
 ///
 /// # Errors
 /// Returns a message for the user.
 fn require_different_contents(tables: &[PartyFile]) -> anyhow::Result<()> {
     for (at, table) in tables.iter().enumerate() {
         let contains = |other: &&PartyFile| {
-            let is_in = |column: &Column| other.values(&column.name) == Some(&column.values);
-            other.rows() == table.rows() && table.table.columns.iter().all(is_in)
+            let names: Vec<&str> = table.names().collect();
+            let has_all = names.iter().all(|name| other.values(name).is_some());
+            has_all && common_share(&rows(table, &names), &rows(other, &names)) >= COPIED
         };
         if let Some(other) = tables[..at].iter().find(contains) {
             return Err(input(format!(
-                "{}: every row is a row of {} with the same cells, so this party adds nothing; name a different table for each \
-                 party",
+                "{}: nearly every row is a row of {} with the same cells, so this party adds nothing; name a different table for \
+                 each party",
                 table.path.display(),
                 other.path.display()
             )));
         }
     }
     Ok(())
+}
+
+/// Returns the cells of these columns as one text for each row.
+fn rows(table: &PartyFile, names: &[&str]) -> Vec<String> {
+    let mut rows = vec![String::new(); table.rows()];
+    for cells in names.iter().filter_map(|name| table.values(name)) {
+        for (row, cell) in rows.iter_mut().zip(cells.texts()) {
+            row.push_str(&cell);
+            row.push('\0');
+        }
+    }
+    rows
+}
+
+/// Returns the share of cells that also occur in others, each as often as there.
+fn common_share(cells: &[String], others: &[String]) -> f64 {
+    let mut left: HashMap<&str, usize> = HashMap::new();
+    others.iter().for_each(|cell| *left.entry(cell).or_default() += 1);
+    let is_common = |cell: &&String| match left.get_mut(cell.as_str()) {
+        Some(count @ 1..) => {
+            *count -= 1;
+            true
+        }
+        _ => false,
+    };
+    cells.iter().filter(is_common).count() as f64 / cells.len().max(1) as f64
+}
+
+/// Returns a warning for each column of another party with the values of the label, under any name and in any order.
+fn labels_elsewhere(label: &str, tables: &[PartyFile], keys: &KeyChoice) -> Vec<String> {
+    let labels = rows(&tables[0], &[label]);
+    if labels.iter().collect::<HashSet<_>>().len() < DISTINCT {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for table in &tables[1..] {
+        let is_other = |name: &&str| *name != label && !keys.names.iter().any(|key| key == name);
+        for name in table.names().filter(is_other) {
+            if common_share(&labels, &rows(table, &[name])) >= COPIED {
+                found.push(format!(
+                    "{}: the column `{name}` has the same values as the label `{label}`; leave it out if it is the label",
+                    table.path.display()
+                ));
+            }
+        }
+    }
+    found
 }
 
 /// Checks that a run can use the tables.

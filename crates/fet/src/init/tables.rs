@@ -297,6 +297,11 @@ pub(super) fn is_identifier(name: &str) -> bool {
     words(name).last().is_some_and(|word| WORDS.contains(&word.as_str()))
 }
 
+/// Returns true if a column's name ends in "id". Other names of identifiers can mean house numbers or positions in a file.
+pub(super) fn is_named_id(name: &str) -> bool {
+    words(name).last().is_some_and(|word| word == "id" || word == "ids")
+}
+
 /// Returns true if a column's name says that it names persons or things.
 fn names_a_thing(name: &str) -> bool {
     const THINGS: [&str; 12] = [
@@ -368,5 +373,6 @@ mod tests {
             assert_eq!(words(name), expected);
         }
         assert!(is_identifier("PassengerId") && is_identifier("ID") && !is_identifier("paid"));
+        assert!(is_named_id("PassengerId") && is_identifier("house nr") && !is_named_id("house nr"));
     }
 }

@@ -172,8 +172,7 @@ fn accepts_dates_and_texts_with_missing_cells_as_keys() {
                 "keys = [\"date\"]",
                 "columns = { date = \"date\" }",
                 "columns = { date = \"date:%m/%d/%Y\" }",
-                "kind = \"nearest\"",
-                "one_to_one = true",
+                "kind = \"nearest\"\nneighbours = 1",
                 "column = \"date\"",
             ][..],
         ),
@@ -216,6 +215,11 @@ fn refuses_tables_that_no_run_can_use() {
         ("b.csv", days("z")),
         ("few.csv", few),
         ("copy.csv", enough.clone()),
+        // The last rows, in reverse order.
+        ("part.csv", {
+            let lines: Vec<&str> = enough.lines().collect();
+            [&lines[..1], &lines[11..].iter().rev().copied().collect::<Vec<_>>()].concat().join("\n")
+        }),
         ("a.csv", enough),
         ("without-label.csv", without_label),
         ("labels.csv", table("y,other", 30, &|day| format!("{},{day}", day % 2))),
@@ -227,8 +231,9 @@ fn refuses_tables_that_no_run_can_use() {
         (["few.csv", "b.csv"], "few.csv: each part needs a row, but 5 rows give 0 for validation"),
         (["a.csv", "a.csv"], "a.csv: is named twice"),
         (["a.csv", "./a.csv"], "a.csv: is named twice"),
-        (["a.csv", "copy.csv"], "copy.csv: every row is a row of "),
-        (["a.csv", "without-label.csv"], "without-label.csv: every row is a row of "),
+        (["a.csv", "copy.csv"], "copy.csv: nearly every row is a row of "),
+        (["a.csv", "without-label.csv"], "without-label.csv: nearly every row is a row of "),
+        (["a.csv", "part.csv"], "part.csv: nearly every row is a row of "),
         (["a.csv", "nosuch.csv"], "nosuch.csv: cannot be read"),
     ] {
         for command in ["init", "worth"] {
@@ -249,6 +254,47 @@ fn refuses_tables_that_no_run_can_use() {
     assert!(messages.contains("only the label `y` is in all tables, and it cannot be a key"), "{messages}");
     let output = fet(folder.path(), &["init", "a.csv", "b.csv", "--label=y"]);
     assert!(output.status.success(), "{output:?}");
+}
+
+/// An identifier with an empty cell is still the key, although another column without empty cells is shared.
+#[test]
+fn prefers_identifiers_to_other_shared_columns() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rows = |last: &str, is_empty: usize| {
+        table(&format!("id,age,{last}"), 200, &|row| {
+            let id = if row == is_empty { String::new() } else { (7 * row + 100).to_string() };
+            format!("{id},{},{}", 20 + row % 50, row * 13 % 29)
+        })
+    };
+    for (empty, kind) in [(3, "text"), (usize::MAX, "numbers")] {
+        let (text, _) =
+            init(folder.path(), &[("a.csv", &rows("y", empty)), ("b.csv", &rows("z", empty))], &[]);
+        for part in [
+            "keys = [\"id\"]",
+            "kind = \"exact\"\nneighbours = 1",
+            "key_inputs = false",
+            "age are also shared",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert!(text.contains(&format!("key_kind = \"{kind}\"")), "{text}");
+    }
+}
+
+/// Another party has the label under another name, in another order. Few distinct labels show nothing.
+#[test]
+fn warns_of_the_label_under_another_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let own = table("id,size,y", 200, &|row| format!("{row},{},{}", row % 7, 3 * row));
+    let other = table("id,lines,outcome", 200, &|row| format!("{row},{},{}", row % 5, 3 * (199 - row)));
+    let (_, said) = init(folder.path(), &[("a.csv", &own), ("b.csv", &other)], &[]);
+    assert!(said.contains("b.csv: the column `outcome` has the same values as the label `y`"), "{said}");
+    assert!(!said.contains("lines"), "{said}");
+    let few = |last: &str| {
+        table(&format!("id,{last},size"), 200, &|row| format!("{row},{},{}", row % 40, row * 13 % 29))
+    };
+    let (_, said) = init(folder.path(), &[("a.csv", &few("y")), ("b.csv", &few("z"))], &[]);
+    assert!(!said.contains("same values"), "{said}");
 }
 
 #[test]
