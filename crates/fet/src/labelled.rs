@@ -391,7 +391,9 @@ fn worse(metric: Metric, [new, test]: [Option<Measured>; 2]) -> Option<String> {
 fn biased([new, test]: [Option<Bias>; 2]) -> Option<String> {
     let (new, test) = (new?, test?);
     let error = new.error.hypot(test.error);
-    let degrees = error.powi(4) / (new.error.powi(4) / new.degrees + test.error.powi(4) / test.degrees);
+    // Ratios, because the fourth power of a large error is infinite.
+    let part = |one: Bias| (one.error / error).powi(4) / one.degrees;
+    let degrees = 1.0 / (part(new) + part(test));
     let differs = (new.mean - test.mean).abs() > student(degrees, 1.0 - BIASED) * error;
     (differs && new.mean.abs() > test.mean.abs()).then(|| {
         format!(
@@ -485,6 +487,8 @@ mod tests {
         let few = |mean| Some(Bias { mean, error: 1.0, degrees: 9.0 });
         assert_eq!(biased([few(5.5), few(0.0)]), None);
         assert!(biased([few(5.6), few(0.0)]).is_some());
+        let large = |mean| Some(Bias { mean, error: 1e97, degrees: 39.0 });
+        assert_eq!(biased([large(-1e97), large(0.0)]), None, "one standard error");
         let exact = |mean| Some(Bias { mean, error: 0.0, degrees: 9.0 });
         assert!(biased([exact(0.1), exact(0.0)]).is_some() && biased([exact(0.0), exact(0.0)]).is_none());
     }

@@ -13,6 +13,9 @@ use fet_study::output::shell_quoted;
 /// Maximum share of the error alone in a nearly perfect prediction. The columns of other parties rarely give one.
 const LEAK: f64 = 0.02;
 
+/// Minimum lead of another method alone on the test rows, in gains, for a remark.
+const NOTABLE: f64 = 0.1;
+
 /// Returns the answer as text; `folder` has the files.
 pub(super) fn text(worth: &Worth, folder: &Path) -> String {
     let mut text = format!("{}\n", paragraph(worth).join("\n"));
@@ -90,6 +93,19 @@ pub(super) fn paragraph(worth: &Worth) -> Vec<String> {
              under another name, or follows from it."
                 .to_string(),
         );
+    }
+    let direction = metric.direction();
+    let strongest = results
+        .iter()
+        .fold(own, |best, one| if direction.improves(one.alone.test, best.alone.test) { one } else { best });
+    let lead = (strongest.alone.test - own.alone.test).abs();
+    if lead > NOTABLE * answer.gain.mean.abs() {
+        all.push(format!(
+            "{} alone is better on the test rows ({}), although not on the validation rows: over it, the gain is {}.",
+            capitalised(&strongest.name),
+            metric.show(strongest.alone.test),
+            signed(*metric, answer.gain.mean - lead)
+        ));
     }
     let is_better = |constant: &f64| metric.direction().improves(*constant, own.alone.test);
     if let Some(constant) = worth.constant.filter(is_better) {
@@ -192,7 +208,7 @@ pub(super) fn gain(metric: Metric, gain: &Gain) -> String {
 
 fn interval(metric: Metric, gain: &Gain) -> String {
     if gain.lower.is_infinite() {
-        return "[no interval: a class has too few test rows]".to_string();
+        return "[no interval: too few test rows, or too few of a class]".to_string();
     }
     format!("[{}, {}]", signed(metric, gain.lower), signed(metric, gain.upper))
 }
@@ -288,9 +304,28 @@ mod tests {
     }
 
     #[test]
+    fn names_a_method_alone_that_is_better_on_the_test_rows() {
+        let with_another = |test: f64| {
+            let mut all = worth(Verdict::Yes, 1.0, 0.1);
+            let mut another = all.results[0].clone();
+            another.name = "boosted trees".to_string();
+            another.alone.test = test;
+            all.results.push(another);
+            paragraph(&all).join(" ")
+        };
+        // RMSE 2.0 alone, and a gain of 1.0.
+        let text = with_another(1.6);
+        assert!(text.contains("Boosted trees alone is better on the test rows (1.600"), "{text}");
+        assert!(text.contains("over it, the gain is +0.600"), "{text}");
+        for test in [1.95, 2.5] {
+            assert!(!with_another(test).contains("better on the test rows"), "{test}");
+        }
+    }
+
+    #[test]
     fn states_that_an_interval_is_missing() {
         let text = text(&worth(Verdict::NotShown, 0.5, f64::INFINITY), Path::new("out"));
-        assert!(text.contains("[no interval: a class has too few test rows]"), "{text}");
+        assert!(text.contains("[no interval: too few test rows, or too few of a class]"), "{text}");
         assert!(!text.contains("inf"), "{text}");
     }
 }
