@@ -224,21 +224,21 @@ mod tests {
     /// the few pairs that are more similar than two products of one catalogue.
     #[test]
     fn finds_most_matches_between_tables_of_similar_rows() {
-        for (share, seed) in [(0.3, 1), (0.6, 2), (0.95, 3)] {
-            for own in [0.4, 0.7, 0.9] {
-                for function in [BEST_RECORD, ONE_TO_ONE] {
-                    let (pairs, right) = table(1_000, share, own, seed);
-                    let estimate = function.threshold(&pairs, 1.0).expect("matches are there");
-                    let linked = |at: &usize| pairs[*at].similarity >= estimate.threshold;
-                    let links: Vec<usize> = (0..pairs.len()).filter(linked).collect();
-                    assert_eq!(links.len(), estimate.links);
-                    let correct = links.iter().filter(|&&at| right[at]).count() as f64;
-                    let truth = right.iter().filter(|&&right| right).count() as f64;
-                    let f1 = 2.0 * correct / (links.len() as f64 + truth);
-                    // Matches and non-matches overlap nowhere, so the best threshold has an F1 of 1.
-                    assert!(f1 > 0.85, "{share} {own}: {f1} {estimate:?}");
-                    assert!(!estimate.is_doubtful(), "{share} {own}: {estimate:?}");
-                }
+        for (share, own, seed) in
+            [(0.3, 0.4, 1), (0.6, 0.4, 2), (0.95, 0.4, 3), (0.95, 0.7, 3), (0.95, 0.9, 3)]
+        {
+            for function in [BEST_RECORD, ONE_TO_ONE] {
+                let (pairs, right) = table(1_000, share, own, seed);
+                let estimate = function.threshold(&pairs, 1.0).expect("matches are there");
+                let linked = |at: &usize| pairs[*at].similarity >= estimate.threshold;
+                let links: Vec<usize> = (0..pairs.len()).filter(linked).collect();
+                assert_eq!(links.len(), estimate.links);
+                let correct = links.iter().filter(|&&at| right[at]).count() as f64;
+                let truth = right.iter().filter(|&&right| right).count() as f64;
+                let f1 = 2.0 * correct / (links.len() as f64 + truth);
+                // Matches are more similar than all non-matches, so the best threshold has an F1 of 1.
+                assert!(f1 > 0.85, "{share} {own}: {f1} {estimate:?}");
+                assert!(!estimate.is_doubtful(), "{share} {own}: {estimate:?}");
             }
         }
     }
