@@ -30,7 +30,7 @@ use fet_io::memory;
 use fet_linkers::{comparisons, missing};
 
 use self::arguments::{Assign, Threshold};
-use self::choice::{Choice, SECONDS};
+use self::choice::{CANDIDATES, Choice};
 use self::decisions::{Cells, Decisions};
 use self::progress::RowProgress;
 use self::review::LinkedTables;
@@ -85,10 +85,10 @@ pub fn link(arguments: &LinkArguments) -> anyhow::Result<String> {
     let threshold = arguments.threshold.unwrap_or_else(|| usual_threshold(arguments, &about));
     review::check(arguments, threshold, about.similarities, inputs)?;
     let searched = match arguments.assign {
-        Some(Assign::OneToOne) => wanted.max(choice::CANDIDATES.min(secondary.rows())),
+        Some(Assign::OneToOne) => wanted.max(CANDIDATES.min(secondary.rows())),
         None => wanted,
     };
-    let least = if threshold == Threshold::Auto { SECONDS } else { searched };
+    let least = if threshold == Threshold::Auto { CANDIDATES } else { searched };
     let reached = searched.max((searched + decisions.most_rejected()).max(least).min(secondary.rows()));
     let slot = if reached == wanted { slot } else { choice::with_neighbours(&slot, reached)? };
     let linker = build(arguments, &slot)?;

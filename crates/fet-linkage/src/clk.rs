@@ -41,6 +41,12 @@ pub struct EncoderSettings {
     pub hardening: Hardening,
 }
 
+/// Power of a q-gram's inverse document frequency in its number of bits.
+const RARITY_POWER: f64 = 2.0;
+
+/// Power of the ratio of a field's entropy to the weight of its q-grams in its share of the bits.
+const FIELD_POWER: f64 = 0.25;
+
 /// Encodes records under a secret.
 pub struct Encoder {
     settings: EncoderSettings,
@@ -103,11 +109,13 @@ impl Encoder {
 
     /// Weighs q-grams and words by their rarity among these records.
     ///
-    /// A q-gram that occurs in df of n records sets bits in proportion to its inverse document frequency
-    /// `ln(1 + n/df)` (Spärck Jones 1972) and to the weight of its field (1 if `weights` is empty). The bits of a
-    /// field are also multiplied by √(H/w), where H is the entropy of the field's values and w is the mean
-    /// sum of its q-grams' weights. This is a compromise between the information in the q-grams and the
-    /// information in the values. A record makes `insertions` insertions on average.
+    /// A q-gram that occurs in df of n records sets bits in proportion to a power ([`RARITY_POWER`]) of its
+    /// inverse document frequency `ln(1 + n/df)` (Spärck Jones 1972) and to the weight of its field (1 if
+    /// `weights` is empty). With a power of 2, filters resemble tf-idf vectors, whose cosine multiplies two
+    /// weights. The bits of a field are also multiplied by k·(H/w)^¼, where k is the share of records with a
+    /// value, H is the entropy of the values and w is the mean sum of their q-grams' weights. This is a
+    /// compromise between the information in the q-grams and the information in the values; a field that one
+    /// side often lacks says little. A record makes `insertions` insertions on average.
     ///
     /// The result omits q-grams that occur in fewer than [`Rarity::LEAST`] records, and weighs them as if
     /// they occurred in that many.
@@ -136,7 +144,9 @@ impl Encoder {
         }
         // An omitted q-gram weighs as much as the rarest listed one. Some of these q-grams are misspellings
         // and carry no information.
-        let rare = |records: u32| (1.0 + rows as f64 / f64::from(records.max(Rarity::LEAST))).ln();
+        let rare = |records: u32| {
+            (1.0 + rows as f64 / f64::from(records.max(Rarity::LEAST))).ln().powf(RARITY_POWER)
+        };
         let sums: Vec<f64> = counts
             .iter()
             .map(|counts| counts.values().map(|&(records, _)| f64::from(records) * rare(records)).sum())
@@ -148,7 +158,8 @@ impl Encoder {
             let entropy = if constant { 1.0 } else { entropy };
             let mean = sums[field] / known.max(1) as f64;
             let own = weights.get(field).copied().unwrap_or(1.0);
-            if mean > 0.0 { own * (entropy / mean).sqrt() } else { 0.0 }
+            let present = known as f64 / rows.max(1) as f64;
+            if mean > 0.0 { own * present * (entropy / mean).powf(FIELD_POWER) } else { 0.0 }
         };
         let shares: Vec<f64> = (0..fields).map(share).collect();
         let total: f64 = sums.iter().zip(&shares).map(|(sum, share)| sum * share).sum();

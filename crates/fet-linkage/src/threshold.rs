@@ -1,18 +1,16 @@
 //! Estimate of a threshold for links if the truth is unknown.
 //!
-//! The best record of a row is its match or the best non-match. The row's own table shows how near
-//! non-matches come, since all its other rows are non-matches. This is a decoy estimate (Elias and Gygi 2007)
-//! with the rows' own table as the decoy. Let a share `any` of the rows have a record at similarity t or
-//! nearer, and a share `own` another row of their own table. With b records for a rows, a non-match is that
-//! near with probability o = 1 - (1 - own)^(b/a). The share m of rows whose match is that near follows from
-//! any = m + (1 - m)·o.
+//! A pair is probably a match if it is much more similar than its rivals ([`Rivals`]): the next record of the
+//! row, the next row of the record, the row's tenth record, and the most similar other row of the row's own
+//! table. The own table's rows are decoys, because they are non-matches (Elias and Gygi 2007). Their
+//! similarity alone does not suffice: a catalogue has many variants of a product, which resemble each other
+//! more than two shops' texts of one product do.
 //!
-//! If the own table contains duplicates, or is cleaner than the other table, m is underestimated. If the own
-//! table is of lower quality, its rows resemble each other less than they resemble the other table's rows, and
-//! m is overestimated. The second-best records bound this error. If the records contain no duplicates, a
-//! second-best record is as near as t in a share c = m·o + (1 - m)·p of the rows. Here p = o + (1 - o)·ln(1 -
-//! o) is the probability of two such records if they are spread at random (a Poisson distribution). Together
-//! with any = m + (1 - m)·o this gives another o, and thus the smallest expected number of correct links.
+//! A logistic function of these differences estimates the probability that a pair is a match
+//! ([`Calibration`]). It was fitted to tables with known pairs: products, software, films, publications,
+//! restaurants and people, each also with the tables exchanged, with few matches, and with few rows. Only
+//! differences of similarities count, so that the function holds for any linker. `benches/threshold.py` fits
+//! it, and measures it on tables that it was not fitted to.
 //!
 //! If a similarity is already the probability of a match, all estimates are sums of probabilities
 //! ([`of_probabilities`]).
@@ -22,35 +20,36 @@
 pub struct Estimate {
     /// Pairs with at least this similarity are links.
     pub threshold: f32,
-    /// Number of rows whose best record reaches the threshold.
+    /// Number of pairs that reach the threshold.
     pub links: usize,
     /// Expected number of links that are matches.
     pub correct: f64,
-    /// Expected number of rows with a match.
+    /// Expected number of pairs that are matches.
     pub matches: f64,
-    /// Smallest expected number of correct links, if the records contain no duplicates. Equals `correct` if
-    /// that is smaller, or if no second-best similarities are known.
-    pub least: f64,
+    /// Error of the expected precision, as a share of links; 0 if it is unknown.
+    pub error: f64,
 }
 
 impl Estimate {
     /// Returns the expected share of links that are correct.
     pub fn precision(&self) -> f64 {
-        self.share(self.correct)
+        if self.links == 0 { 1.0 } else { (self.correct / self.links as f64).min(1.0) }
     }
 
-    /// Returns the smallest expected share of correct links, if the records contain no duplicates.
-    pub fn least_precision(&self) -> f64 {
-        self.share(self.least)
-    }
-
-    fn share(&self, right: f64) -> f64 {
-        if self.links == 0 { 1.0 } else { (right / self.links as f64).min(1.0) }
+    /// Returns the range that the precision is probably in.
+    pub fn precision_range(&self) -> [f64; 2] {
+        [-self.error, self.error].map(|error| (self.precision() + error).clamp(0.0, 1.0))
     }
 
     /// Returns the expected share of matches that are linked.
     pub fn recall(&self) -> f64 {
         if self.matches > 0.0 { (self.correct / self.matches).min(1.0) } else { 0.0 }
+    }
+
+    /// Returns true if the estimate cannot decide: if most links are probably wrong, or if there are hardly
+    /// any links.
+    pub fn is_doubtful(&self) -> bool {
+        self.precision() < LEAST_PRECISION || self.links < FEWEST_LINKS
     }
 
     fn f1(&self) -> f64 {
@@ -61,98 +60,140 @@ impl Estimate {
 /// Minimum number of rows for an estimate.
 pub const FEWEST: usize = 50;
 
-/// Probability of an equally near non-match above which matches cannot be distinguished from non-matches.
-const MOST_OTHERS: f64 = 0.5;
+/// Expected precision below which an estimate is doubtful.
+const LEAST_PRECISION: f64 = 0.35;
 
-/// Returns the threshold with the best expected F1. `best` is the similarity of each row's best record, `own`
-/// the similarity of the best other row of its own table, and `second` the similarity of its second-best
-/// record if known. `ratio` is the number of records for each row. Returns `None` if there are fewer than
-/// [`FEWEST`] rows, or if no match is expected.
-///
-/// # Panics
-/// If the slices have different lengths.
-pub fn automatic(best: &[f32], own: &[f32], second: Option<&[f32]>, ratio: f64) -> Option<Estimate> {
-    let each = [Some(own), second];
-    assert!(each.iter().flatten().all(|other| other.len() == best.len()), "a similarity for each row");
-    let rows = best.len();
-    if rows < FEWEST {
-        return None;
-    }
-    let sorted = |values: &[f32]| {
-        let mut values = values.to_vec();
-        values.sort_unstable_by(|a, b| b.total_cmp(a));
-        values
-    };
-    let (best, own, second) = (sorted(best), sorted(own), second.map(sorted));
-    let share = |sorted: &[f32], threshold: f32| {
-        sorted.partition_point(|score| *score >= threshold) as f64 / rows as f64
-    };
-    let mut estimates: Vec<Estimate> = Vec::new();
-    let (mut matches, mut least) = (0.0f64, 0.0f64);
-    for (place, &threshold) in best.iter().enumerate() {
-        if best.get(place + 1) == Some(&threshold) {
-            continue;
-        }
-        let any = (place + 1) as f64 / rows as f64;
-        let others = 1.0 - (1.0 - share(&own, threshold)).powf(ratio);
-        if others > MOST_OTHERS {
-            break;
-        }
-        // A row that reaches a threshold also reaches every lower threshold.
-        let right = |others: f64| (any - others) / (1.0 - others).max(f64::EPSILON) * rows as f64;
-        matches = matches.max(right(others));
-        // Upper bound of the share of seconds (one-sided, 95 %). If there are hardly any matches, a small
-        // change of this share decides.
-        let likely = |share: f64| share + 1.645 * (share * (1.0 - share) / rows as f64).sqrt();
-        let by_second =
-            second.as_ref().map_or(0.0, |second| others_by(any, likely(share(second, threshold))));
-        let most = others.max(by_second);
-        if most <= MOST_OTHERS {
-            least = least.max(right(most));
-        }
-        estimates.push(Estimate { threshold, links: place + 1, correct: matches, matches: 0.0, least });
-    }
-    estimates.iter_mut().for_each(|estimate| estimate.matches = matches);
-    let hopeful = estimates.into_iter().filter(|estimate| estimate.correct >= 1.0);
-    hopeful.max_by(|a, b| a.f1().total_cmp(&b.f1()))
+/// Number of links below which an estimate is doubtful.
+const FEWEST_LINKS: usize = 10;
+
+/// Similarity of a pair, and of the pairs that compete with it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rivals {
+    /// Similarity of the pair.
+    pub similarity: f32,
+    /// Similarity of the row's most similar other record.
+    pub next_record: f32,
+    /// Similarity of the record's most similar other row.
+    pub next_row: f32,
+    /// Similarity of the row's last candidate, which shows the similarity of non-matches.
+    pub last: f32,
+    /// Similarity of the most similar other row of the row's own table.
+    pub own: f32,
 }
 
-/// Returns the probability that a non-match is as near as a threshold, given a share `any` of rows with a
-/// record that near and a share `second` of rows with two such records.
-fn others_by(any: f64, second: f64) -> f64 {
-    let expected = |others: f64| {
-        let unmatched = (1.0 - any) / (1.0 - others);
-        let two = others + (1.0 - others) * (1.0 - others).ln();
-        (1.0 - unmatched) * others + unmatched * two
-    };
-    let (mut low, mut high) = (0.0, any.min(1.0 - f64::EPSILON));
-    for _ in 0..40 {
-        let middle = 0.5 * (low + high);
-        if expected(middle) < second { low = middle } else { high = middle }
+/// Logistic function of a pair's lead over its rivals.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Calibration {
+    intercept: f64,
+    /// Weights of the leads over the own table, the last candidate, the closer rival, the next record and
+    /// the next row.
+    leads: [f64; 5],
+    /// Weight of the share of pairs without a closer rival.
+    reciprocal: f64,
+    /// Weight of the mean lead over the own table.
+    distinct: f64,
+    /// Weight of the logarithm of the number of records for each row.
+    ratio: f64,
+    /// Error of the expected precision that nine of ten tables did not exceed, each with a function that was
+    /// fitted to other tables.
+    error: f64,
+}
+
+/// Function for each row's most similar record.
+pub const BEST_RECORD: Calibration = Calibration {
+    intercept: -7.06,
+    leads: [-0.23, 1.6, 1.64, 0.79, 1.09],
+    reciprocal: 8.44,
+    distinct: -2.13,
+    ratio: -2.06,
+    error: 0.2,
+};
+
+/// Function for pairs in which each row and each record occurs once.
+pub const ONE_TO_ONE: Calibration = Calibration {
+    intercept: -7.7,
+    leads: [-0.37, 2.36, 0.69, 0.82, 1.25],
+    reciprocal: 8.1,
+    distinct: -2.41,
+    ratio: -0.55,
+    error: 0.3,
+};
+
+/// Minimum spread of similarities, in log-odds.
+const LEAST_SPREAD: f64 = 0.02;
+
+/// Returns the log-odds of a similarity; 0 and 1 have finite values.
+fn log_odds(similarity: f32) -> f64 {
+    let similarity = f64::from(similarity.clamp(0.0, 1.0));
+    ((similarity + 0.02) / (1.02 - similarity)).ln()
+}
+
+impl Rivals {
+    /// Returns the pair's leads in log-odds: over the own table, the last candidate, the next record and the
+    /// next row.
+    fn leads(&self) -> [f64; 4] {
+        let own = log_odds(self.similarity);
+        [self.own, self.last, self.next_record, self.next_row].map(|rival| own - log_odds(rival))
     }
-    high
+}
+
+impl Calibration {
+    /// Returns the probability that each pair is a match. `ratio` is the number of records for each row.
+    pub fn probabilities(&self, pairs: &[Rivals], ratio: f64) -> Vec<f64> {
+        let count = pairs.len().max(1) as f64;
+        // Linkers differ in the spread of their similarities, so that leads are relative to it.
+        let spread = |pair: &Rivals| log_odds(pair.next_record) - log_odds(pair.last);
+        let spread = (pairs.iter().map(spread).sum::<f64>() / count).max(LEAST_SPREAD);
+        let leads: Vec<[f64; 4]> = pairs.iter().map(|pair| pair.leads().map(|lead| lead / spread)).collect();
+        let closer = |lead: &[f64; 4]| lead[2].min(lead[3]);
+        let reciprocal = leads.iter().filter(|lead| closer(lead) > 0.0).count() as f64 / count;
+        let distinct = leads.iter().map(|lead| lead[0].tanh()).sum::<f64>() / count;
+        let of_tables = self.intercept
+            + self.reciprocal * reciprocal
+            + self.distinct * distinct
+            + self.ratio * ratio.ln().clamp(-1.0, 1.0);
+        let probability = |lead: &[f64; 4]| {
+            let lead = [lead[0], lead[1] / 2.0, closer(lead), lead[2], lead[3]].map(f64::tanh);
+            let sum = self.leads.iter().zip(lead).map(|(weight, lead)| weight * lead).sum::<f64>();
+            1.0 / (1.0 + (-of_tables - sum).exp())
+        };
+        leads.iter().map(probability).collect()
+    }
+
+    /// Returns the threshold with the best expected F1 of these pairs. `ratio` is the number of records for
+    /// each row. Returns `None` if there are fewer than [`FEWEST`] pairs, or if no match is expected.
+    pub fn threshold(&self, pairs: &[Rivals], ratio: f64) -> Option<Estimate> {
+        let probabilities = self.probabilities(pairs, ratio);
+        let scored = pairs.iter().map(|pair| pair.similarity).zip(probabilities).collect();
+        best_threshold(scored, 0.0).map(|estimate| Estimate { error: self.error, ..estimate })
+    }
+}
+
+/// Returns the threshold with the best expected F1 of pairs (similarity, probability), or `None` if there are
+/// fewer than [`FEWEST`] pairs or if no match is expected. There are at least `matches` matches.
+fn best_threshold(mut pairs: Vec<(f32, f64)>, matches: f64) -> Option<Estimate> {
+    if pairs.len() < FEWEST {
+        return None;
+    }
+    pairs.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1)));
+    let matches = matches.max(pairs.iter().map(|pair| pair.1).sum());
+    let mut correct = 0.0;
+    let mut estimates = Vec::new();
+    for (place, &(threshold, probability)) in pairs.iter().enumerate() {
+        correct += probability;
+        if pairs.get(place + 1).is_none_or(|next| next.0 != threshold) {
+            estimates.push(Estimate { threshold, links: place + 1, correct, matches, error: 0.0 });
+        }
+    }
+    let hopeful = estimates.into_iter().filter(|estimate| estimate.correct >= 1.0);
+    hopeful.max_by(|a, b| a.f1().total_cmp(&b.f1()))
 }
 
 /// Returns the threshold with the best expected F1. `best` is the probability that each row's best record is
 /// its match, and `matches` is the expected number of rows with a match. Returns `None` if there are fewer
 /// than [`FEWEST`] rows, or if no match is expected.
 pub fn of_probabilities(best: &[f32], matches: f64) -> Option<Estimate> {
-    if best.len() < FEWEST {
-        return None;
-    }
-    let mut best: Vec<f32> = best.to_vec();
-    best.sort_unstable_by(|a, b| b.total_cmp(a));
-    let matches = matches.max(best.iter().map(|&probability| f64::from(probability)).sum());
-    let mut correct = 0.0;
-    let mut estimates = Vec::new();
-    for (place, &threshold) in best.iter().enumerate() {
-        correct += f64::from(threshold);
-        if best.get(place + 1) != Some(&threshold) {
-            estimates.push(Estimate { threshold, links: place + 1, correct, matches, least: correct });
-        }
-    }
-    let hopeful = estimates.into_iter().filter(|estimate| estimate.correct >= 1.0);
-    hopeful.max_by(|a, b| a.f1().total_cmp(&b.f1()))
+    best_threshold(best.iter().map(|&probability| (probability, f64::from(probability))).collect(), matches)
 }
 
 #[cfg(test)]
@@ -161,87 +202,81 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// Results of a search.
-    struct Searched {
-        best: Vec<f32>,
-        own: Vec<f32>,
-        second: Vec<f32>,
-        right: Vec<bool>,
-    }
-
-    impl Searched {
-        fn estimate(&self) -> Option<Estimate> {
-            automatic(&self.best, &self.own, Some(&self.second), 0.5)
-        }
-
-        fn correct(&self, estimate: &Estimate) -> f64 {
-            let linked = (0..self.best.len()).filter(|&row| self.best[row] >= estimate.threshold);
-            linked.filter(|&row| self.right[row]).count() as f64
-        }
-    }
-
-    /// Returns rows with a match at a similarity from 0.68 to 1 in a share `share` of cases. Similarities of
-    /// non-matches are uniform below 0.7, with forty records and eighty own rows for each row. `worse`
-    /// multiplies the similarities of own rows.
-    fn table(rows: usize, share: f64, worse: f32, seed: u64) -> Searched {
+    /// Returns pairs of rows and records, and the truth of each: a share `share` of the rows has a match of
+    /// similarity 0.5 to 0.95. Non-matches are uniform from `least` to 0.5, and rows of the own table are as
+    /// similar to each other as `own`.
+    fn table(rows: usize, share: f64, own: f32, seed: u64) -> (Vec<Rivals>, Vec<bool>) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut all = Searched { best: Vec::new(), own: Vec::new(), second: Vec::new(), right: Vec::new() };
-        for _ in 0..rows {
-            let mut drawn = |count: usize| -> Vec<f32> {
-                let mut drawn: Vec<f32> = (0..count).map(|_| rng.random_range(0.0..0.7f32)).collect();
-                drawn.sort_unstable_by(|a, b| b.total_cmp(a));
-                drawn
-            };
-            let (others, twins) = (drawn(40), drawn(80));
-            let matched = if rng.random::<f64>() < share { rng.random_range(0.68..1.0) } else { 0.0 };
-            all.best.push(others[0].max(matched));
-            all.second.push(others[0].min(matched).max(others[1]));
-            all.own.push(worse * twins[0]);
-            all.right.push(matched > others[0]);
-        }
-        all
+        let mut pair = || {
+            let mut others: Vec<f32> = (0..20).map(|_| rng.random_range(0.1..0.5f32)).collect();
+            others.sort_unstable_by(|a, b| b.total_cmp(a));
+            let right = rng.random::<f64>() < share;
+            let similarity = if right { rng.random_range(0.5..0.95) } else { others[0] };
+            let next_record = if right { others[0] } else { others[1] };
+            // A wrong record usually has a row that is as similar.
+            let next_row = if right { rng.random_range(0.1..0.5) } else { rng.random_range(0.3..0.6) };
+            (Rivals { similarity, next_record, next_row, last: others[9], own }, right)
+        };
+        (0..rows).map(|_| pair()).unzip()
     }
 
-    /// Numbers of rows have a standard deviation of at most 16 in 1,000. A tolerance of 80 is five standard
-    /// deviations.
+    /// A catalogue's products resemble each other more than their matches do: the threshold must not keep only
+    /// the few pairs that are more similar than two products of one catalogue.
     #[test]
-    fn estimates_agree_with_the_truth() {
-        for (share, seed) in [(0.1, 1), (0.5, 2), (0.9, 3)] {
-            let all = table(1_000, share, 1.0, seed);
-            let estimate = all.estimate().expect("matches are there");
-            let links = all.best.iter().filter(|best| **best >= estimate.threshold).count();
-            assert_eq!(links, estimate.links);
-            let correct = all.correct(&estimate);
-            assert!((estimate.correct - correct).abs() < 80.0, "{share}: {estimate:?}, {correct}");
-            assert!((-160.0..80.0).contains(&(estimate.least - correct)), "{share}: {estimate:?}, {correct}");
-            assert!((estimate.matches - 1_000.0 * share).abs() < 120.0, "{share}: {estimate:?}");
-        }
-    }
-
-    /// Rows with typing errors resemble each other less than they resemble the other table's rows. The
-    /// second-best records still reveal the non-matches.
-    #[test]
-    fn lower_bound_holds_for_an_own_table_of_lower_quality() {
-        for (share, seed) in [(0.0, 5), (0.1, 6), (0.5, 7)] {
-            let all = table(1_000, share, 0.9, seed);
-            let estimate = all.estimate().expect("matches are expected");
-            let correct = all.correct(&estimate);
-            assert!(
-                estimate.correct - correct > 160.0,
-                "{share}: its own rows mislead: {estimate:?}, {correct}"
-            );
-            assert!((-160.0..80.0).contains(&(estimate.least - correct)), "{share}: {estimate:?}, {correct}");
-            assert!(estimate.least_precision() < estimate.precision());
+    fn finds_most_matches_between_tables_of_similar_rows() {
+        for (share, own, seed) in
+            [(0.3, 0.4, 1), (0.6, 0.4, 2), (0.95, 0.4, 3), (0.95, 0.7, 3), (0.95, 0.9, 3)]
+        {
+            for function in [BEST_RECORD, ONE_TO_ONE] {
+                let (pairs, right) = table(1_000, share, own, seed);
+                let estimate = function.threshold(&pairs, 1.0).expect("matches are there");
+                let linked = |at: &usize| pairs[*at].similarity >= estimate.threshold;
+                let links: Vec<usize> = (0..pairs.len()).filter(linked).collect();
+                assert_eq!(links.len(), estimate.links);
+                let correct = links.iter().filter(|&&at| right[at]).count() as f64;
+                let truth = right.iter().filter(|&&right| right).count() as f64;
+                let f1 = 2.0 * correct / (links.len() as f64 + truth);
+                // Matches are more similar than all non-matches, so the best threshold has an F1 of 1.
+                assert!(f1 > 0.85, "{share} {own}: {f1} {estimate:?}");
+                assert!(!estimate.is_doubtful(), "{share} {own}: {estimate:?}");
+            }
         }
     }
 
     #[test]
-    fn expects_hardly_any_match_between_unrelated_tables() {
-        let estimate = table(2_000, 0.0, 1.0, 4).estimate();
-        assert!(estimate.is_none_or(|estimate| estimate.correct < 120.0), "{estimate:?}");
-        assert_eq!(automatic(&[0.5; 20], &[0.5; 20], None, 1.0), None, "too few rows");
-        let same = automatic(&[1.0; 100], &[1.0; 100], None, 1.0);
-        assert_eq!(same, None, "rows that are as near within their table are not matches");
+    fn doubts_links_without_a_lead_and_hardly_any_links() {
+        let (mut pairs, _) = table(1_000, 0.0, 0.6, 4);
+        pairs.iter_mut().for_each(|pair| (pair.next_record, pair.next_row) = (pair.similarity, 0.9));
+        for function in [BEST_RECORD, ONE_TO_ONE] {
+            let estimate = function.threshold(&pairs, 1.0);
+            assert!(estimate.is_none_or(|estimate| estimate.is_doubtful()), "{estimate:?}");
+            assert_eq!(function.threshold(&pairs[..20], 1.0), None, "too few rows");
+        }
+        let few = Estimate { threshold: 1.0, links: 6, correct: 6.0, matches: 6.0, error: 0.0 };
+        assert!(few.is_doubtful(), "six links are too few to be silent about");
+        assert!(!Estimate { links: 600, correct: 500.0, ..few }.is_doubtful());
+        assert!(Estimate { links: 600, correct: 100.0, ..few }.is_doubtful());
+    }
+
+    /// A lead over each rival makes a match more probable.
+    #[test]
+    fn probability_rises_with_the_lead_over_each_rival() {
+        let plain = Rivals { similarity: 0.7, next_record: 0.6, next_row: 0.6, last: 0.4, own: 0.6 };
+        let with = |change: fn(&mut Rivals)| {
+            let mut pair = plain;
+            change(&mut pair);
+            pair
+        };
+        let changed = [
+            with(|pair| pair.next_record = 0.75),
+            with(|pair| pair.next_row = 0.75),
+            with(|pair| (pair.last, pair.next_record) = (0.65, 0.69)),
+        ];
+        for function in [BEST_RECORD, ONE_TO_ONE] {
+            let all = [&[plain][..], &changed[..]].concat();
+            let found = function.probabilities(&all, 1.0);
+            assert!(found[1..].iter().all(|less| *less < found[0]), "{found:?}");
+        }
     }
 
     /// Rows are correct with their stated probabilities. A number among 4,000 has a standard deviation of at

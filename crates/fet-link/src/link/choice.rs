@@ -3,7 +3,7 @@
 
 use fet_core::linker::{Linker, Links};
 use fet_core::registry::Slot;
-use fet_linkage::threshold::{Estimate, FEWEST, automatic, of_probabilities};
+use fet_linkage::threshold::{BEST_RECORD, Estimate, FEWEST, ONE_TO_ONE, Rivals, of_probabilities};
 
 use super::arguments::{Assign, Threshold};
 use super::candidates::{Candidates, DecidedPairs};
@@ -12,12 +12,9 @@ use super::pairs::LinkedPairs;
 use super::truth::{self, Truth};
 use fet_io::input::input;
 
-/// Number of candidates of a row for an assignment; if another row takes a record, the next candidate may
-/// replace it.
+/// Number of candidates of a row for an assignment, and for the estimate of a threshold. If another row takes
+/// a record, the next candidate may replace it.
 pub(super) const CANDIDATES: usize = 10;
-
-/// Number of candidates per row for the estimate of a threshold.
-pub(super) const SECONDS: usize = 2;
 
 /// Returns the linker with K = `neighbours`; returns the linker unchanged if it has no such setting.
 pub(super) fn with_neighbours(
@@ -64,6 +61,8 @@ pub(super) struct Chosen {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Automatic {
     Estimated(Estimate),
+    /// The estimate cannot decide, so every best pair is a link. A review begins at its threshold.
+    Doubtful(Estimate),
     /// The estimate expects no match, so no pair is a link.
     Nothing,
     /// The estimate failed: too few rows, or no similarities.
@@ -85,7 +84,9 @@ impl Choice {
             Threshold::Auto if few => Automatic::Unknown,
             Threshold::Auto if self.probabilities => by_probabilities(links),
             Threshold::Auto => match own()? {
-                Some(own) => estimate(links, &own, self.records),
+                Some(own) => {
+                    self.with(links, DecidedPairs::default(), Automatic::NotAsked).estimate(links, &own)
+                }
                 None => Automatic::Unknown,
             },
             _ => Automatic::NotAsked,
@@ -127,6 +128,8 @@ impl Chosen {
     pub(super) fn written<'a>(&'a self, links: &'a Links) -> LinkedPairs<'a> {
         let threshold = match self.estimate {
             Automatic::Nothing => Some(f32::INFINITY),
+            // More than one record of a row needs a threshold, even a doubtful one.
+            Automatic::Doubtful(_) if self.choice.wanted == 1 || self.assigned.is_some() => None,
             _ => self.threshold(),
         };
         LinkedPairs { threshold, wanted: self.choice.wanted, ..self.every(links) }
@@ -143,7 +146,7 @@ impl Chosen {
     /// Returns the estimated or the given threshold.
     pub(super) fn threshold(&self) -> Option<f32> {
         match self.estimate {
-            Automatic::Estimated(estimate) => Some(estimate.threshold),
+            Automatic::Estimated(estimate) | Automatic::Doubtful(estimate) => Some(estimate.threshold),
             _ => self.given(),
         }
     }
@@ -151,6 +154,58 @@ impl Chosen {
     /// Returns true if a threshold was requested but cannot be estimated.
     pub(super) fn is_open(&self) -> bool {
         self.estimate == Automatic::Unknown
+    }
+
+    /// Estimates the threshold of these pairs: of each row's best record, or of the assigned pairs. `own` links
+    /// the primary with itself, two neighbours of each row.
+    fn estimate(&self, links: &Links, own: &Links) -> Automatic {
+        let rows = links.rows();
+        // The two most similar rows of each record.
+        let mut rows_of = vec![[(0.0f32, usize::MAX); 2]; self.choice.records];
+        for row in 0..rows {
+            let similarities = links.similarities(row).unwrap_or_default();
+            for (&record, &similarity) in links.row(row).iter().zip(similarities).take(CANDIDATES) {
+                let [first, second] = &mut rows_of[record as usize];
+                if first.1 != row && similarity > first.0 {
+                    (*first, *second) = ((similarity, row), *first);
+                } else if first.1 != row && similarity > second.0 {
+                    *second = (similarity, row);
+                }
+            }
+        }
+        let every = self.every(links);
+        let mut pairs = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let (Some(all), Some(near)) = (links.similarities(row), own.similarities(row)) else {
+                return Automatic::Unknown;
+            };
+            let Some((rank, candidate)) = every.row(row).next() else { continue };
+            let itself = own.row(row).first() == Some(&(row as u32));
+            let [first, second] = rows_of[candidate.record as usize];
+            let found = &all[..CANDIDATES.min(all.len())];
+            pairs.push(Rivals {
+                similarity: all[rank],
+                next_record: found.get(usize::from(rank == 0)).copied().unwrap_or_default(),
+                next_row: if first.1 == row { second.0 } else { first.0 },
+                last: found.last().copied().unwrap_or_default(),
+                own: near[usize::from(itself).min(near.len() - 1)],
+            });
+        }
+        if pairs.len() < FEWEST {
+            return Automatic::Unknown;
+        }
+        let function = if self.assigned.is_some() { ONE_TO_ONE } else { BEST_RECORD };
+        let ratio = self.choice.records as f64 / rows as f64;
+        match function.threshold(&pairs, ratio) {
+            Some(estimate) if estimate.is_doubtful() => Automatic::Doubtful(estimate),
+            Some(estimate) => Automatic::Estimated(estimate),
+            None => Automatic::Nothing,
+        }
+    }
+
+    /// Returns true if the estimated threshold is doubtful.
+    pub(super) fn is_doubtful(&self) -> bool {
+        matches!(self.estimate, Automatic::Doubtful(_))
     }
 
     fn given(&self) -> Option<f32> {
@@ -192,25 +247,31 @@ impl Automatic {
              more than by chance. Only decided pairs are written (use --threshold NUMBER, or none for every pair).\n"
                 .to_string(),
             Self::Estimated(estimate) => {
-                let [most, least] = [estimate.precision(), estimate.least_precision()].map(|share| 100.0 * share);
                 let mut text = format!(
-                    "threshold {:.4}, estimated: expected precision {most:.1} %, expected recall {:.1} % of {:.0} \
-                     matches (--threshold none writes every pair)\n",
+                    "threshold {:.4}, estimated: expected precision {:.1} %, expected recall {:.1} % of {:.0} matches \
+                     (--threshold none writes every pair)\n",
                     estimate.threshold,
+                    100.0 * estimate.precision(),
                     100.0 * estimate.recall(),
                     estimate.matches
                 );
-                if least < most - WORTH_SAYING {
+                if !probabilities {
+                    let [least, most] = estimate.precision_range().map(|share| 100.0 * share);
                     text += &format!(
-                        "  if the secondary has no duplicates, the precision is only guaranteed to be {least:.1} % or \
-                         more, because second-best records are too similar; check some pairs\n"
+                        "  the precision is from {least:.0} to {most:.0} % for nine of ten tables with such an \
+                         estimate; `fet link --review FOLDER` shows the pairs nearest the threshold\n"
                     );
                 }
                 text
             }
-            Self::Nothing => "no match is expected: rows are as similar to other rows of their own table as to their \
-             best records. Only decided pairs are written (use --threshold NUMBER, or none for every pair). A primary \
-             with duplicates looks the same.\n"
+            Self::Doubtful(estimate) => format!(
+                "warning: the threshold is doubtful, so every best pair is written, right or wrong. At similarity \
+                 {:.4}, {} pairs are expected to be right of {}. Decide some pairs with `fet link --review FOLDER`, which shows \
+                 the pairs nearest this similarity, or set --threshold NUMBER.\n",
+                estimate.threshold, estimate.correct.round(), estimate.links
+            ),
+            Self::Nothing => "no match is expected: no row is more similar to its best record than to other \
+             records. Only decided pairs are written (use --threshold NUMBER, or none for every pair).\n"
                 .to_string(),
             Self::Unknown => format!(
                 "no threshold could be estimated: the estimate needs {FEWEST} rows, two records and similarities. \
@@ -220,28 +281,6 @@ impl Automatic {
             Self::NotAsked => String::new(),
         }
     }
-}
-
-/// Minimum difference, in percentage points, at which the message also shows the least expected precision.
-const WORTH_SAYING: f64 = 5.0;
-
-/// Estimates the best threshold for each row's best record, which was searched among `records` records.
-///
-/// The primary's own rows serve as decoys (`own`, two neighbours of each row).
-fn estimate(links: &Links, own: &Links, records: usize) -> Automatic {
-    let (mut best, mut twins, mut second) = (Vec::new(), Vec::new(), Vec::new());
-    for row in 0..links.rows() {
-        let (Some(found), Some(near)) = (links.similarities(row), own.similarities(row)) else {
-            return Automatic::Unknown;
-        };
-        let itself = own.row(row).first() == Some(&(row as u32));
-        twins.push(near[usize::from(itself).min(near.len() - 1)]);
-        best.push(found[0]);
-        second.extend(found.get(1));
-    }
-    let second = (second.len() == best.len()).then_some(second.as_slice());
-    let ratio = records as f64 / links.rows() as f64;
-    automatic(&best, &twins, second, ratio).map_or(Automatic::Nothing, Automatic::Estimated)
 }
 
 /// Estimates the best threshold for each row's best record if a similarity is the probability of a match.

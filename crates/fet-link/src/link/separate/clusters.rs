@@ -45,6 +45,11 @@ pub(super) fn write(arguments: &LinkMatchArguments, tables: &[Encodings]) -> any
             }
             text += &format!("{} with {}: ", names[first].display(), names[second].display());
             text += &match chosen.threshold() {
+                Some(at) if chosen.is_doubtful() => {
+                    format!(
+                        "threshold {at:.4}; this estimate is doubtful, so check some pairs or set --threshold NUMBER\n"
+                    )
+                }
                 Some(at) => format!("threshold {at:.4}\n"),
                 None if threshold == Threshold::Auto => "no match is expected\n".to_string(),
                 None => "no threshold\n".to_string(),

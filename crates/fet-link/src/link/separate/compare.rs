@@ -9,7 +9,7 @@ use super::clusters;
 use super::encodings::Encodings;
 use super::search::{LinkMatchArguments, search};
 use crate::link::arguments::Threshold;
-use crate::link::choice::{self, Choice, SECONDS};
+use crate::link::choice::{CANDIDATES, Choice};
 use crate::link::{pairs, summary, truth};
 use fet_io::input::input;
 use fet_io::memory::peak_memory;
@@ -97,11 +97,10 @@ fn match_two(
         )));
     }
     let start = Instant::now();
-    let searched =
-        if arguments.assign.is_some() { wanted.max(choice::CANDIDATES.min(records)) } else { wanted };
+    let searched = if arguments.assign.is_some() { wanted.max(CANDIDATES.min(records)) } else { wanted };
     let all = arguments.all_pairs;
     let reached =
-        if arguments.threshold == Threshold::Auto { searched.max(SECONDS.min(records)) } else { searched };
+        if arguments.threshold == Threshold::Auto { searched.max(CANDIDATES.min(records)) } else { searched };
     let links = search(primary, &secondary.filters, reached, all)?;
     let seconds = start.elapsed().as_secs_f64();
     let choice = Choice {
