@@ -109,9 +109,9 @@ impl Encoder {
 
     /// Weighs q-grams and words by their rarity among these records.
     ///
-    /// A q-gram that occurs in df of n records sets bits in proportion to a power ([`RARITY_POWER`]) of its
-    /// inverse document frequency `ln(1 + n/df)` (Spärck Jones 1972) and to the weight of its field (1 if
-    /// `weights` is empty). With a power of 2, filters resemble tf-idf vectors, whose cosine multiplies two
+    /// A q-gram that occurs in df of n records sets bits in proportion to the square of its inverse
+    /// document frequency `ln(1 + n/df)` (Spärck Jones 1972) and to the weight of its field (1 if
+    /// `weights` is empty). Filters therefore resemble tf-idf vectors, whose cosine multiplies two
     /// weights. The bits of a field are also multiplied by k·(H/w)^¼, where k is the share of records with a
     /// value, H is the entropy of the values and w is the mean sum of their q-grams' weights. This is a
     /// compromise between the information in the q-grams and the information in the values; a field that one
