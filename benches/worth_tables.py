@@ -197,6 +197,8 @@ def peer(name, features, label, parts, task):
     kind = "Regressor" if task == "rmse" else "Classifier"
     rows = np.concatenate([parts["train"], parts["validation"]])
     test = parts["test"]
+    # The models refuse missing numbers.
+    features = features.fillna(features.iloc[rows].median(numeric_only=True))
     chosen = {"val_metric_name": "1-auc_ovr"} if task == "auc-roc" else {}
     setting = "D" if name == "TabM" else "TD"
     model = getattr(models.sklearn.sklearn_interfaces, f"{name}_{setting}_{kind}")

@@ -61,7 +61,7 @@ pub(crate) fn libtorch(arguments: &Arguments) -> Result<ExitCode> {
     let build = if arguments.cuda { Build::Cuda } else { Build::Cpu };
     let folder = target.join(build.folder());
     if unpack::is_complete(build, &folder) && !arguments.force {
-        answer(format!("LibTorch {} is set up in {}; nothing to do.", wheels::VERSION, folder.display()));
+        answer(format!("LibTorch {} is already set up in {}.", wheels::VERSION, folder.display()));
     } else {
         set_up(build, &target, &folder, arguments.keep_downloads)?;
     }

@@ -223,7 +223,7 @@ impl Decimal {
 
     /// Adds the evidence of a cell. Returns false if the cell is not a number in either format.
     pub(crate) fn look(cell: &str, evidence: &mut Evidence) -> bool {
-        // A point before three digits is usually a decimal point; for a comma there is no usual meaning.
+        // A point before three digits is usually a decimal point; a comma can mean either.
         evidence.add(Self::FORMS.map(|form| form.number(cell)), !cell.contains(','))
     }
 

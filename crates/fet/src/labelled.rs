@@ -137,7 +137,7 @@ impl Labels {
                 let class = |(row, text): (usize, String)| match text.trim() {
                     "" => Ok(None),
                     text => class(text, names, classes).map(Some).ok_or_else(|| {
-                        refuse(row, format!("has the label \"{text}\", but the run lacks this class"))
+                        refuse(row, format!("has the label \"{text}\", which is not a class of the run"))
                     }),
                 };
                 values.texts().into_iter().enumerate().map(class).collect::<Result<_, _>>()?
@@ -240,7 +240,7 @@ impl<'a> Labelled<'a> {
         let mut warnings = Vec::new();
         if counts[0] < LEAST_ROWS {
             lines.push(format!(
-                "With fewer than {LEAST_ROWS} labels the figures have no intervals, and no figure gives a warning."
+                "With fewer than {LEAST_ROWS} labels the figures have no intervals and give no warnings."
             ));
         } else {
             let main = |evaluation: &Evaluation, rows: usize| {

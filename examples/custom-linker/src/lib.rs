@@ -83,7 +83,7 @@ impl Querier for Coarse {
     }
 }
 
-/// The data holder: it has no additional warnings, and poses no challenge.
+/// The data holder, without additional warnings and without a challenge.
 struct CoarseRecords {
     nearest: Box<dyn DataHolder>,
     step: f64,

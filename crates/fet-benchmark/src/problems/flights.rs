@@ -50,7 +50,7 @@ pub(super) fn prepare(sources: &Sources) -> Result<Vec<Table>, BenchmarkError> {
     let [origin, delay, carrier, dest, distance, tail] =
         flights.positions(["origin", "dep_delay", "carrier", "dest", "distance", "tailnum"])?;
     for row in &flights.rows {
-        // Cancelled flights have no delay.
+        // The delay of a cancelled flight is empty.
         if present(&row[delay]).is_empty() {
             continue;
         }

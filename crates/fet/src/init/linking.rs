@@ -98,7 +98,7 @@ fn of_identifiers(keys: &KeyChoice, pairs: &[PairFacts]) -> Linking {
     ];
     if keys.are_texts {
         linking.reasons.push(
-            "Some cells are empty, so the keys are read as texts; a row with an empty key has no record"
+            "Some cells are empty, so the keys are read as texts; a row with an empty key is not linked"
                 .into(),
         );
     }

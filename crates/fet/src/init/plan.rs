@@ -234,7 +234,7 @@ fn require_enough(request: &Request<'_>, tables: &[PartyFile], keys: &KeyChoice)
         if table.names().all(is_key_or_label) {
             let besides = if at == 0 { "the keys and the label" } else { "the keys" };
             return Err(input(format!(
-                "{path}: needs a column besides {besides} ({})",
+                "{path}: needs a column other than {besides} ({})",
                 keys.names.join(", ")
             )));
         }
@@ -338,7 +338,7 @@ fn write_table(
     }
     let remaining = features().count() - dropped.len();
     if remaining == useless.len() && remaining > 0 {
-        comment(text, "The columns hardly help a model, but the table has no others:");
+        comment(text, "The columns hardly help a model, but they are the only ones of the table:");
     }
     for (name, reason) in dropped.iter().chain(&useless) {
         let _ = writeln!(text, "# `{}`: {reason}.", plain(name));

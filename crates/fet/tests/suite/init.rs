@@ -227,7 +227,7 @@ fn refuses_tables_that_no_run_can_use() {
         fs::write(folder.path().join(name), text).expect("written");
     }
     for (tables, expected) in [
-        (["bare.csv", "b.csv"], "bare.csv: needs a column besides the keys and the label (date)"),
+        (["bare.csv", "b.csv"], "bare.csv: needs a column other than the keys and the label (date)"),
         (["few.csv", "b.csv"], "few.csv: each part needs a row, but 5 rows give 0 for validation"),
         (["a.csv", "a.csv"], "a.csv: is named twice"),
         (["a.csv", "./a.csv"], "a.csv: is named twice"),

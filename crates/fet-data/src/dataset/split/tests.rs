@@ -107,7 +107,7 @@ fn names_are_mistyped_as_often_as_said() {
     let noisy = data.primary.keys.text().expect("texts");
     let letters: usize = clean.cells().iter().map(|cell| cell.len()).sum();
     let whole = clean.cells().into_iter().zip(noisy.cells()).filter(|(a, b)| a == b).count();
-    // A word of eight letters has no error with probability 0.95^8 = 0.66; α = 1e-9 for 3,594 words of
+    // A word of eight letters stays without an error with probability 0.95^8 = 0.66; α = 1e-9 for 3,594 words of
     // various lengths.
     let share = whole as f64 / clean.cells().len() as f64;
     assert!((0.6..0.73).contains(&share), "{share} of {letters} letters' words are whole");
