@@ -31,9 +31,7 @@ from sklearn.neighbors import NearestNeighbors
 
 warnings.filterwarnings("ignore")
 
-STUDY = """extends = "experiment.toml"
-name = "curve"
-
+AXIS = """
 [ablation.axes]
 "split.training_share" = {shares}
 """
@@ -124,9 +122,15 @@ def lightgbm_on(columns, label, cell, metric, share):
 
 def curve(fet, folder, shares, jobs):
     """Runs the study of a problem. Returns its results."""
-    (folder / "curve.toml").write_text(STUDY.format(shares=shares))
+    study = (folder / "experiment.toml").read_text() + AXIS.format(shares=shares)
+    (folder / "curve.toml").write_text(study)
     run([fet, "study", "curve.toml", "--jobs", str(jobs), "--out", "runs"], folder)
-    return json.loads((folder / "runs/curve/results.json").read_text())
+    return json.loads((runs(folder) / "results.json").read_text())
+
+
+def runs(folder):
+    """Returns the folder of the study's results."""
+    return next((folder / "runs").iterdir())
 
 
 def with_lightgbm(folder, results, shares):
@@ -136,9 +140,9 @@ def with_lightgbm(folder, results, shares):
     columns, label = joined(folder, experiment["data"])
     classes = experiment["data"]["task"] != "regression"
     label = pd.factorize(label, sort=True)[0] if classes else label.to_numpy(float)
-    cells = pd.read_csv(folder / "runs/curve/results.csv")
+    cells = pd.read_csv(runs(folder) / "results.csv")
     cells = cells[(cells["variant"] == "boosted trees, alone") & (cells["split.training_share"] == max(shares))]
-    paths = [folder / "runs/curve" / cell for cell in cells.sort_values("seed")["cell"]]
+    paths = [runs(folder) / cell for cell in cells.sort_values("seed")["cell"]]
     return {share: [lightgbm_on(columns, label, cell, results["metric"], share) for cell in paths] for share in shares}
 
 
@@ -159,9 +163,11 @@ def report(folder, name, results, lightgbm_figures):
         cells = (f"{mean:.4g} ± {error:.2g}" for mean, error in zip(means, errors))
         lines.append(f"| {variant} | " + " | ".join(cells) + " |")
         axes.errorbar(shares, means, errors, label=variant, marker="o", capsize=2)
-    lines += ["", "| contribution of the other parties | difference [95 %] | p after Holm |", "|---|---|---|"]
+    lines += ["", "| difference from the control | mean [95 %] over seeds | p after Holm |", "|---|---|---|"]
     for added in results["added"]:
-        lines.append(f"| {json.dumps(added)} |")
+        lower, upper = added["test"]["interval"]
+        cell = f"{added['difference']:+.4g} [{lower:+.4g}, {upper:+.4g}] | {added['test']['p_holm']:.2g}"
+        lines.append(f"| {added['variant']} | {cell} |")
     axes.set(xscale="log", xlabel="share of the training rows", ylabel=f"test {results['metric']}", title=name)
     axes.legend(fontsize=7)
     figure.tight_layout()
