@@ -32,6 +32,10 @@ pub const COVERAGE: &str = "at least 1 - alpha over the draw of calibration and 
     classes, among the rows of each class; not for each row or other group by itself, not for these calibration rows in \
     particular, and not if validation rows chose the model";
 
+/// Minimum number of calibration rows of a scaled width, relative to the least number with a finite bound. The
+/// bound is then at most the third largest score.
+const LEAST_CALIBRATIONS: usize = 3;
+
 /// Returns k = ⌈(n + 1)(1 − α)⌉, or `None` if k exceeds n, because then no calibration score bounds a new
 /// score.
 ///
@@ -113,6 +117,9 @@ impl Conformal {
         let mut order: Vec<usize> = (0..rows.rows()).collect();
         order.shuffle(rng);
         let (fitting, calibrating) = order.split_at(order.len().div_ceil(2));
+        if calibrating.len() < LEAST_CALIBRATIONS.saturating_mul(Self::least_rows(alpha)) {
+            return Self::constant(rows, alpha);
+        }
         let pairs = fitting.iter().map(|&row| [rows.predicted(row), residual(rows, row)]);
         let Some(spread) = Spread::fit(pairs.collect(), alpha) else { return Self::constant(rows, alpha) };
         let scores = calibrating.iter().map(|&row| residual(rows, row) / spread.at(rows.predicted(row)));

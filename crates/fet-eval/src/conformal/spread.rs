@@ -4,13 +4,20 @@ use serde::{Deserialize, Serialize};
 
 use super::rank;
 
-/// Minimum number of rows of a bin: the standard error of the 90 % quantile of |normal residuals| is then
-/// 13 % of it.
+/// Minimum number of rows of a bin with a quantile: the standard error of the 90 % quantile of |normal
+/// residuals| is then 13 % of it.
 const LEAST_BIN: usize = 50;
 /// Minimum expected number of rows of a bin with a residual above its quantile.
 const LEAST_ABOVE: f64 = 5.0;
-/// Numbers of bins. Fewer bins follow the spread too coarsely to improve on a constant width.
-const BINS: [usize; 2] = [4, 20];
+/// Minimum number of bins with quantiles. Fewer rows have bins with means.
+const LEAST_QUANTILES: usize = 4;
+/// Minimum number of rows of a bin with a mean: the standard error of the mean of |normal residuals| is then
+/// 17 % of it.
+const LEAST_BIN_OF_MEANS: usize = 20;
+/// Minimum number of bins with means. Fewer bins miss a spread with its minimum in the middle.
+const LEAST_MEANS: usize = 3;
+/// Maximum number of bins.
+const MOST_BINS: usize = 20;
 /// Maximum ratio between the spread at an end and in the bin next to it.
 const MOST_RATIO: f64 = 2.0;
 /// Minimum spread, as a share of the mean over the bins. A score stays finite if all residuals of a bin are 0.
@@ -19,7 +26,7 @@ const FLOOR: f64 = 0.05;
 /// Spread σ of the residuals as a function of the prediction.
 ///
 /// The rows are cut into bins of equal size by prediction. σ of a bin is the (1 − α)-quantile of |y − p|, at
-/// its median prediction. Between these points σ is linear. At the least and the greatest prediction σ follows
+/// its median prediction; if the rows are too few for four quantiles, it is the mean of |y − p|. Between these points σ is linear. At the least and the greatest prediction σ follows
 /// from the line through the nearest two points, within a factor of 2 of the nearest one. Beyond them it is
 /// constant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,9 +40,11 @@ impl Spread {
     /// Fits σ to pairs of prediction and |y − p|. Returns `None` if there are too few rows, or if the
     /// predictions or residuals do not differ.
     pub(super) fn fit(mut pairs: Vec<[f64; 2]>, alpha: f64) -> Option<Self> {
-        let least = LEAST_BIN.max((LEAST_ABOVE / alpha).ceil() as usize);
-        let bins = (pairs.len() / least).min(BINS[1]);
-        if bins < BINS[0] {
+        let of_quantiles = LEAST_BIN.max((LEAST_ABOVE / alpha).ceil() as usize);
+        let has_quantiles = pairs.len() / of_quantiles >= LEAST_QUANTILES;
+        let least = if has_quantiles { of_quantiles } else { LEAST_BIN_OF_MEANS };
+        let bins = (pairs.len() / least).min(MOST_BINS);
+        if bins < LEAST_MEANS {
             return None;
         }
         pairs.sort_by(|a, b| a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1])));
@@ -48,11 +57,13 @@ impl Spread {
             if end + same - start < least {
                 continue;
             }
-            inner.push(point(&pairs[start..end + same], alpha)?);
+            let bin = &pairs[start..end + same];
+            let spread = if has_quantiles { quantile(bin, alpha)? } else { mean(bin) };
+            inner.push([bin[bin.len() / 2][0], spread]);
             start = end + same;
         }
         let [first, last] = [pairs.first()?[0], pairs.last()?[0]];
-        let mean = inner.iter().map(|point| point[1]).sum::<f64>() / inner.len() as f64;
+        let mean = mean(&inner);
         if inner.len() < 2 || mean <= 0.0 || !mean.is_finite() {
             return None;
         }
@@ -85,11 +96,16 @@ impl Spread {
     }
 }
 
-/// Returns the median prediction of a bin and the (1 − α)-quantile of its residuals.
-fn point(bin: &[[f64; 2]], alpha: f64) -> Option<[f64; 2]> {
+/// Returns the (1 − α)-quantile of a bin's residuals.
+fn quantile(bin: &[[f64; 2]], alpha: f64) -> Option<f64> {
     let mut residuals: Vec<f64> = bin.iter().map(|pair| pair[1]).collect();
     residuals.sort_by(f64::total_cmp);
-    Some([bin[bin.len() / 2][0], residuals[rank(bin.len(), alpha)? - 1]])
+    Some(residuals[rank(bin.len(), alpha)? - 1])
+}
+
+/// Returns the mean of a bin's residuals.
+fn mean(bin: &[[f64; 2]]) -> f64 {
+    bin.iter().map(|pair| pair[1]).sum::<f64>() / bin.len() as f64
 }
 
 /// Returns the point at the end of the predictions, on the line through the nearest two points.
@@ -120,13 +136,28 @@ mod tests {
         assert_eq!((spread.at(-9.0), spread.at(99.0)), (spread.at(0.0), spread.at(9.9975)));
     }
 
+    /// The same residuals in fewer rows: their mean is 0.495 (1 + p).
+    #[test]
+    fn follows_the_means_of_few_residuals() {
+        for rows in [60, 146, 199] {
+            let pairs: Vec<[f64; 2]> = (0..rows)
+                .map(|row| {
+                    let p = f64::from(row) * 10.0 / f64::from(rows);
+                    [p, (1.0 + p) * f64::from(row * 37 % 100) / 100.0]
+                })
+                .collect();
+            let spread = Spread::fit(pairs, 0.1).expect("enough rows");
+            let [low, high] = [spread.at(1.0), spread.at(9.0)];
+            assert!((3.0..8.0).contains(&(high / low)), "{rows} rows: {low} {high}, a ratio of 5");
+        }
+    }
+
     #[test]
     fn is_absent_without_enough_different_rows() {
         let pairs = |rows: usize, value: &dyn Fn(usize) -> [f64; 2]| (0..rows).map(value).collect::<Vec<_>>();
         let usual = |row: usize| [row as f64, (row % 7) as f64];
-        assert!(Spread::fit(pairs(199, &usual), 0.1).is_none());
-        assert!(Spread::fit(pairs(200, &usual), 0.1).is_some());
-        assert!(Spread::fit(pairs(1999, &usual), 0.01).is_none(), "a 99 % quantile needs more rows");
+        assert!(Spread::fit(pairs(59, &usual), 0.1).is_none());
+        assert!(Spread::fit(pairs(60, &usual), 0.1).is_some());
         assert!(Spread::fit(pairs(400, &|row| [1.0, (row % 7) as f64]), 0.1).is_none(), "one prediction");
         assert!(Spread::fit(pairs(400, &|row| [row as f64, 0.0]), 0.1).is_none(), "no residual");
     }
