@@ -83,6 +83,13 @@ pub fn link(arguments: &LinkArguments) -> anyhow::Result<String> {
     let about = slot.build(&()).map_err(input)?.about();
     let wanted = about.neighbours;
     let threshold = arguments.threshold.unwrap_or_else(|| usual_threshold(arguments, &about));
+    if threshold == Threshold::Auto && !(about.has_threshold || about.probabilities) {
+        return Err(input(format!(
+            "--threshold auto: must belong to a linker whose similarities are from 0 to 1 (clk, edit, tfidf); `{}` is none. \
+             Set --threshold NUMBER, or leave it out.",
+            slot.kind()
+        )));
+    }
     review::check(arguments, threshold, about.similarities, inputs)?;
     let searched = match arguments.assign {
         Some(Assign::OneToOne) => wanted.max(CANDIDATES.min(secondary.rows())),

@@ -36,8 +36,8 @@ pub struct LinkArguments {
     pub out: PathBuf,
     /// Leave out pairs below this similarity: a number, `auto` or `none`. `auto` estimates the threshold with
     /// the best expected F1 of each row's best link: from the probabilities of `scoring=match-weights`, or
-    /// else from the similarity of the primary's own rows, which takes extra time [default: auto for text
-    /// keys if K is 1 or pairs are assigned, else none].
+    /// else from each pair's lead over its rivals, for `clk`, `edit` and `tfidf` [default: auto for these if K
+    /// is 1 or pairs are assigned, else none].
     #[arg(long, allow_hyphen_values = true, value_name = "NUMBER|auto|none")]
     pub threshold: Option<Threshold>,
     /// Assignment of pairs: `one-to-one` puts each row of either table into at most one pair, chosen among

@@ -61,7 +61,8 @@ pub(super) struct Chosen {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Automatic {
     Estimated(Estimate),
-    /// The estimate cannot decide, so every best pair is a link. A review begins at its threshold.
+    /// The estimate cannot decide, so every best pair is a link if each row has one. A review begins at its
+    /// threshold.
     Doubtful(Estimate),
     /// The estimate expects no match, so no pair is a link.
     Nothing,
@@ -128,11 +129,16 @@ impl Chosen {
     pub(super) fn written<'a>(&'a self, links: &'a Links) -> LinkedPairs<'a> {
         let threshold = match self.estimate {
             Automatic::Nothing => Some(f32::INFINITY),
-            // More than one record of a row needs a threshold, even a doubtful one.
-            Automatic::Doubtful(_) if self.choice.wanted == 1 || self.assigned.is_some() => None,
+            Automatic::Doubtful(_) if self.has_one_pair_per_row() => None,
             _ => self.threshold(),
         };
         LinkedPairs { threshold, wanted: self.choice.wanted, ..self.every(links) }
+    }
+
+    /// Returns true if each row has at most one pair. More than one record of a row needs a threshold, even a
+    /// doubtful one.
+    fn has_one_pair_per_row(&self) -> bool {
+        self.choice.wanted == 1 || self.assigned.is_some()
     }
 
     /// Returns the rank of the candidate that each row would be paired with without a threshold; `None`
@@ -225,7 +231,7 @@ impl Chosen {
                 self.every(links).candidates.searched()
             );
         }
-        text + &self.estimate.describe(self.choice.probabilities)
+        text + &self.estimate.describe(self.choice.probabilities, self.has_one_pair_per_row())
     }
 
     /// Returns lines for people about the quality of the links.
@@ -240,45 +246,66 @@ impl Chosen {
 
 impl Automatic {
     /// Returns lines for people about the estimate, from `probabilities` or from similarities within the
-    /// primary.
-    fn describe(&self, probabilities: bool) -> String {
+    /// primary, if each row has one pair (`one_each`) or several.
+    fn describe(&self, probabilities: bool, one_each: bool) -> String {
+        let of_best = if one_each { "" } else { " of each row's best pair" };
         match self {
             Self::Nothing if probabilities => "no match is expected: the columns of each row's best record agree no \
              more than by chance. Only decided pairs are written (use --threshold NUMBER, or none for every pair).\n"
                 .to_string(),
             Self::Estimated(estimate) => {
                 let mut text = format!(
-                    "threshold {:.4}, estimated: expected precision {:.1} %, expected recall {:.1} % of {:.0} matches \
-                     (--threshold none writes every pair)\n",
+                    "threshold {:.4}, estimated: expected precision{of_best} {:.1} %, expected recall {:.1} % of {:.0} \
+                     matches (--threshold none writes every pair)\n",
                     estimate.threshold,
                     100.0 * estimate.precision(),
                     100.0 * estimate.recall(),
                     estimate.matches
                 );
                 if !probabilities {
-                    let [least, most] = estimate.precision_range().map(|share| 100.0 * share);
-                    text += &format!(
-                        "  the precision is from {least:.0} to {most:.0} % for nine of ten tables with such an \
-                         estimate; `fet link --review FOLDER` shows the pairs nearest the threshold\n"
-                    );
+                    text += &Self::range(estimate);
                 }
                 text
             }
-            Self::Doubtful(estimate) => format!(
-                "warning: the threshold is doubtful, so every best pair is written, right or wrong. At similarity \
-                 {:.4}, {} pairs are expected to be right of {}. Decide some pairs with `fet link --review FOLDER`, which shows \
-                 the pairs nearest this similarity, or set --threshold NUMBER.\n",
-                estimate.threshold, estimate.correct.round(), estimate.links
-            ),
+            Self::Doubtful(estimate) => {
+                let written = if one_each {
+                    "every best pair is written, right or wrong"
+                } else {
+                    "many of the written pairs are wrong"
+                };
+                format!(
+                    "warning: the threshold is doubtful, so {written}. At similarity {:.4}, {} best pairs are expected to be \
+                     right of {}. Decide some pairs with `fet link --review FOLDER`, which shows the pairs nearest this \
+                     similarity, or set --threshold NUMBER.\n",
+                    estimate.threshold,
+                    estimate.correct.round(),
+                    estimate.links
+                )
+            }
             Self::Nothing => "no match is expected: no row is more similar to its best record than to other \
              records. Only decided pairs are written (use --threshold NUMBER, or none for every pair).\n"
                 .to_string(),
             Self::Unknown => format!(
-                "no threshold could be estimated: the estimate needs {FEWEST} rows, two records and similarities. \
-                 Every row's best pairs are written, right or wrong (--threshold NUMBER leaves out less similar \
-                 pairs).\n"
+                "warning: no threshold could be estimated, so every best pair is written, right or wrong. An estimate needs \
+                 {FEWEST} rows with a candidate, two records, and a linker that can return two records. --threshold NUMBER \
+                 leaves out less similar pairs.\n"
             ),
             Self::NotAsked => String::new(),
+        }
+    }
+
+    /// Returns a line about the range of the precision.
+    fn range(estimate: &Estimate) -> String {
+        match estimate.precision_range() {
+            Some([least, most]) => format!(
+                "  the precision is probably from {:.0} to {:.0} %; `fet link --review FOLDER` shows the pairs nearest the \
+                 threshold\n",
+                100.0 * least,
+                100.0 * most
+            ),
+            None => "warning: if few rows have a match, or none, the precision is far lower than expected. Check some pairs \
+                     with `fet link --review FOLDER`, which shows the pairs nearest the threshold, or set --threshold NUMBER.\n"
+                .to_string(),
         }
     }
 }
