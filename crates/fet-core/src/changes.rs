@@ -3,6 +3,37 @@
 
 use crate::registry::SettingsError;
 
+/// Applies the assignments to `table` in order, as [`set`] does.
+///
+/// # Errors
+/// Returns an error if a new `kind` would drop the value of an earlier assignment to the same slot.
+pub fn set_all<S: AsRef<str>>(table: &mut toml::Table, assignments: &[S]) -> Result<(), SettingsError> {
+    let path = |assignment: &S| {
+        assignment.as_ref().split_once('=').map(|(path, _)| path.trim().to_string()).unwrap_or_default()
+    };
+    for (place, assignment) in assignments.iter().enumerate() {
+        let field = path(assignment);
+        let before = table.clone();
+        set(table, assignment.as_ref())?;
+        let Some(slot) = field.strip_suffix("kind").filter(|slot| slot.ends_with('.')) else { continue };
+        let is_lost = |earlier: &String| {
+            earlier.starts_with(slot) && *earlier != field && at(&before, earlier) != at(table, earlier)
+        };
+        if let Some(lost) = assignments[..place].iter().map(path).find(is_lost) {
+            let message = format!("drops the earlier `{lost}`; put `{field}` before it");
+            return Err(SettingsError::Field { field: assignment.as_ref().to_string(), message });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the value at a path such as `method.kind`.
+fn at<'a>(table: &'a toml::Table, path: &str) -> Option<&'a toml::Value> {
+    let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
+    let value = table.get(first)?;
+    rest.map_or(Some(value), |rest| at(value.as_table()?, rest))
+}
+
 /// Applies `--set path=value` to `table`. A value is TOML if it parses as TOML, otherwise a string. A new
 /// `kind` for a slot drops the slot's other settings, which belong to the old kind. A new method also drops
 /// encoder and aggregator, which were chosen for the old method.
@@ -111,6 +142,26 @@ mod tests {
         check(&["encoder.blocks=2", "method.kind=solo"], "[method]\nkind = 'solo'");
         check(&["method.kind=solo", "encoder.blocks=2"], "[method]\nkind = 'solo'\n[encoder]\nblocks = 2");
         check(&["a = 1e-3"], "a = 1e-3\n[method]\nkind = 'fet'\nhidden = 8");
+    }
+
+    /// A kind after another setting of its slot drops that setting, which nobody wants.
+    #[test]
+    fn refuses_a_kind_that_drops_an_earlier_assignment() {
+        let apply = |assignments: &[&str]| {
+            let mut table: toml::Table = toml::from_str("[method]\nkind = 'fet'\nhidden = 8").expect("TOML");
+            set_all(&mut table, assignments).map(|()| table).map_err(|error| error.to_string())
+        };
+        let error = apply(&["seed=1", "method.hidden=9", "method.kind=solo"]).expect_err("refused");
+        assert!(error.contains("method.kind=solo") && error.contains("`method.hidden`"), "{error}");
+        let nested = apply(&["method.inner.share=1", "method.kind=with-trees"]).expect_err("refused");
+        assert!(nested.contains("`method.inner.share`"), "{nested}");
+        apply(&["method.hidden=9", "method.kind=fet"]).expect("the same kind drops nothing");
+        apply(&["methods.hidden=9", "method.kind=solo"]).expect("another slot");
+        let table = apply(&["method.kind=solo", "method.hidden=9", "encoder.blocks=2"]).expect("in order");
+        assert_eq!(
+            table,
+            toml::from_str("encoder = { blocks = 2 }\nmethod = { kind = 'solo', hidden = 9 }").expect("TOML")
+        );
     }
 
     #[test]

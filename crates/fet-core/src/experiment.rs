@@ -26,7 +26,7 @@ use crate::privacy::{PrivacyMechanism, Selection};
 use crate::registry::{SettingsError, Slot, Violation};
 use crate::schema;
 
-pub use crate::changes::{overlay, set, syntax};
+pub use crate::changes::{overlay, set, set_all, syntax};
 pub use common::CommonSettings;
 pub use fet_eval::records::Randomness;
 pub use scores::ScoreSettings;

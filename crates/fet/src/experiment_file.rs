@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use fet_backends::{Backend, BackendError, NAMES};
 use fet_core::data::Folders;
-use fet_core::experiment::{Experiment, overlay, set, syntax};
+use fet_core::experiment::{Experiment, overlay, set_all, syntax};
 use fet_core::registry::SettingsError;
 use fet_federation::trainer::Machine;
 
@@ -101,9 +101,7 @@ pub(crate) fn load_changed(
         excerpt,
     };
     let refused = |source: SettingsError| refused_at(source, String::new());
-    for assignment in &arguments.sets {
-        set(&mut table, assignment).map_err(refused)?;
-    }
+    set_all(&mut table, &arguments.sets).map_err(refused)?;
     if let Some(device) = &arguments.device {
         table.insert("device".into(), device.clone().into());
     }

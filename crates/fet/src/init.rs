@@ -14,7 +14,7 @@ mod variants;
 
 use std::path::{Path, PathBuf};
 
-use fet_core::experiment::{Experiment, set};
+use fet_core::experiment::{Experiment, set_all};
 use fet_io::input::input;
 use fet_io::output;
 
@@ -69,7 +69,7 @@ fn check(plan: &Plan) -> anyhow::Result<()> {
     let table: toml::Table = plan.experiment_text().parse()?;
     for variant in &plan.variants {
         let mut table = table.clone();
-        variant.set.iter().try_for_each(|change| set(&mut table, change))?;
+        set_all(&mut table, &variant.set)?;
         Experiment::from_table(table)?;
     }
     Experiment::from_table(table)?;

@@ -1,6 +1,6 @@
 //! Variants that `fet worth` runs: each method alone and with the other parties, and the checks of the best.
 
-use fet_core::experiment::set;
+use fet_core::experiment::set_all;
 use fet_study::CollectVariant;
 
 /// Method that the command runs twice: on the primary's own columns, and with the other parties.
@@ -211,9 +211,7 @@ pub(super) fn pairs(methods: &[MethodPair]) -> Vec<CollectVariant> {
 /// Returns the text of an experiment that changes the settings `sets` of the file `base` in the same folder.
 pub(super) fn experiment_text(base: &str, sets: &[String]) -> anyhow::Result<String> {
     let mut changes = toml::Table::new();
-    for assignment in sets {
-        set(&mut changes, assignment)?;
-    }
+    set_all(&mut changes, sets)?;
     let base = toml::Value::from(base);
     Ok(format!(
         "# Written by `fet worth`: the best method on the validation rows.\nextends = {base}\n\n{changes}"
