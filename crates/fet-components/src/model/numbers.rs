@@ -8,7 +8,6 @@ use std::f64::consts::{PI, TAU};
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
-use fet_core::model::MOST_WIDTH;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,13 +18,13 @@ use super::Init;
 #[serde(default, deny_unknown_fields)]
 pub struct NumberEncoding {
     /// Number of additional inputs for each column; 0 for no encoding.
-    #[schemars(range(min = 0, max = MOST_WIDTH))]
+    #[schemars(range(min = 0, max = 256))]
     pub width: usize,
     /// Number of learned frequencies of each column.
-    #[schemars(range(min = 1, max = MOST_WIDTH))]
+    #[schemars(range(min = 1, max = 1024))]
     pub frequencies: usize,
     /// Standard deviation of the initial frequencies, in cycles for each standard deviation of a column.
-    #[schemars(extend("exclusiveMinimum" = 0))]
+    #[schemars(range(max = 1000), extend("exclusiveMinimum" = 0))]
     pub frequency_std: f64,
 }
 

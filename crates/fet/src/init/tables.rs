@@ -304,7 +304,13 @@ pub(super) fn is_named_id(name: &str) -> bool {
 
 /// Returns true if a column's name says that it names persons or things.
 fn names_a_thing(name: &str) -> bool {
-    const THINGS: [&str; 12] = [
+    const THINGS: [&str; 18] = [
+        "account",
+        "contract",
+        "iban",
+        "policy",
+        "ssn",
+        "uid",
         "patient",
         "customer",
         "client",
