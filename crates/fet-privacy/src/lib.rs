@@ -14,3 +14,4 @@ pub mod identity;
 pub mod labels;
 pub mod noise;
 pub mod secure_sum;
+pub mod surface;

@@ -6,3 +6,4 @@ mod figures;
 mod hostile;
 mod noise;
 mod secure_sum;
+mod surface;
