@@ -10,6 +10,7 @@
 
 pub mod accountant;
 pub mod audit;
+pub mod code;
 pub mod identity;
 pub mod labels;
 pub mod noise;
