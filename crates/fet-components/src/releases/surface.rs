@@ -37,7 +37,7 @@ pub struct SurfaceSettings {
     /// Number of cells a side of the coarsest level.
     #[schemars(range(min = 1, max = 65_536))]
     pub coarsest: usize,
-    /// Number of cells a side of the finest level: `coarsest` times 1, 2, 4, 8, …
+    /// Number of cells a side of the finest level: `coarsest` times 1, 2, 4, 8 or a higher power of two.
     #[schemars(range(min = 1, max = 65_536))]
     pub finest: usize,
     /// True to release the noise alone, without any record: the control that shows the gain from random

@@ -262,7 +262,10 @@ fn refuses_releases_that_state_no_public_ranges_or_do_not_fit() {
         ),
         (&["privacy.kind=discrete-gaussian"], &["`privacy.kind`", "its own noise"]),
         (&["attack.kind=gradient-norm"], &["`attack`", "without secondaries"]),
-        (&["data={kind='split', source={kind='digits'}}", "release.columns={}"], &["`release", "\"linked\""]),
+        (
+            &["data={kind='split', source={kind='digits'}}", "release.columns={}"],
+            &["`release.area`", "4 key columns"],
+        ),
     ] {
         refused(&run(folder, "out", sets), parts);
         assert!(!folder.join("out").exists(), "{sets:?}");
