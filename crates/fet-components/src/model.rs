@@ -15,6 +15,7 @@ pub(crate) mod kernels;
 mod key_encoding;
 mod linear;
 mod mask;
+mod numbers;
 mod perceptron;
 
 pub use attention::Attention;
@@ -28,4 +29,5 @@ pub use init::Init;
 pub use key_encoding::{Inputs, KeyEncoding};
 pub use linear::{Linear, apply, linear};
 pub use mask::{DynamicMask, padding, padding_mask};
+pub use numbers::{NumberEncoding, PeriodicEncoding};
 pub use perceptron::Perceptron;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use self::network::{Tower, TowerShape};
 use self::pooled::Pooled;
-use crate::model::{Init, KeyEncoding};
+use crate::model::{Init, KeyEncoding, NumberEncoding};
 use fet_core::aggregator::Aggregator;
 use fet_core::encoder::{Encoder, EncoderContext};
 use fet_core::method::{Method, Plan, Primary, PrimaryContext, PrimaryModel, SecondaryContext, Slots};
@@ -57,6 +57,8 @@ pub struct PoolSettings {
     pub sharpness: f64,
     /// Encoding of the primary's own key. Its `width` also applies to every secondary's own keys.
     pub key_encoding: KeyEncoding,
+    /// Encoding of the primary's own columns. `encoder.number_encoding` encodes those of the secondaries.
+    pub number_encoding: NumberEncoding,
     /// Optimiser of the primary's model and of every secondary's model.
     pub optimizer: OptimizerSettings,
 }
@@ -73,6 +75,7 @@ impl Default for PoolSettings {
             party_dropout: 0.0,
             sharpness: 1.0,
             key_encoding: KeyEncoding::default(),
+            number_encoding: NumberEncoding::default(),
             optimizer: OptimizerSettings::adamw(),
         }
     }
@@ -128,10 +131,14 @@ impl Method for Pool {
     }
 
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
-        let PoolSettings { hidden, joint, clip, dropout, key_encoding, optimizer, .. } = &self.0;
+        let PoolSettings { hidden, joint, clip, dropout, key_encoding, number_encoding, optimizer, .. } =
+            &self.0;
         let mut init = Init::new(context.weights.clone(), context.device);
         let shape = TowerShape {
-            own: context.key_columns + context.feature_columns + key_encoding.outputs(context.key_columns),
+            keys: context.key_columns,
+            features: context.feature_columns,
+            key_encoding,
+            number_encoding,
             hidden,
             memory: if self.0.others { context.memory_width } else { self.0.width },
             asks: self.0.others,
@@ -142,8 +149,7 @@ impl Method for Pool {
             clip: *clip,
             dropout: *dropout,
         };
-        let tower = Tower::new(&mut init, &shape, key_encoding, context.key_columns);
-        Ok(Box::new(PrimaryModel::new(tower, optimizer, context)))
+        Ok(Box::new(PrimaryModel::new(Tower::new(&mut init, &shape), optimizer, context)))
     }
 
     fn secondary(
@@ -178,7 +184,7 @@ impl Method for Pool {
 
 #[cfg(test)]
 mod tests {
-    use burn::tensor::{Device, Tensor};
+    use burn::tensor::{Device, Tensor, TensorData};
     use fet_core::data::Task;
     use fet_core::encoder::Computation;
     use fet_core::method::{Memory, PrimaryBatch};
@@ -188,38 +194,59 @@ mod tests {
 
     use super::*;
 
+    fn predicted(settings: PoolSettings, rows: &[[f32; 5]], answer: f32) -> Vec<f32> {
+        let device = Device::flex();
+        let context = PrimaryContext {
+            device: &device.clone().autodiff(),
+            weights: stream(3, 0, Purpose::Weights, 0),
+            key_columns: 2,
+            feature_columns: 3,
+            objective: Objective { task: Task::Regression, outputs: 1, minimum: 0.0, range: 1.0 },
+            parties: 2,
+            positions: 1,
+            memory_width: 4,
+            computation: Computation { fused: false, recompute: false },
+        };
+        let others = settings.others;
+        let primary = Pool(settings).primary(&context).expect("it fits");
+        let columns = |range: std::ops::Range<usize>| {
+            let width = range.len();
+            let values: Vec<f32> = rows.iter().flat_map(|row| row[range.clone()].to_vec()).collect();
+            Tensor::from_data(TensorData::new(values, [rows.len(), width]), &device)
+        };
+        let (labels, weights) = (Vec::new(), Vec::new());
+        let batch = PrimaryBatch { keys: columns(0..2), features: columns(2..5), labels, weights };
+        let tensor = Tensor::full([rows.len(), 1, 4], answer, &device);
+        let memory = others.then_some(Memory { tensor, available: 1, similarities: Vec::new() });
+        host(primary.predict(&batch, memory))
+    }
+
+    const ROWS: [[f32; 5]; 2] = [[0.1, -0.4, 1.0, 0.0, 3.0], [1.0, 2.0, -1.0, 0.5, 0.0]];
+
+    fn settings(encoded: usize, others: bool) -> PoolSettings {
+        let number_encoding = NumberEncoding { width: encoded, ..NumberEncoding::default() };
+        PoolSettings { others, number_encoding, width: 4, hidden: vec![8], ..PoolSettings::default() }
+    }
+
     /// At the start, the output does not depend on the answer: the control variant differs only by the other
     /// parties' contribution.
     #[test]
     fn training_begins_at_the_control() {
-        let device = Device::flex();
-        let said = |others: bool, answer: f32| {
-            let settings = PoolSettings { others, width: 4, hidden: vec![8], ..PoolSettings::default() };
-            let context = PrimaryContext {
-                device: &device.clone().autodiff(),
-                weights: stream(3, 0, Purpose::Weights, 0),
-                key_columns: 2,
-                feature_columns: 3,
-                objective: Objective { task: Task::Regression, outputs: 1, minimum: 0.0, range: 1.0 },
-                parties: 2,
-                positions: 1,
-                memory_width: 4,
-                computation: Computation { fused: false, recompute: false },
-            };
-            let primary = Pool(settings).primary(&context).expect("it fits");
-            let batch = PrimaryBatch {
-                keys: Tensor::from_data([[0.1, -0.4], [1.0, 2.0]], &device),
-                features: Tensor::from_data([[1.0, 0.0, 3.0], [-1.0, 0.5, 0.0]], &device),
-                labels: Vec::new(),
-                weights: Vec::new(),
-            };
-            let tensor = Tensor::full([2, 1, 4], answer, &device);
-            let memory = others.then_some(Memory { tensor, available: 1, similarities: Vec::new() });
-            host(primary.predict(&batch, memory))
-        };
-        let alone = said(false, 0.0);
-        assert_ne!(alone[0], alone[1]);
-        assert_eq!(said(true, 0.0), alone);
-        assert_eq!(said(true, 5.0), alone);
+        for encoded in [0, 3] {
+            let alone = predicted(settings(encoded, false), &ROWS, 0.0);
+            assert_ne!(alone[0], alone[1]);
+            assert_eq!(predicted(settings(encoded, true), &ROWS, 0.0), alone);
+            assert_eq!(predicted(settings(encoded, true), &ROWS, 5.0), alone);
+        }
+    }
+
+    #[test]
+    fn a_row_has_the_same_prediction_alone_and_in_a_batch() {
+        let rows: Vec<[f32; 5]> =
+            (0..37).map(|row| std::array::from_fn(|at| (row * 5 + at) as f32).map(f32::sin)).collect();
+        let together = predicted(settings(3, true), &rows, 0.7);
+        let alone: Vec<f32> =
+            rows.iter().flat_map(|row| predicted(settings(3, true), &[*row], 0.7)).collect();
+        assert_eq!(alone, together);
     }
 }

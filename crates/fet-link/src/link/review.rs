@@ -66,7 +66,7 @@ pub(super) fn check<'a>(
 
 /// Refuses to overwrite a file with decisions.
 fn keeps_decisions(sheet: &Path) -> anyhow::Result<()> {
-    // Reading anything but a regular file could block; a file with only a header contains no decisions.
+    // Reading a file of another kind, such as a pipe, could block; a file with only a header contains no decisions.
     let has_rows = || fet_io::read(sheet).is_ok_and(|bytes| bytes.trim_ascii().contains(&b'\n'));
     if !sheet.is_file() || !has_rows() {
         return Ok(());

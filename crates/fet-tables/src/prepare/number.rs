@@ -30,7 +30,7 @@ impl Numbers {
         if scaling == Scaling::Robust {
             values.sort_by(f64::total_cmp);
             let [low, high] = QUANTILES.map(|share| quantile(&values, share));
-            // If most values are equal, the quantiles coincide and nothing is clipped.
+            // If most values are equal, the quantiles coincide and no value is clipped.
             if low < high {
                 quantiles = Some([low, high]);
                 values.iter_mut().for_each(|value| *value = value.clamp(low, high));

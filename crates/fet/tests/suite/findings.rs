@@ -278,7 +278,7 @@ const FINDINGS: &[Finding] = &[
     ),
     (
         "fet init gave the label to a secondary",
-        "(head -n 1 shops.csv; tail -n +2 shops.csv | sort -r) > others.csv; $FET init shops.csv others.csv --label takings --keys lon,lat --out i.toml > /dev/null && $FET run i.toml --set=train.epochs=1 --out s && grep -q 'drop = .\"takings' i.toml",
+        "awk -F, -v OFS=, 'NR == 1 { print $0, \"rank\"; next } { print $0, NR * 7 % 11 }' shops.csv > others.csv; $FET init shops.csv others.csv --label takings --keys lon,lat --out i.toml > /dev/null && $FET run i.toml --set=train.epochs=1 --out s && grep -q 'drop = .\"takings' i.toml",
         0,
         &["done"],
     ),

@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::tensor::{Tensor, activation};
 
-use crate::model::{Init, Inputs, KeyEncoding, Linear, apply};
+use crate::model::{Init, Inputs, KeyEncoding, Linear, NumberEncoding, PeriodicEncoding, apply};
 use fet_core::method::{Memory, PrimaryBatch, PrimaryNetwork};
 use fet_core::model::Pass;
 
@@ -17,16 +17,24 @@ pub(super) struct Tower {
     answer: Option<Linear>,
     joint: Vec<Linear>,
     inputs: Inputs,
+    /// Encoding of the own record's numbers, if they are encoded.
+    numbers: Option<PeriodicEncoding>,
     dropout: f64,
     clip: f64,
-    /// √parties: gives the mean over the parties the norm of a single party's answer.
+    /// Factor on the mean over the parties ([`TowerShape::scale`]).
     scale: f64,
 }
 
 /// Sizes of a tower.
 pub(super) struct TowerShape<'a> {
-    /// Number of inputs of the own record, encoded.
-    pub(super) own: usize,
+    /// Number of key columns of the own record.
+    pub(super) keys: usize,
+    /// Number of feature columns of the own record.
+    pub(super) features: usize,
+    /// Encoding of the own key.
+    pub(super) key_encoding: &'a KeyEncoding,
+    /// Encoding of the own numbers.
+    pub(super) number_encoding: &'a NumberEncoding,
     /// Widths of the hidden layers.
     pub(super) hidden: &'a [usize],
     /// Width of the answer.
@@ -45,15 +53,27 @@ pub(super) struct TowerShape<'a> {
     pub(super) dropout: f64,
 }
 
+impl TowerShape<'_> {
+    /// Returns the number of columns of the own record.
+    pub(super) fn raw(&self) -> usize {
+        self.keys + self.features
+    }
+
+    /// Returns the number of inputs of the first layer: the own record, and its encoded key and numbers.
+    pub(super) fn inputs(&self) -> usize {
+        self.raw() + self.key_encoding.outputs(self.keys) + self.number_encoding.outputs(self.raw())
+    }
+
+    /// Returns √parties: gives the mean over the parties the norm of a single party's answer.
+    pub(super) fn scale(&self) -> f64 {
+        (self.parties.max(1) as f64).sqrt()
+    }
+}
+
 impl Tower {
     /// Draws initial weights for layers before a ReLU (He et al. 2015).
-    pub(super) fn new(
-        init: &mut Init<'_>,
-        shape: &TowerShape<'_>,
-        key_encoding: &KeyEncoding,
-        key_columns: usize,
-    ) -> Self {
-        let widths: Vec<usize> = [&[shape.own], shape.hidden].concat();
+    pub(super) fn new(init: &mut Init<'_>, shape: &TowerShape<'_>) -> Self {
+        let widths: Vec<usize> = [&[shape.inputs()], shape.hidden].concat();
         let last = *widths.last().expect("the own inputs");
         let outputs = shape.outputs;
         let layers = widths.windows(2).map(|pair| layer(init, pair[0], pair[1], 2.0)).collect();
@@ -71,10 +91,11 @@ impl Tower {
             output: layer(init, last, outputs, 1.0),
             answer: shape.asks.then(|| layer(init, shape.memory, outputs, 0.0)),
             joint,
-            inputs: Inputs::new(init, key_encoding, key_columns),
+            inputs: Inputs::new(init, shape.key_encoding, shape.keys),
+            numbers: shape.number_encoding.layer(init, shape.raw()),
             dropout: shape.dropout,
             clip: shape.clip,
-            scale: (shape.parties.max(1) as f64).sqrt(),
+            scale: shape.scale(),
         }
     }
 }
@@ -102,6 +123,10 @@ impl PrimaryNetwork for Tower {
     fn forward(&self, batch: &PrimaryBatch, memory: Option<&Memory>, pass: &mut Pass) -> Tensor<2> {
         let own = Tensor::cat(vec![batch.keys.clone(), batch.features.clone()], 1);
         let own = smoothly_clipped(own, self.clip);
+        let own = match &self.numbers {
+            Some(numbers) => Tensor::cat(vec![own.clone(), numbers.forward(own)], 1),
+            None => own,
+        };
         let mut hidden = self.inputs.join(batch.keys.clone(), own);
         for layer in &self.layers {
             hidden = pass.dropout(activation::relu(apply(layer, hidden)), self.dropout);

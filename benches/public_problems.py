@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Learning curves of the public problems, with their controls, the true records, and LightGBM on a join by hand.
+
+    python3 -m venv venv && venv/bin/pip install numpy pandas scikit-learn lightgbm matplotlib
+    venv/bin/python benches/public_problems.py target/release/fet FOLDER [--only NAME] [--shares 0.1,0.3,1] [--jobs 2]
+
+For each problem of `fet data list` the command obtains the tables (`fet data get`), runs its study with the shares of the
+training rows as an axis, and trains LightGBM on the true or the nearest records of the same training rows. A training
+share below 1 of LightGBM takes as many rows, drawn by the same seed. It writes FOLDER/NAME.svg and FOLDER/NAME.md; an
+interrupted command resumes. `bike` needs --from with the folder of its files.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tomllib
+import warnings
+
+import lightgbm
+import matplotlib
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.neighbors import NearestNeighbors
+
+warnings.filterwarnings("ignore")
+
+STUDY = """extends = "experiment.toml"
+name = "curve"
+
+[ablation.axes]
+"split.training_share" = {shares}
+"""
+LIGHTGBM = "LightGBM, join by hand"
+
+
+def run(command, folder):
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}: {done.stderr[-2000:]}")
+    return done.stdout
+
+
+def numbers(table, columns):
+    """Returns the columns with dates and times as numbers, and texts as categories."""
+    found = {}
+    for name in columns:
+        values = table[name]
+        if values.dtype.kind in "ifb":
+            found[name] = values.astype(float)
+            continue
+        times = pd.to_datetime(values, errors="coerce", format="mixed") if re.search(r"at|date|day|time|born", name) else None
+        if times is not None and times.notna().mean() > 0.9:
+            found[name] = (times - pd.Timestamp("1970-01-01")).dt.total_seconds()
+            found |= {f"{name}_hour": times.dt.hour, f"{name}_weekday": times.dt.weekday, f"{name}_day": times.dt.dayofyear}
+        else:
+            found[name] = pd.Series(pd.factorize(values)[0], index=values.index).astype("category")
+    return pd.DataFrame(found)
+
+
+def joined(folder, data):
+    """Returns the primary's columns joined with each party's true record, or its nearest one by the keys' numbers."""
+    primary = data["primary"]
+    own = pd.read_csv(folder / primary["file"])
+    label = own[data["label"]]
+    own_columns = numbers(own, [name for name in own if name not in [data["label"], *primary.get("drop", [])]])
+    parts = [own_columns]
+    for number, party in enumerate(data["secondaries"]):
+        true = folder / party["file"].replace(".csv", "-true.csv")
+        table = pd.read_csv(true if true.exists() else folder / party["file"])
+        columns = [name for name in table if name not in [*party["keys"], *party.get("drop", [])]]
+        values = numbers(table, columns).add_suffix(f"_{number}")
+        if not true.exists():
+            keys, theirs = numbers(own, primary["keys"]), numbers(table, party["keys"])
+            keys, theirs = [frame.select_dtypes("number").iloc[:, : len(party["keys"])] for frame in (keys, theirs)]
+            if keys.empty:
+                continue
+            scale = theirs.std().replace(0, 1)
+            distance, near = NearestNeighbors(n_neighbors=5).fit(theirs / scale.values).kneighbors(keys / scale.values)
+            means = values.select_dtypes("number").to_numpy(float)[near]
+            names = [f"{name}_mean" for name in values.select_dtypes("number")]
+            parts.append(pd.DataFrame(np.nanmean(means, axis=1), columns=names))
+            parts.append(pd.DataFrame({f"distance_{number}": distance[:, 0]}))
+            values = values.iloc[near[:, 0]]
+        parts.append(values.reset_index(drop=True))
+    return pd.concat(parts, axis=1), label
+
+
+def measured(metric, label, found):
+    if metric == "rmse":
+        return float(np.sqrt(np.mean((found - label) ** 2)))
+    if metric == "accuracy":
+        return 100 * float(np.mean(found.argmax(1) == label))
+    score = roc_auc_score if metric == "auc-roc" else average_precision_score
+    return float(score(label, found[:, 1]))
+
+
+def lightgbm_on(columns, label, cell, metric, share):
+    """Returns the metric of LightGBM on the test rows of a finished cell."""
+    predicted = pd.read_csv(cell / "predictions.csv")
+    seed = json.loads((cell / "report.json").read_text())["seed"]
+    parts = {part: own["row"].to_numpy() for part, own in predicted.groupby("part")}
+    rest = np.setdiff1d(np.arange(len(label)), np.concatenate([parts["validation"], parts["test"]]))
+    training = np.random.default_rng(seed).permutation(rest)[: round(share * len(rest))]
+    kind = lightgbm.LGBMRegressor if metric == "rmse" else lightgbm.LGBMClassifier
+    model = kind(n_estimators=2000, learning_rate=0.05, num_leaves=31, verbose=-1, n_jobs=1, random_state=seed)
+    model.fit(
+        columns.iloc[training],
+        label[training],
+        eval_set=[(columns.iloc[parts["validation"]], label[parts["validation"]])],
+        callbacks=[lightgbm.early_stopping(100, verbose=False)],
+        **({} if metric in ("rmse", "accuracy") else {"eval_metric": "auc"}),
+    )
+    test = parts["test"]
+    found = model.predict(columns.iloc[test]) if metric == "rmse" else model.predict_proba(columns.iloc[test])
+    return measured(metric, label[test], found)
+
+
+def curve(fet, folder, shares, jobs):
+    """Runs the study of a problem. Returns its results."""
+    (folder / "curve.toml").write_text(STUDY.format(shares=shares))
+    run([fet, "study", "curve.toml", "--jobs", str(jobs), "--out", "runs"], folder)
+    return json.loads((folder / "runs/curve/results.json").read_text())
+
+
+def with_lightgbm(folder, results, shares):
+    """Returns the test figures of LightGBM by share, one for each seed."""
+    with (folder / "experiment.toml").open("rb") as file:
+        experiment = tomllib.load(file)
+    columns, label = joined(folder, experiment["data"])
+    classes = experiment["data"]["task"] != "regression"
+    label = pd.factorize(label, sort=True)[0] if classes else label.to_numpy(float)
+    cells = pd.read_csv(folder / "runs/curve/results.csv")
+    cells = cells[(cells["variant"] == "boosted trees, alone") & (cells["split.training_share"] == max(shares))]
+    paths = [folder / "runs/curve" / cell for cell in cells.sort_values("seed")["cell"]]
+    return {share: [lightgbm_on(columns, label, cell, results["metric"], share) for cell in paths] for share in shares}
+
+
+def report(folder, name, results, lightgbm_figures):
+    """Writes the picture and the table of a problem."""
+    figures = {}
+    for variant in results["variants"]:
+        share = variant["axes"]["split.training_share"]
+        figures.setdefault(variant["variant"], {})[float(share)] = variant["tests"]
+    figures[LIGHTGBM] = lightgbm_figures
+    shares = sorted(lightgbm_figures)
+    lines = [f"| {name}: test {results['metric']}, training share | " + " | ".join(map(str, shares)) + " |"]
+    lines.append("|---" * (len(shares) + 1) + "|")
+    figure, axes = plt.subplots(figsize=(7, 4))
+    for variant, by_share in figures.items():
+        means = [np.mean(by_share[share]) for share in shares]
+        errors = [np.std(by_share[share], ddof=1) for share in shares]
+        cells = (f"{mean:.4g} ± {error:.2g}" for mean, error in zip(means, errors))
+        lines.append(f"| {variant} | " + " | ".join(cells) + " |")
+        axes.errorbar(shares, means, errors, label=variant, marker="o", capsize=2)
+    lines += ["", "| contribution of the other parties | difference [95 %] | p after Holm |", "|---|---|---|"]
+    for added in results["added"]:
+        lines.append(f"| {json.dumps(added)} |")
+    axes.set(xscale="log", xlabel="share of the training rows", ylabel=f"test {results['metric']}", title=name)
+    axes.legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(folder.parent / f"{name}.svg", metadata={"Date": None})
+    text = "\n".join(lines) + "\n"
+    (folder.parent / f"{name}.md").write_text(text)
+    print(text, flush=True)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("fet", type=pathlib.Path)
+    arguments.add_argument("folder", type=pathlib.Path)
+    arguments.add_argument("--only")
+    arguments.add_argument("--shares", default="0.1,0.3,1")
+    arguments.add_argument("--jobs", type=int, default=2)
+    arguments.add_argument("--from", dest="source", type=pathlib.Path)
+    given = arguments.parse_args()
+    fet = given.fet.resolve()
+    shares = [float(share) for share in given.shares.split(",")]
+    names = re.findall(r"^(\S+)  ", run([fet, "data", "list"], None), re.MULTILINE)
+    for name in names:
+        if given.only not in (None, name):
+            continue
+        folder = given.folder / name
+        if not folder.exists():
+            given.folder.mkdir(parents=True, exist_ok=True)
+            source = ["--from", given.source.resolve()] if given.source else []
+            run([fet, "data", "get", name, "--out", name, *source], given.folder)
+        results = curve(fet, folder, shares, given.jobs)
+        report(folder, name, results, with_lightgbm(folder, results, shares))
+
+
+if __name__ == "__main__":
+    main()
