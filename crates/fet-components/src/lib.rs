@@ -1,4 +1,4 @@
-//! Components that compute on tensors: methods, encoders, aggregators, privacy mechanisms and label protections, and the layers
+//! Components that compute on tensors: methods, encoders, aggregators, privacy mechanisms, label protections and releases, and the layers
 //! that they are made of.
 //!
 //! `fet-core` has the contracts of these slots. `fet-federation` runs a training over parties with any components; it depends on
@@ -12,3 +12,4 @@ pub mod labels;
 pub mod mechanisms;
 pub mod methods;
 pub mod model;
+pub mod releases;

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::registry::{Plugin, SlotKind};
 
 pub use columns::{Columns, Features};
-pub use fet_tables::{Column, DateOrder, Decided, Decimal};
+pub use fet_tables::{Column, DateOrder, Decided, Decimal, Values};
 pub use forms::{Comparison, Form, number};
 pub use keys::{KeyKind, Keys, Sealed, TextTable};
 pub use matrix::Matrix;

@@ -24,6 +24,7 @@ use crate::method::{Method, Plan, Slots};
 use crate::policy::Policy;
 use crate::privacy::{PrivacyMechanism, Selection};
 use crate::registry::{SettingsError, Slot, Violation};
+use crate::release::Release;
 use crate::schema;
 
 pub use crate::changes::{overlay, set, set_all, syntax};
@@ -68,6 +69,10 @@ pub struct Experiment {
     pub aggregator: Slot<dyn Aggregator>,
     /// Privacy mechanism.
     pub privacy: Slot<dyn PrivacyMechanism>,
+    /// Release that each secondary makes once, in place of taking part in the training; none if the table is
+    /// missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<Slot<dyn Release>>,
     /// Limits that the secondaries of a simulation put on the primary's requests; a separate party has a
     /// separate policy.
     #[serde(default)]
@@ -152,6 +157,7 @@ impl Experiment {
         );
         method.check(&slots)?;
         let plan = method.plan();
+        self.check_release(&plan, privacy.as_ref())?;
         if !plan.secondaries {
             return match &self.attack {
                 Some(attack) => {
@@ -178,6 +184,36 @@ impl Experiment {
         self.check_shown(&plan, slots.privacy)?;
         self.check_labels(&plan)?;
         self.check_privacy(&plan, &slots)
+    }
+
+    /// Refuses a release next to other messages of the secondaries, whose privacy loss its account would not
+    /// cover.
+    fn check_release(&self, plan: &Plan, privacy: &dyn PrivacyMechanism) -> Result<(), Violation> {
+        let Some(release) = &self.release else { return Ok(()) };
+        release.build(&())?;
+        let kind = release.kind();
+        if plan.secondaries {
+            let rule = format!(
+                "must work on the primary's columns alone where `release.kind` is \"{kind}\": the secondaries release once \
+                 and take no part in the training. Use \"gbdt-solo\", \"linear-solo\", \"solo\", \"fet-alone\" or \
+                 \"fet-pool\" with `others = false`, also inside \"with-trees\""
+            );
+            return Err(Violation::new("method.kind", rule, format!("\"{}\"", self.method.kind())));
+        }
+        if !privacy.is_identity() {
+            let rule = format!(
+                "must be left out where `release.kind` is \"{kind}\": the release has its own noise, and nothing \
+                 else leaves a secondary"
+            );
+            return Err(Violation::new("privacy.kind", rule, format!("\"{}\"", self.privacy.kind())));
+        }
+        if !self.from.is_empty() {
+            let rule = format!(
+                "must be empty where `release.kind` is \"{kind}\": the earlier run may have had another release"
+            );
+            return Err(Violation::new("from", rule, format!("\"{}\"", self.from)));
+        }
+        Ok(())
     }
 
     /// Refuses `neighbours_per_step` if the method, the mechanism or an attack needs all neighbours in every

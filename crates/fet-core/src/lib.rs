@@ -1,6 +1,6 @@
 //! The contracts of the Federated Transformer: slots, registry, experiment, messages and data types.
 //!
-//! The slots are traits: [`linker::Linker`], and with the feature `tensor`, which adds Burn,
+//! The slots are traits: [`linker::Linker`], [`release::Release`], and with the feature `tensor`, which adds Burn,
 //! `encoder::Encoder`, `aggregator::Aggregator`, `privacy::PrivacyMechanism`, `labels::LabelProtection`,
 //! `method::Method` and `attack::Attack`. Without that feature the crate compiles without Burn, which
 //! linkers, datasets and sources do not need. The crate implements no plug-in, trains nothing and reads no
@@ -61,6 +61,7 @@ pub mod policy;
 #[cfg(feature = "tensor")]
 pub mod privacy;
 pub mod registry;
+pub mod release;
 pub mod rng;
 pub mod schema;
 #[cfg(feature = "tensor")]

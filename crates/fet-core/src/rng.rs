@@ -52,6 +52,8 @@ pub enum Purpose {
     Rows = 16,
     /// The validation rows that fit the spread of residuals.
     Calibration = 17,
+    /// Noise of a release that a party makes once.
+    Release = 18,
 }
 
 /// Returns the stream of `party` for `purpose` in `round` (a step or an epoch, depending on the purpose).

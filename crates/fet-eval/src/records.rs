@@ -7,12 +7,14 @@
 mod attack;
 mod event;
 mod privacy;
+mod release;
 mod report;
 mod show;
 
 pub use attack::{AttackRecord, Attacker, Measure, Target};
 pub use event::RunEvent;
 pub use privacy::{Guarantee, LabelPrivacy, Learning, Neighbouring, Randomness, Spent};
+pub use release::{PartyRelease, ReleaseRecord};
 pub use report::{
     Best, Cost, DataRecord, EpochReport, PartyTraffic, Phases, Program, Report, Rows, TableDigest, Traffic,
 };

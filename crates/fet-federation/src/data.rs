@@ -16,6 +16,7 @@ use fet_tables::{Options, Values};
 use rand::seq::SliceRandom;
 
 use crate::prepare::{PrimaryData, divide};
+use crate::release::check_joined;
 use crate::schedule::{self, SplitData};
 use crate::trainer::RunError;
 
@@ -159,6 +160,7 @@ pub fn divided(
     experiment: &Experiment,
     data: VerticalData,
 ) -> Result<(PrimaryData, Vec<PartyTable>), DataError> {
+    check_joined(experiment, &data)?;
     let settings = &experiment.split;
     let name = if settings.kind == SplitKind::File { PART } else { settings.column.as_str() };
     // The column of the split file is the last one: the primary may have a column of the same name.

@@ -12,6 +12,7 @@ pub mod federation;
 pub mod lifetime;
 pub mod prepare;
 pub mod privacy;
+pub mod release;
 pub mod report;
 mod rows;
 pub mod schedule;

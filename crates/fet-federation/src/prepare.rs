@@ -19,6 +19,7 @@ use fet_core::message::Parts;
 use fet_core::objective::Objective;
 use fet_tables::prepare::{Departure, Nouns};
 
+use crate::release::OneTimeReleases;
 use crate::schedule::Split;
 
 pub use features::{FeaturePreparation, Preparing};
@@ -67,6 +68,8 @@ pub struct PrimaryData {
     pub parts: Parts,
     /// Metadata columns of the records.
     pub metadata: Metadata,
+    /// Releases whose columns the table includes.
+    pub releases: OneTimeReleases,
 }
 
 /// The data that the primary's side of a run needs.
@@ -122,7 +125,17 @@ pub fn divide(data: VerticalData) -> (PrimaryData, Vec<PartyTable>) {
     let VerticalData { task, classes, primary: table, labels, secondaries, standardise, metadata } = data;
     let parts = Parts::default();
     (
-        PrimaryData { task, classes, table, labels, label_range: None, standardise, parts, metadata },
+        PrimaryData {
+            task,
+            classes,
+            table,
+            labels,
+            label_range: None,
+            standardise,
+            parts,
+            metadata,
+            releases: OneTimeReleases::default(),
+        },
         secondaries,
     )
 }

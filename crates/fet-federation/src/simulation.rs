@@ -3,7 +3,7 @@
 //! Only this module sees the tables of several parties. Each party gets its own table, its own copy of the
 //! settings and its own seed. The parties then communicate only by messages.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fet_core::data::{Folders, PartyTable, VerticalData};
@@ -18,6 +18,7 @@ use fet_privacy::identity::Identity;
 
 use crate::data::{divided, read};
 use crate::prepare::PrimaryData;
+use crate::release::{self, OneTimeReleases};
 use crate::secondary::{FinishedModel, PartyConfig, Secondary, Store, WarnOperator, has_entries};
 use crate::trainer::{Beginning, Machine, RunError, SavedModel, Trainer};
 
@@ -80,9 +81,31 @@ impl<'a> Simulation<'a> {
         read(self.experiment, folders)
     }
 
-    /// Returns the primary's data, split as the experiment requires, and the secondaries' tables.
+    /// Returns the primary's data, split as the experiment requires, and the secondaries' tables. With a
+    /// release, the primary's data include its columns, and there are no secondaries.
     pub fn divided(&self, data: VerticalData) -> Result<(PrimaryData, Vec<PartyTable>), RunError> {
-        Ok(divided(self.experiment, data)?)
+        let Some(component) = release::component(self.experiment)? else {
+            return Ok(divided(self.experiment, data)?);
+        };
+        let names: Vec<&str> = data.secondaries.iter().map(|table| table.name.as_str()).collect();
+        component.check_parties(&names)?;
+        let kept = (1..).zip(&data.secondaries).map(|(number, table)| {
+            let folder = self.folder.map(|folder| Self::party_folder(folder, number));
+            let kept = folder.map(|folder| release::kept(self.experiment, table, &folder)).transpose()?;
+            match kept.flatten() {
+                Some(kept) => Ok(kept),
+                None => {
+                    let seed = self.seed(number)?;
+                    Ok(release::make((self.experiment, component.as_ref()), table, &seed)?)
+                }
+            }
+        });
+        let kept = kept.collect::<Result<Vec<_>, RunError>>()?;
+        let releases = OneTimeReleases::new(self.experiment, component.as_ref(), kept);
+        let mut data = release::joined(self.experiment, data, &releases.released())?;
+        release::note(component.as_ref(), &mut data.primary);
+        let (primary, tables) = divided(self.experiment, data)?;
+        Ok((PrimaryData { releases, ..primary }, tables))
     }
 
     /// Makes the trainer from tables that are already loaded; all parties agree to the terms and link.
@@ -117,8 +140,14 @@ impl<'a> Simulation<'a> {
     /// Returns the storage of a party's state, below `folder` or in memory. `number` is a secondary's number
     /// from 1, or 0 for the primary; the primary stores only its seed there.
     pub fn store(folder: Option<&Path>, number: usize) -> Store {
+        let own = folder.map(|folder| Self::party_folder(folder, number));
+        own.map_or_else(|| Store::Memory(Vec::new()), Store::folder)
+    }
+
+    /// Returns the folder of a party's own files, below `folder`: a secondary, from 1, or the primary (0).
+    pub fn party_folder(folder: &Path, number: usize) -> PathBuf {
         let name = if number == 0 { "primary".to_string() } else { format!("party{number}") };
-        folder.map_or_else(|| Store::Memory(Vec::new()), |folder| Store::folder(folder.join(name)))
+        folder.join(name)
     }
 
     /// Returns the seed of a party's own randomness: the primary (0) or a secondary, from 1.

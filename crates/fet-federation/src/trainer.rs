@@ -41,6 +41,7 @@ use fet_privacy::secure_sum::CollectError;
 
 use crate::federation::Federation;
 use crate::prepare::{PreparedParty, Reference, Uniform};
+use crate::release::OneTimeReleases;
 use crate::schedule::{Part, Schedule, Split};
 use crate::secondary::Store;
 
@@ -77,6 +78,8 @@ pub struct Trainer {
     /// not send them.
     similarity_scales: Vec<Option<Uniform>>,
     single_release: SingleRelease,
+    /// Releases whose columns the primary's records include.
+    one_time: OneTimeReleases,
     progress: Progress,
     best: BestModel,
 }
@@ -650,6 +653,11 @@ impl Trainer {
     pub fn spent(&self) -> Option<Spent> {
         let planned = &self.core.releases.planned;
         (!self.core.federation.is_empty()).then(|| self.privacy().spent(planned, &self.counted()))
+    }
+
+    /// Returns the releases that the secondaries made once.
+    pub fn one_time_releases(&self) -> &OneTimeReleases {
+        &self.one_time
     }
 
     /// Returns the guarantee for training labels over the whole run; `None` if no other party takes part.

@@ -145,7 +145,7 @@ fn truth_probability(epsilon: f64, kept: usize) -> f64 {
 }
 
 /// Draws a uniform number below `bound`.
-fn below(bound: usize, rng: &mut impl Rng) -> usize {
+pub(crate) fn below(bound: usize, rng: &mut impl Rng) -> usize {
     uniform(bound as u64, rng) as usize
 }
 

@@ -10,7 +10,9 @@
 
 pub mod accountant;
 pub mod audit;
+pub mod code;
 pub mod identity;
 pub mod labels;
 pub mod noise;
 pub mod secure_sum;
+pub mod surface;

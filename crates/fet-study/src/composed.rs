@@ -11,7 +11,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 /// Largest ε that is printed as a number.
 const LARGEST: f64 = 500.0;
 
-/// Accumulated privacy loss of the runs that have a privacy mechanism.
+/// Accumulated privacy loss of the runs that have a privacy mechanism or a release.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Composed {
     runs: usize,
@@ -25,8 +25,9 @@ pub(crate) struct Composed {
 }
 
 impl Composed {
-    /// Adds the run of a report, if it has a privacy mechanism.
+    /// Adds the run of a report, if it has a privacy mechanism or a release.
     pub(crate) fn add(&mut self, report: &Report) {
+        self.add_release(report);
         let Some(privacy) = &report.privacy else { return };
         let Some(Guarantee { noise_multiplier, releases, amplification, sample_rate, .. }) =
             privacy.guarantee
@@ -41,7 +42,19 @@ impl Composed {
         self.delta = self.delta.max(privacy.delta);
     }
 
-    /// Returns a warning if more than one run has a privacy mechanism.
+    /// Adds the releases that secondaries made once: the one with the largest loss, because each is of
+    /// another table.
+    fn add_release(&mut self, report: &Report) {
+        let Some(release) = report.release.as_ref().filter(|release| !release.noise_only) else { return };
+        let least = release.parties.iter().map(|party| party.noise_multiplier).fold(f64::INFINITY, f64::min);
+        self.runs += 1;
+        self.squares += least.powi(-2);
+        self.sums.0 += release.epsilon();
+        self.sums.1 += release.delta;
+        self.delta = self.delta.max(release.delta);
+    }
+
+    /// Returns a warning if more than one run has a privacy mechanism or a release.
     pub(crate) fn warning(&self) -> Option<String> {
         let (epsilon, delta) = match self.sampled {
             true => self.sums,
@@ -53,7 +66,7 @@ impl Composed {
         };
         (self.runs > 1).then(|| {
             format!(
-                "Warning: {} runs have a privacy mechanism and read the same tables. Their total privacy loss is ε = {epsilon} at δ = \
+                "Warning: {} runs have a privacy mechanism or a release, and read the same tables. Their total privacy loss is ε = {epsilon} at δ = \
                  {delta:e}; the ε of each report covers only one run.",
                 self.runs
             )

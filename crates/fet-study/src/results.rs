@@ -226,6 +226,7 @@ pub(crate) mod tests {
             constant: None,
             coverage: None,
             privacy: None,
+            release: None,
             labels: None,
             attack: None,
             traffic: traffic(20, 12_000),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 
 use fet_eval::Metric;
-use fet_eval::records::AttackRecord;
+use fet_eval::records::{AttackRecord, ReleaseRecord};
 
 use super::added::Added;
 use super::cell::Cell;
@@ -282,8 +282,9 @@ impl Row<'_> {
     /// Returns the largest ε of the row's cells, infinity if one of them is unbounded, or `None` if no
     /// secondary took part.
     pub(crate) fn epsilon(&self) -> Option<f64> {
-        let all = self.results.iter().filter_map(|result| result.report.privacy.as_ref());
-        all.map(epsilon).max_by(f64::total_cmp)
+        let all = self.results.iter().filter_map(|result| result.report.privacy.as_ref()).map(epsilon);
+        let releases = self.results.iter().filter_map(|result| result.report.release.as_ref());
+        all.chain(releases.map(ReleaseRecord::epsilon)).max_by(f64::total_cmp)
     }
 
     /// Returns the largest ε for one training label of the primary, with the same conventions as

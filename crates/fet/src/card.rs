@@ -126,6 +126,17 @@ fn parties(
 ) -> anyhow::Result<()> {
     let _ = writeln!(card, "## Parties and disclosures\n");
     let federation = trainer.federation();
+    if let Some(release) = &report.release {
+        let _ = writeln!(
+            card,
+            "Each secondary made one release, and took no part in the training. No data left the primary.\n"
+        );
+        for sentence in release.sentences().iter().chain([&release.statement]).chain(&release.assumptions) {
+            let _ = writeln!(card, "- {}", plain(sentence));
+        }
+        let _ = writeln!(card);
+        return Ok(());
+    }
     if federation.is_empty() {
         let _ = writeln!(card, "The primary trained alone; no data left it.\n");
         return Ok(());

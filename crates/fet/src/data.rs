@@ -242,7 +242,9 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
     let private = !experiment.privacy.build(&()).map_err(input)?.is_identity();
     let standardise = data.standardise;
     let class_names = data.metadata.class_names.clone();
-    let (primary, secondaries) = divided(experiment, data).map_err(input)?;
+    // The description is of the tables, without the columns that a release adds.
+    let without_release = Experiment { release: None, ..experiment.clone() };
+    let (primary, secondaries) = divided(&without_release, data).map_err(input)?;
     let split = schedule::split(&primary.parts, primary.table.rows(), experiment.seed).map_err(input)?;
     let task = match primary.task {
         Task::Regression => "a number".to_string(),
@@ -283,6 +285,11 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
     let trainer = run::trainer(experiment, &backend, None)?;
     trainer.warnings().iter().for_each(|warning| fet_io::note!("warning: {warning}"));
+    let releases = trainer.one_time_releases().record();
+    for (place, sentence) in releases.iter().flat_map(|record| record.sentences()).enumerate() {
+        let first = if place == 0 { "\nA run would release:\n" } else { "" };
+        let _ = writeln!(text, "{first}  {sentence}");
+    }
     Ok(text)
 }
 

@@ -22,6 +22,7 @@ use fet_eval::importance::{Importance, permutation_importance};
 use fet_eval::shapley::shapley;
 use fet_eval::{Direction, Metric, Predictions};
 use fet_federation::data::{divided, read};
+use fet_federation::release;
 use fet_federation::schedule;
 use fet_federation::trainer::{NewRecords, SavedModel};
 
@@ -103,9 +104,10 @@ struct Tested {
     training_mean: Vec<f64>,
 }
 
-fn tested(run: &FinishedRun, rows: usize) -> anyhow::Result<Tested> {
+fn tested(run: &FinishedRun, model: &SavedModel, rows: usize) -> anyhow::Result<Tested> {
     let experiment = &run.experiment;
     let data = read(experiment, &data_folders(experiment)).map_err(input)?;
+    let data = release::joined(experiment, data, model.released()).map_err(input)?;
     let (primary, _) = divided(experiment, data).map_err(input)?;
     let split = schedule::split(&primary.parts, primary.table.rows(), experiment.seed).map_err(input)?;
     let mut test = split.test;
@@ -182,7 +184,7 @@ fn control(path: &Path, run: &FinishedRun, tested_here: &Tested, rows: usize) ->
         return refuse("must be a run on the same data files with the same split and seed; they differ");
     }
     let model = control.model()?;
-    let Tested { table, truth, .. } = tested(&control, rows)?;
+    let Tested { table, truth, .. } = tested(&control, &model, rows)?;
     if truth != tested_here.truth {
         return refuse("must predict the same label; the labels of its test rows differ");
     }
@@ -333,7 +335,7 @@ fn compute(
             linker.kind()
         )));
     }
-    let tested = tested(run, arguments.rows)?;
+    let tested = tested(run, model, arguments.rows)?;
     let files =
         Provenance::of_experiment(&run.experiment, &data_folders(&run.experiment)).map_err(input)?.files;
     if files != run.report.data.files {

@@ -11,6 +11,7 @@ use fet_core::linker::{About, Linker};
 use fet_core::method::Method;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Slot, SlotKind, did_you_mean, plugins};
+use fet_core::release::Release;
 use fet_core::schema::Setting;
 
 use crate::help::{self, paragraph};
@@ -39,6 +40,7 @@ pub fn entries() -> Vec<PluginEntry> {
         plugin_entries::<dyn Aggregator>(),
         plugin_entries::<dyn PrivacyMechanism>(),
         plugin_entries::<dyn LabelProtection>(),
+        plugin_entries::<dyn Release>(),
         plugin_entries::<dyn Attack>(),
         plugin_entries::<dyn Dataset>(),
         plugin_entries::<dyn Source>(),

@@ -17,6 +17,7 @@ use fet_core::linker::{About, Links};
 use fet_core::party::Party;
 use fet_eval::conformal::Conformal;
 use fet_federation::prepare::{NEW_ROWS, warnings};
+use fet_federation::release;
 use fet_federation::simulation::{ObservedParty, Simulation};
 use fet_federation::trainer::{Machine, Predictor, SavedModel};
 use fet_tables::{Format, Kind, Options, Table, TableError};
@@ -129,7 +130,7 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
     let calibration = arguments.calibration.as_deref();
     let calibration = calibration.map(|path| Calibration::read(path, &run, model.objective())).transpose()?;
     let NewTable { records, ids, labels, times } =
-        records(dataset(&run.experiment, &folders)?.as_ref(), arguments, &model)?;
+        records((&run.experiment, dataset(&run.experiment, &folders)?.as_ref()), arguments, &model)?;
     let labels = labels.map(|column| Labels::read(&column, &model, &arguments.rows)).transpose()?;
     if let Some((labels, out)) = labels.as_ref().zip(arguments.recalibrate.as_deref()) {
         check_recalibration(&run, labels, out)?;
@@ -299,8 +300,11 @@ impl Served {
         let experiment = &run.experiment;
         let backend = fet_backends::open(&run.experiment.device).map_err(input)?;
         let mut warnings = Vec::new();
-        let checksum = Provenance::of_experiment(experiment, folders).map_err(input)?.files;
-        if checksum != run.report.data.files {
+        let uses = experiment.method.build(&()).map_err(input)?.plan().secondaries;
+        // Without secondaries, predictions read no table of the run.
+        if uses
+            && Provenance::of_experiment(experiment, folders).map_err(input)?.files != run.report.data.files
+        {
             warnings
                 .push("the data files have changed since the run; predictions use the present files".into());
         }
@@ -308,9 +312,8 @@ impl Served {
         let machine = machine(&backend);
         let tell = Arc::new(|warning: String| fet_io::note!("warning: {warning}"));
         let simulation = Simulation { tell, ..Simulation::new(experiment, &machine) };
-        let secondaries = dataset.secondaries().map_err(input)?;
+        let secondaries = if uses { dataset.secondaries().map_err(input)? } else { Vec::new() };
         let dropped_out = model.dropped_out().to_vec();
-        let uses = experiment.method.build(&()).map_err(input)?.plan().secondaries;
         let of = |party: usize| {
             if uses && !dropped_out.contains(&party) { run.party(party + 1).map(Some) } else { Ok(None) }
         };
@@ -406,11 +409,14 @@ struct NewTable {
 
 /// Reads new records from a file or standard input, and the identifiers and labels if their columns are named.
 fn records(
-    dataset: &dyn fet_core::data::Dataset,
+    (experiment, dataset): (&Experiment, &dyn fet_core::data::Dataset),
     arguments: &PredictArguments,
     model: &SavedModel,
 ) -> anyhow::Result<NewTable> {
-    let kinds = model.preparing().features.kinds();
+    let mut kinds = model.preparing().features.kinds();
+    // The columns of releases are no columns of the table.
+    let joined = release::columns(experiment, model.released()).map_err(input)?;
+    kinds.retain(|name, _| !joined.contains(name));
     let (name, bytes) = if arguments.rows == Path::new("-") {
         let mut bytes = Vec::new();
         std::io::stdin().lock().read_to_end(&mut bytes).map_err(|e| input(format!("standard input: {e}")))?;
@@ -436,6 +442,7 @@ fn records(
         read_table(options)
     };
     let records = dataset.records(&name, &kinds, &read).map_err(input)?;
+    let records = release::joined_table(experiment, records, model.released()).map_err(input)?;
     let (ids, labels, times) = (ids.into_inner(), labels.into_inner(), times.into_inner());
     for (argument, column) in [("--id", &ids), ("--labels", &labels), ("--time", &times)] {
         if let Some(column) = column.as_ref().filter(|column| column.values.len() != records.rows()) {

@@ -39,7 +39,7 @@ const INDEX: &str = "README.md";
 /// Comment at the start of each page.
 const NOTICE: &str = "<!-- `cargo xtask reference` writes this page from the program's settings. -->";
 
-const PAGES: [Page; 15] = [
+const PAGES: [Page; 16] = [
     Page {
         file: "experiment.md",
         title: "Experiment",
@@ -140,6 +140,16 @@ The table `[labels]` chooses the protection of the primary's training labels.
 Only the primary sets it.
 [Privacy for engineers](../privacy.md#labels) explains the protections.",
         body: Body::Slot("labels"),
+    },
+    Page {
+        file: "release.md",
+        title: "Releases",
+        content: "noisy columns that a secondary discloses once, in place of taking part in the training",
+        introduction: "\
+The table `[release]` lets each secondary disclose noisy numbers once; without the table there is none.
+The primary adds the columns that it derives from them to its own columns.
+[Privacy for engineers](../privacy.md#a-release-made-once) explains the meaning of ε and the choice of ranges.",
+        body: Body::Slot("release"),
     },
     Page {
         file: "train.md",

@@ -163,7 +163,10 @@ pub fn run_among(
     }
     network.map_or(Ok(()), |network| network.run().keep(folder, None))?;
     let _mirror = network.map(|network| network.mirror(folder));
-    trainer.keep_seed(&Simulation::store(Some(&folder.join(PARTIES)), 0))?;
+    let parties = folder.join(PARTIES);
+    trainer.keep_seed(&Simulation::store(Some(&parties), 0))?;
+    // A release is written before the training, which depends on it, can begin.
+    trainer.one_time_releases().keep(|number| Simulation::party_folder(&parties, number))?;
     let identity = serde_json::to_value(made_from.identity())?;
     let state = state_identity(&identity, goes_on);
     let earlier = resume(&mut trainer, &state, folder).map_err(refused)?;
@@ -239,6 +242,7 @@ pub fn run_among(
     }
     lock::leave(folder);
     watch.privacy(report.privacy.as_ref());
+    watch.release(report.release.as_ref());
     watch.done(&path).with_context(|| {
         format!("standard output: some events could not be written; the run is finished: {}", path.display())
     })?;
@@ -440,6 +444,7 @@ pub fn report_of(
         constant: report::constant(trainer),
         coverage,
         privacy: trainer.spent(),
+        release: trainer.one_time_releases().record().cloned(),
         labels: trainer.label_privacy(),
         attack: None,
         traffic: trainer.federation().traffic(),

@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use fet_eval::Metric;
-use fet_eval::records::{EpochReport, Rows, RunEvent, Spent};
+use fet_eval::records::{EpochReport, ReleaseRecord, Rows, RunEvent, Spent};
 use fet_federation::trainer::StepReport;
 
 use crate::parties::network::PartyNetwork;
@@ -130,6 +130,14 @@ impl<'a> Watch<'a> {
                 spent.epsilon.map_or("no bound on ε".to_string(), |epsilon| format!("ε = {epsilon:.4}"));
             fet_io::note!("privacy of the secondaries' records: {epsilon}, δ = {}", spent.delta);
             guarantee.collusion().iter().for_each(|collusion| fet_io::note!("{collusion}"));
+        }
+    }
+
+    /// Shows the privacy cost of the secondaries' releases.
+    pub(crate) fn release(&self, release: Option<&ReleaseRecord>) {
+        if self.log == Log::Human {
+            let sentences = release.map(ReleaseRecord::sentences).unwrap_or_default();
+            sentences.iter().for_each(|sentence| fet_io::note!("{sentence}"));
         }
     }
 

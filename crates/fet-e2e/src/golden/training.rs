@@ -18,6 +18,7 @@ use fet_core::policy::Policy;
 use fet_core::registry::Slot;
 use fet_eval::Fractions;
 use fet_federation::prepare::PrimaryData;
+use fet_federation::release::OneTimeReleases;
 use fet_federation::schedule;
 use fet_federation::simulation::{ObservedParty, Simulation};
 use fet_federation::trainer::{StepReport, Trainer};
@@ -60,6 +61,7 @@ pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<G
         standardise: Standardise { keys: false, features: false },
         parts: Parts::default(),
         metadata: Metadata::default(),
+        releases: OneTimeReleases::default(),
     };
     let trainer = Trainer::new(&experiment, data, parties, Vec::new(), &machine);
     let mut trainer = trainer.map_err(|error| refused(&error))?;
@@ -137,6 +139,7 @@ fn experiment(
         encoder: slots.encoder.clone(),
         aggregator: slots.aggregator.clone(),
         privacy: Slot::with_defaults("none").map_err(|error| refused(&error))?,
+        release: None,
         policy: Policy::default(),
         split: SplitSettings::default(),
         scores: ScoreSettings::default(),

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::attack::AttackRecord;
 use super::privacy::{LabelPrivacy, Spent};
+use super::release::ReleaseRecord;
 use crate::nullable;
 
 /// Report of a finished run.
@@ -60,6 +61,9 @@ pub struct Report {
     /// Privacy loss of the records. `None` without other parties.
     #[serde(deserialize_with = "nullable::given")]
     pub privacy: Option<Spent>,
+    /// Releases that the secondaries made once, and their privacy loss. `None` if the experiment has no release.
+    #[serde(deserialize_with = "nullable::given")]
+    pub release: Option<ReleaseRecord>,
     /// Privacy loss of the training labels. `None` without other parties.
     #[serde(deserialize_with = "nullable::given")]
     pub labels: Option<LabelPrivacy>,

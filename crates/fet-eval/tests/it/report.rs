@@ -1,8 +1,8 @@
 //! Round trip of a report that `fet` wrote, and refusal of reports with other fields.
 //!
-//! `written-by-fet.json` is the report of a private run of three epochs. Only its `evaluation` comes from
-//! made-up predictions with the accuracies of the run. The tests of the crate `fet` repeat the round trip
-//! with the report of a new run.
+//! `written-by-fet.json` is the report of a private run of three epochs. Its `evaluation` comes
+//! from made-up predictions with the accuracies of the run, and its `release` from another run. The tests of
+//! the crate `fet` repeat the round trip with the report of a new run.
 
 use fet_eval::records::{Report, Spent};
 use serde_json::{Value, json};

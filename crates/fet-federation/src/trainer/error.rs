@@ -4,6 +4,7 @@ use fet_privacy::secure_sum::{BudgetError, CollectError, KeyShareError};
 
 use crate::federation::{PartyError, Problem};
 use crate::privacy::ProtectionError;
+use crate::release::ReleaseError;
 use crate::state_file::StateError;
 use fet_core::data::DataError;
 use fet_core::linker::LinkError;
@@ -24,6 +25,9 @@ pub enum RunError {
     /// The data cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// A release in the folder of its secondary cannot be used.
+    #[error(transparent)]
+    Release(#[from] ReleaseError),
     /// The run cannot have the protection that the settings require.
     #[error(transparent)]
     Protection(#[from] ProtectionError),

@@ -5,6 +5,7 @@ use fet_core::data::{Standardise, Task};
 use fet_core::objective::{FittedTarget, LabelScale, Objective};
 use fet_core::parameters::Parameters;
 use fet_core::registry::Violation;
+use fet_core::release::Released;
 use fet_core::trainable::Learner;
 use fet_eval::conformal::Conformal;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,9 @@ struct Header {
     encodings: Vec<Option<Vec<u8>>>,
     /// Bounds of intervals and sets of classes, from the validation rows; `None` if there are none.
     conformal: Option<Conformal>,
+    /// Releases whose columns the model sees, for new records; empty without a release.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    released: Vec<Released>,
     /// Summary of the training rows; `None` in a model of an earlier build.
     #[serde(default)]
     reference: Option<Reference>,
@@ -77,6 +81,7 @@ impl SavedModel {
                 similarities: trainer.similarity_scales().to_vec(),
                 encodings: trainer.encodings().to_vec(),
                 conformal,
+                released: trainer.one_time_releases().released(),
                 reference: Some(trainer.reference()),
             },
             parameters: trainer.best().clone(),
@@ -164,6 +169,11 @@ impl SavedModel {
     /// Returns the summary of the training rows; `None` if an earlier build saved the model.
     pub fn reference(&self) -> Option<&Reference> {
         self.header.reference.as_ref()
+    }
+
+    /// Returns the releases whose columns the model sees.
+    pub fn released(&self) -> &[Released] {
+        &self.header.released
     }
 
     /// Returns the bounds of intervals and sets of classes.

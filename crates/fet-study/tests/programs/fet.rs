@@ -288,6 +288,7 @@ fn report(arguments: &CommandLine, rows: Rows) -> Result<Report> {
         constant: None,
         coverage: None,
         privacy: None,
+        release: None,
         labels: None,
         traffic: Traffic::default(),
         traffic_by_party: Vec::new(),

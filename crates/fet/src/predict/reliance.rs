@@ -11,6 +11,7 @@ use fet_core::data::{Column, Features, PartyTable, Task};
 use fet_core::objective::Objective;
 use fet_core::rng::{Purpose, stream};
 use fet_federation::data::{divided, read};
+use fet_federation::release;
 use fet_federation::schedule;
 use fet_federation::trainer::{NewRecords, SavedModel};
 use fet_io::input::input;
@@ -65,7 +66,7 @@ pub(super) fn reliance(
     new: &NewRecords,
     table: &PartyTable,
 ) -> anyhow::Result<RowReliance> {
-    let training = training_rows(run)?;
+    let training = training_rows(run, model)?;
     let objective = model.objective();
     let values = model.scale().predictions(served.predictor.outputs(new, &new.parties())?.values());
     let classes: Vec<usize> = values.chunks_exact(objective.outputs).map(best).collect();
@@ -94,7 +95,7 @@ fn picked(objective: Objective, classes: &[usize], values: &[f64]) -> Vec<f64> {
 }
 
 /// Returns the primary's features of the training rows.
-fn training_rows(run: &FinishedRun) -> anyhow::Result<Features> {
+fn training_rows(run: &FinishedRun, model: &SavedModel) -> anyhow::Result<Features> {
     let experiment = &run.experiment;
     let folders = data_folders(experiment);
     let files = Provenance::of_experiment(experiment, &folders).map_err(input)?.files;
@@ -105,7 +106,9 @@ fn training_rows(run: &FinishedRun) -> anyhow::Result<Features> {
             run.folder.display()
         )));
     }
-    let (primary, _) = divided(experiment, read(experiment, &folders).map_err(input)?).map_err(input)?;
+    let data = read(experiment, &folders).map_err(input)?;
+    let data = release::joined(experiment, data, model.released()).map_err(input)?;
+    let (primary, _) = divided(experiment, data).map_err(input)?;
     let split = schedule::split(&primary.parts, primary.table.rows(), experiment.seed).map_err(input)?;
     Ok(primary.table.features.select_rows(&split.train))
 }

@@ -41,6 +41,7 @@ mod provenance;
 mod psi;
 mod randomness;
 mod reference;
+mod release;
 mod reliance;
 mod repeat;
 mod replies;

@@ -14,6 +14,7 @@ use fet_core::linker::Linker;
 use fet_core::method::Method;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, SlotKind, plugins};
+use fet_core::release::Release;
 use regex::Regex;
 
 /// Adds the slot's trait and the settings type of each plug-in that a file or folder submits.
@@ -59,6 +60,7 @@ fn links_every_plugin_that_a_source_file_submits() {
         .chain(linked::<dyn Aggregator>())
         .chain(linked::<dyn PrivacyMechanism>())
         .chain(linked::<dyn LabelProtection>())
+        .chain(linked::<dyn Release>())
         .chain(linked::<dyn Attack>())
         .chain(linked::<dyn Dataset>())
         .chain(linked::<dyn Source>())

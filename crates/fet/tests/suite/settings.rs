@@ -29,7 +29,8 @@ fn every_setting_has_help() {
         for (name, meaning) in choices {
             is(!meaning.is_empty(), &format!("what does {name:?} mean?"));
         }
-        let must = ["name", "data.kind", "attack.kind", "data.split.source.kind"].contains(&path.as_str());
+        let must = ["name", "data.kind", "attack.kind", "release.kind", "data.split.source.kind"]
+            .contains(&path.as_str());
         is(default.is_none() == must, &format!("the default is {default:?}"));
         let bounds = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "x-rule"];
         let bounded = bounds.iter().any(|word| schema.get(word).is_some());

@@ -1,0 +1,72 @@
+//! The `Release` slot: a disclosure that a secondary makes once, in place of taking part in the training.
+//!
+//! A release is a list of integers that a secondary makes from its table and its secret noise. The primary
+//! derives columns from it and adds them to its own columns, for any method that works on these alone. All
+//! that follows is post-processing, so that neither training nor predictions add to the privacy loss.
+//! Plug-ins are in `releases/` of `fet-components`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::{Column, DataError, Keys, PartyTable};
+use crate::registry::{Plugin, SlotKind, Violation};
+use crate::rng::ChaCha8Rng;
+
+pub use fet_eval::records::{PartyRelease, ReleaseRecord};
+
+/// A kind of release.
+///
+/// Laws:
+///
+/// - `make` depends on the table's records only as the account states, and draws all its randomness from
+///   `noise`.
+/// - The settings, the names of parties and the primary's keys are the only further inputs of `columns`.
+pub trait Release: Send + Sync {
+    /// Refuses settings that do not fit the secondaries with these names.
+    fn check_parties(&self, parties: &[&str]) -> Result<(), Violation>;
+
+    /// Makes the release of a secondary's table.
+    ///
+    /// # Errors
+    /// The table lacks a declared column, or has keys or cells of another kind.
+    fn make(&self, table: &PartyTable, noise: &mut ChaCha8Rng) -> Result<Released, DataError>;
+
+    /// Returns the names of the columns that the primary derives from the release of the secondary with this
+    /// name.
+    fn names(&self, party: &str) -> Vec<String>;
+
+    /// Returns the columns with these names that the primary derives from a release for its records with these keys.
+    ///
+    /// # Errors
+    /// The release has another length than the settings give it, or the keys are of another kind.
+    fn columns(&self, released: &Released, keys: &Keys) -> Result<Vec<Column>, DataError>;
+
+    /// Returns a note on keys for which the columns are less accurate, if there are any.
+    fn note(&self, keys: &Keys) -> Option<String>;
+
+    /// Returns the privacy loss of these releases.
+    fn account(&self, released: &[Released]) -> ReleaseRecord;
+}
+
+/// A secondary's release, as the primary holds it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Released {
+    /// The secondary's name.
+    pub party: String,
+    /// The integers, in the order that the plug-in defines.
+    pub values: Vec<i64>,
+}
+
+/// Shows the number of values only, because a log needs no more.
+impl std::fmt::Debug for Released {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Released[{:?}, {} values]", self.party, self.values.len())
+    }
+}
+
+impl SlotKind for dyn Release {
+    const SLOT: &'static str = "release";
+    type Context<'a> = ();
+}
+
+inventory::collect!(Plugin<dyn Release>);

@@ -1,0 +1,95 @@
+//! Privacy loss of releases that secondaries make once.
+
+use serde::{Deserialize, Serialize};
+
+use super::privacy::{Neighbouring, Randomness};
+use crate::nullable;
+
+/// Releases of a run, their privacy loss and its assumptions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseRecord {
+    /// Name of the kind of release.
+    pub kind: String,
+    /// True if the releases contain noise alone, as the control of a release.
+    pub noise_only: bool,
+    /// δ.
+    pub delta: f64,
+    /// Neighbouring relation of a secondary's tables.
+    pub neighbouring: Neighbouring,
+    /// Source of the noise.
+    pub randomness: Randomness,
+    /// Release of each secondary.
+    pub parties: Vec<PartyRelease>,
+    /// ε for a person with one record in the table of every secondary. `None` if the loss is unbounded.
+    #[serde(deserialize_with = "nullable::given")]
+    pub epsilon_of_person: Option<f64>,
+    /// Largest ε of a secondary's release if 0, 1, … other secondaries collude with the primary. Infinite if
+    /// the loss is unbounded.
+    #[serde(deserialize_with = "nullable::all_infinite")]
+    pub epsilon_by_colluding: Vec<f64>,
+    /// Description of the protected records.
+    pub statement: String,
+    /// Assumptions of the guarantee, one sentence each.
+    pub assumptions: Vec<String>,
+}
+
+/// Release of one secondary.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartyRelease {
+    /// Name of the secondary.
+    pub party: String,
+    /// ε. `None` if the loss is unbounded.
+    #[serde(deserialize_with = "nullable::given")]
+    pub epsilon: Option<f64>,
+    /// Noise in units of the sensitivity.
+    pub noise_multiplier: f64,
+    /// Standard deviation of the noise on one count, in records.
+    pub noise_of_count: f64,
+    /// Number of released integers, of eight bytes each.
+    pub values: usize,
+}
+
+impl ReleaseRecord {
+    /// Returns the largest ε of a secondary's release, or infinity if a loss is unbounded.
+    pub fn epsilon(&self) -> f64 {
+        self.parties.iter().map(|party| party.epsilon.unwrap_or(f64::INFINITY)).fold(0.0, f64::max)
+    }
+
+    /// Returns the privacy loss in sentences, for people.
+    pub fn sentences(&self) -> Vec<String> {
+        let shown = |epsilon: Option<f64>| {
+            epsilon
+                .filter(|epsilon| epsilon.is_finite())
+                .map_or("no bound on ε".to_string(), |epsilon| format!("ε = {epsilon:.4}"))
+        };
+        let mut all: Vec<String> = self
+            .parties
+            .iter()
+            .map(|party| {
+                let loss =
+                    if self.noise_only { "noise alone, ε = 0".to_string() } else { shown(party.epsilon) };
+                format!(
+                    "\"{}\" released {} numbers once (`{}`): {loss}, δ = {}",
+                    party.party, party.values, self.kind, self.delta
+                )
+            })
+            .collect();
+        if self.noise_only {
+            return all;
+        }
+        if self.parties.len() > 1 {
+            all.push(format!(
+                "a person with a record in every table: {}, δ = {}",
+                shown(self.epsilon_of_person),
+                self.delta
+            ));
+        }
+        let by = self.epsilon_by_colluding.iter().enumerate();
+        let by: Vec<String> =
+            by.map(|(count, &epsilon)| format!("{} with {count}", shown(Some(epsilon)))).collect();
+        all.push(format!("by the secondaries that collude with the primary: {}", by.join(", ")));
+        all
+    }
+}

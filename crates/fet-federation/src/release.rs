@@ -1,0 +1,225 @@
+//! Releases that secondaries make once: made or read again, and joined to the primary's table as columns.
+//!
+//! A release is written into its secondary's folder before the training begins. A run that is resumed reads it
+//! from there, so that the same release has the same bytes. The noise follows from the secondary's seed and
+//! from a digest of all inputs: another table or another setting never gets the noise of an earlier release.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use fet_core::data::{Columns, DataError, Features, PartyTable, VerticalData};
+use fet_core::experiment::Experiment;
+use fet_core::registry::Violation;
+use fet_core::release::{Release, ReleaseRecord, Released};
+use fet_core::rng::{OwnSeed, Purpose};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::table_digest;
+
+/// File of a secondary's release in its folder.
+const FILE: &str = "release.json";
+
+/// A release in the folder of its secondary.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeptRelease {
+    /// Digest of the settings and the table. It never leaves the secondary.
+    made_from: String,
+    released: Released,
+}
+
+/// Failure to read or write a release in the folder of its secondary.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {problem}")]
+pub struct ReleaseError {
+    path: String,
+    problem: String,
+}
+
+impl ReleaseError {
+    fn new(path: &Path, problem: impl std::fmt::Display) -> Self {
+        Self { path: path.display().to_string(), problem: problem.to_string() }
+    }
+}
+
+/// Returns the release of an experiment; `None` if it has none.
+pub(crate) fn component(experiment: &Experiment) -> Result<Option<Box<dyn Release>>, Violation> {
+    experiment.release.as_ref().map(|release| release.build(&())).transpose()
+}
+
+/// Returns the digest of everything that determines a release, except the seed.
+fn made_from(experiment: &Experiment, table: &PartyTable) -> [u8; 32] {
+    let settings = experiment.release.as_ref().map(|release| release.settings().to_string());
+    let mut hash = Sha256::new().chain_update(b"fet release, 1");
+    for part in [settings.unwrap_or_default().as_bytes(), table.name.as_bytes()] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.chain_update(table_digest::of_table(table)).finalize().into()
+}
+
+/// Returns the release in a secondary's folder; `None` if there is none.
+///
+/// # Errors
+/// The release is damaged, or has other settings or another table.
+pub(crate) fn kept(
+    experiment: &Experiment,
+    table: &PartyTable,
+    folder: &Path,
+) -> Result<Option<KeptRelease>, ReleaseError> {
+    let Some(kept) = read(folder)? else { return Ok(None) };
+    if kept.made_from == fet_io::hex(&made_from(experiment, table)) {
+        return Ok(Some(kept));
+    }
+    let problem = format!(
+        "holds the release of another table of \"{}\", or one with other settings. Another release would add to its ε. \
+         Restore the table and the settings, or use another folder",
+        table.name
+    );
+    Err(ReleaseError::new(&folder.join(FILE), problem))
+}
+
+/// Makes a secondary's release with noise from the secondary's own seed.
+///
+/// # Errors
+/// The table does not fit the settings.
+pub(crate) fn make(
+    (experiment, component): (&Experiment, &dyn Release),
+    table: &PartyTable,
+    seed: &OwnSeed,
+) -> Result<KeptRelease, DataError> {
+    let digest = made_from(experiment, table);
+    let mut noise = seed.stream_over(Purpose::Release, 0, &digest);
+    Ok(KeptRelease { made_from: fet_io::hex(&digest), released: component.make(table, &mut noise)? })
+}
+
+/// All releases of a run, and their privacy loss; empty for an experiment without a release.
+#[derive(Debug, Clone, Default)]
+pub struct OneTimeReleases {
+    kept: Vec<KeptRelease>,
+    record: Option<ReleaseRecord>,
+}
+
+impl OneTimeReleases {
+    pub(crate) fn new(experiment: &Experiment, component: &dyn Release, kept: Vec<KeptRelease>) -> Self {
+        let released: Vec<Released> = kept.iter().map(|one| one.released.clone()).collect();
+        let record = component.account(&released);
+        Self { kept, record: Some(ReleaseRecord { randomness: experiment.train.randomness, ..record }) }
+    }
+
+    /// Returns the releases, as the primary holds them.
+    pub fn released(&self) -> Vec<Released> {
+        self.kept.iter().map(|one| one.released.clone()).collect()
+    }
+
+    /// Returns the privacy loss; `None` without a release.
+    pub fn record(&self) -> Option<&ReleaseRecord> {
+        self.record.as_ref()
+    }
+
+    /// Writes each release that is not there yet into the folder of its secondary. `folder` returns the folder
+    /// of a secondary, counted from 1.
+    ///
+    /// # Errors
+    /// A folder cannot be written.
+    pub fn keep(&self, folder: impl Fn(usize) -> PathBuf) -> Result<(), ReleaseError> {
+        (1..).zip(&self.kept).try_for_each(|(number, kept)| kept.keep(&folder(number)))
+    }
+}
+
+impl KeptRelease {
+    fn keep(&self, folder: &Path) -> Result<(), ReleaseError> {
+        let path = folder.join(FILE);
+        if path.exists() {
+            return Ok(());
+        }
+        let bytes = serde_json::to_vec(self).expect("a release is plain data");
+        std::fs::create_dir_all(folder).map_err(|error| ReleaseError::new(folder, error))?;
+        fet_io::write(&path, &bytes).map_err(|error| ReleaseError::new(&path, error))
+    }
+}
+
+/// Reads the release in a secondary's folder; `None` if there is none.
+fn read(folder: &Path) -> Result<Option<KeptRelease>, ReleaseError> {
+    let path = folder.join(FILE);
+    match fet_io::read(&path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|_| {
+            ReleaseError::new(
+                &path,
+                "is damaged. Restore it, or use another folder: a second release would add to ε",
+            )
+        }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(ReleaseError::new(&path, format!("cannot be read ({error})"))),
+    }
+}
+
+/// Returns the data with the columns of these releases among the primary's columns, and without the
+/// secondaries. Data of an experiment without a release stays unchanged.
+///
+/// # Errors
+/// A release does not fit, or the primary has a column of the same name.
+pub fn joined(
+    experiment: &Experiment,
+    data: VerticalData,
+    released: &[Released],
+) -> Result<VerticalData, DataError> {
+    let primary = joined_table(experiment, data.primary, released)?;
+    let secondaries = if experiment.release.is_some() { Vec::new() } else { data.secondaries };
+    Ok(VerticalData { primary, secondaries, ..data })
+}
+
+/// Returns the primary's records with the columns of these releases, for a table that may hold new records.
+///
+/// # Errors
+/// As for [`joined`].
+pub fn joined_table(
+    experiment: &Experiment,
+    mut primary: PartyTable,
+    released: &[Released],
+) -> Result<PartyTable, DataError> {
+    let component = component(experiment).map_err(|error| DataError::new("`release`", error))?;
+    let Some(component) = component else { return Ok(primary) };
+    let Features::Columns(own) = &mut primary.features else {
+        let problem = "must be left out: the columns of this dataset are unnamed. Use the dataset \"linked\"";
+        return Err(DataError::new("`release`", problem));
+    };
+    for one in released {
+        for column in component.columns(one, &primary.keys)? {
+            if own.table.columns.iter().any(|known| known.name == column.name) {
+                let problem = format!("has the column `{}`, which a release adds; rename it", column.name);
+                return Err(DataError::new(format!("data of {}", primary.name), problem));
+            }
+            own.table.columns.push(column);
+        }
+    }
+    Ok(primary)
+}
+
+/// Returns the names of the columns that these releases add to the primary's columns.
+///
+/// # Errors
+/// A release does not fit the settings.
+pub fn columns(experiment: &Experiment, released: &[Released]) -> Result<Vec<String>, DataError> {
+    let component = component(experiment).map_err(|error| DataError::new("`release`", error))?;
+    let Some(component) = component else { return Ok(Vec::new()) };
+    Ok(released.iter().flat_map(|one| component.names(&one.party)).collect())
+}
+
+/// Refuses to divide the data of an experiment whose releases are not joined.
+pub(crate) fn check_joined(experiment: &Experiment, data: &VerticalData) -> Result<(), DataError> {
+    if experiment.release.is_none() || data.secondaries.is_empty() {
+        return Ok(());
+    }
+    Err(DataError::new("`release`", "must be left out here: this command does not make releases yet"))
+}
+
+/// Adds the release's note on the primary's keys to the notes of its table.
+pub(crate) fn note(component: &dyn Release, primary: &mut PartyTable) {
+    if let (Some(note), Features::Columns(Columns { table, .. })) =
+        (component.note(&primary.keys), &mut primary.features)
+    {
+        table.notes.push(format!("column `release`: {note}"));
+    }
+}
