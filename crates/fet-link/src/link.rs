@@ -85,8 +85,8 @@ pub fn link(arguments: &LinkArguments) -> anyhow::Result<String> {
     let threshold = arguments.threshold.unwrap_or_else(|| usual_threshold(arguments, &about));
     if threshold == Threshold::Auto && !(about.has_threshold || about.probabilities) {
         return Err(input(format!(
-            "--threshold auto: must belong to a linker whose similarities are from 0 to 1 (clk, edit, tfidf); `{}` is none. \
-             Set --threshold NUMBER, or leave it out.",
+            "--threshold auto: works with the linkers clk, edit and tfidf; no threshold can be estimated for the similarities \
+             of `{}`. Set --threshold NUMBER, or leave it out.",
             slot.kind()
         )));
     }
