@@ -24,7 +24,8 @@ const FILE: &str = "release.json";
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeptRelease {
-    /// Digest of the settings and the table. It never leaves the secondary.
+    /// Digest of the settings and the table. It has no key, so that it confirms a guess of the table: the file
+    /// is for the secondary alone.
     made_from: String,
     released: Released,
 }
@@ -131,12 +132,14 @@ impl OneTimeReleases {
 impl KeptRelease {
     fn keep(&self, folder: &Path) -> Result<(), ReleaseError> {
         let path = folder.join(FILE);
-        if path.exists() {
-            return Ok(());
+        if let Some(there) = read(folder)? {
+            let is_same = there.made_from == self.made_from && there.released.values == self.released.values;
+            let problem = "changed while the run began: another run uses this folder. Use another folder";
+            return if is_same { Ok(()) } else { Err(ReleaseError::new(&path, problem)) };
         }
         let bytes = serde_json::to_vec(self).expect("a release is plain data");
         std::fs::create_dir_all(folder).map_err(|error| ReleaseError::new(folder, error))?;
-        fet_io::write(&path, &bytes).map_err(|error| ReleaseError::new(&path, error))
+        fet_io::write_private(&path, &bytes).map_err(|error| ReleaseError::new(&path, error))
     }
 }
 

@@ -1,5 +1,6 @@
 //! A code that a party sends once for each place: k-ary randomised response with a uniform symbol for places
-//! without exactly one record.
+//! without exactly one record. The caller keeps each drawn symbol: a second draw for the same place is a second
+//! release, and places that are added later count as new releases of the records.
 #![doc = include_str!("code/statement.md")]
 
 use rand::Rng;

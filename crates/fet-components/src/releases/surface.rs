@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SurfaceSettings {
-    /// Range of each key column, in the order of the keys, from public knowledge and never from the
-    /// secondaries' records. Records outside are left out; a primary's row outside has the values of the edge.
+    /// Range of each key column, in the order of the keys, from public knowledge and never from any party's
+    /// records. Records outside are left out; a primary's row outside has the values of the edge.
     #[schemars(extend("x-rule" = "one or two ranges [low, high]"))]
     pub area: Vec<[f64; 2]>,
     /// Number columns to release, by secondary, each with its range from public knowledge, as in `columns.weather =
@@ -30,7 +30,7 @@ pub struct SurfaceSettings {
     #[schemars(range(min = 0.01, max = 20))]
     pub epsilon: f64,
     /// δ, the probability that the bound ε fails: well below one divided by the number of records.
-    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
+    #[schemars(range(max = 0.001), extend("exclusiveMinimum" = 0))]
     pub delta: f64,
     /// Neighbouring relation of a secondary's tables, which must be indistinguishable.
     pub neighbouring: TableRelation,
@@ -291,8 +291,15 @@ impl Release for SurfaceRelease {
                  release: training, evaluation and predictions."
             ),
             assumptions: vec![
-                "`release.area` and the ranges of `release.columns` do not follow from the records.".into(),
-                "This is the only release of the table: other runs with other settings, seeds or tables add to ε.".into(),
+                "`release.area` and the ranges of `release.columns` do not follow from any party's records.".into(),
+                "Each released column and each key has a declared form, such as `number:plain`: an inferred form follows from \
+                 all records."
+                    .into(),
+                "A person has one record in a table: the ε of several records is larger than their number times ε.".into(),
+                "This is the only release of the table: runs with other settings, seeds, folders or tables add to ε.".into(),
+                "Checksums in reports and in the run's folder stay with people who may know the table: they confirm a guess \
+                 of it."
+                    .into(),
                 "Each secondary adds the whole noise to its own release, so that colluding secondaries do not \
                  change ε."
                     .into(),

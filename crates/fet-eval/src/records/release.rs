@@ -81,7 +81,7 @@ impl ReleaseRecord {
         }
         if self.parties.len() > 1 {
             all.push(format!(
-                "a person with a record in every table: {}, δ = {}",
+                "a person with one record in every table: {}, δ = {}",
                 shown(self.epsilon_of_person),
                 self.delta
             ));
@@ -90,6 +90,13 @@ impl ReleaseRecord {
         let by: Vec<String> =
             by.map(|(count, &epsilon)| format!("{} with {count}", shown(Some(epsilon)))).collect();
         all.push(format!("by the secondaries that collude with the primary: {}", by.join(", ")));
+        if self.randomness == Randomness::Experiment {
+            all.push(
+                "the noise follows from the experiment's seed, so that the run repeats: anyone who knows the seed can subtract \
+                 it; with `train.randomness = \"own\"` each secondary draws its seed from the operating system"
+                    .to_string(),
+            );
+        }
         all
     }
 }

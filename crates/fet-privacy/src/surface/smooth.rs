@@ -143,7 +143,10 @@ fn shrunk(
     // Without records the mean is the middle of the range.
     let known = whole * whole > 9.0 * cells * of_counts[0];
     let mean = if known { (sums[0].iter().sum::<f64>() / whole).clamp(-1.0, 1.0) } else { 0.0 };
-    let mut before = vec![[mean, 0.0]];
+    // A mean that nothing shows is uniform on [−1, 1]. The values of records have a variance of at most 1 − mean².
+    let noise = cells * (of_sums[0] + mean * mean * of_counts[0]);
+    let error = if known { (noise + whole * (1.0 - mean * mean)) / (whole * whole) } else { 1.0 / 3.0 };
+    let mut before = vec![[mean, error.min(1.0 / 3.0).sqrt()]];
     for level in 0..pyramid.levels() {
         let around = |cell: usize| if level == 0 { before[0] } else { before[pyramid.parent(level, cell)] };
         let cells: Vec<Observed> = (0..pyramid.cells(level))

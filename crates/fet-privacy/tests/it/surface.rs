@@ -261,6 +261,25 @@ fn the_stated_deviation_of_a_mean_is_that_of_its_error() {
     assert!((0.5..2.0).contains(&ratio), "{ratio}");
 }
 
+/// Few records show little of a mean, so that a deviation of 0 would be wrong. The mean over 40 releases of the
+/// squared standardised errors is at most 4; a level whose likeliest spread is 0 cannot make the error 0.
+#[test]
+fn few_records_leave_a_deviation() {
+    let records: Vec<Record> =
+        places(20, 5).into_iter().map(|Record(key, _)| Record(key, vec![0.8])).collect();
+    let (mut squares, mut count) = (0.0, 0.0);
+    for seed in 0..40 {
+        let (surface, _) = error(&records, 3.0, seed);
+        for Record(key, values) in &records {
+            let [mean, deviation] = surface.at(key).means[0];
+            assert!(deviation > 0.02, "seed {seed}: {mean} {deviation}");
+            squares += ((mean - values[0]) / deviation).powi(2);
+            count += 1.0;
+        }
+    }
+    assert!(squares / count < 4.0, "{}", squares / count);
+}
+
 #[test]
 fn a_release_of_another_length_is_no_surface() {
     let design = design(2, 1, Relation::AddRemove, 1.0);
