@@ -30,9 +30,23 @@ pub struct PosteriorSettings {
     pub noise: f64,
     /// True if a record is the right record of at most one row.
     pub one_to_one: bool,
+    /// The similarity of a neighbour. `fet-pool` weights neighbours equally with both.
+    pub similarity: Similarity,
     /// Linker that finds the neighbours. It must have similarities.
     #[schemars(schema_with = "inner")]
     pub inner: Slot<dyn Linker>,
+}
+
+/// Similarity of a neighbour in the links of `posterior`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Similarity {
+    /// Logarithm of the probability that the neighbour is the right record, given that one of the row's
+    /// neighbours is.
+    #[default]
+    Probability,
+    /// Logarithm of the likelihood, which also tells how near the neighbour is: −d²/(2s²) for a distance d.
+    Likelihood,
 }
 
 fn inner(_: &mut SchemaGenerator) -> Schema {
@@ -47,6 +61,7 @@ impl Default for PosteriorSettings {
         Self {
             noise: 0.0,
             one_to_one: true,
+            similarity: Similarity::Probability,
             inner: Slot::with_defaults("nearest").expect("this crate registers it"),
         }
     }
@@ -63,7 +78,8 @@ impl Recipe<dyn Linker> for PosteriorSettings {
             let rule = "must be a linker whose similarities are not already probabilities";
             return Err(Violation::new("inner.kind", rule, format!("\"{}\"", self.inner.kind())));
         }
-        Ok(Box::new(Posterior { noise: self.noise, one_to_one: self.one_to_one, inner }))
+        let Self { noise, one_to_one, similarity, .. } = *self;
+        Ok(Box::new(Posterior { noise, one_to_one, similarity, inner }))
     }
 }
 
@@ -77,6 +93,7 @@ inventory::submit! {
 struct Posterior {
     noise: f64,
     one_to_one: bool,
+    similarity: Similarity,
     inner: Box<dyn Linker>,
 }
 
@@ -100,11 +117,12 @@ impl Linker for Posterior {
     }
 
     fn data_holder(&self, seed: u64) -> Box<dyn DataHolder> {
-        let Self { noise, one_to_one, .. } = *self;
+        let Self { noise, one_to_one, similarity, .. } = *self;
         let floor = self.inner.about().floor;
         Box::new(Weighing {
             noise,
             one_to_one,
+            similarity,
             floor,
             warnings: Vec::new(),
             inner: self.inner.data_holder(seed),
@@ -115,6 +133,7 @@ impl Linker for Posterior {
 struct Weighing {
     noise: f64,
     one_to_one: bool,
+    similarity: Similarity,
     /// Floor of the inner linker's similarities.
     floor: Option<f32>,
     warnings: Vec<String>,
@@ -156,6 +175,8 @@ const MEDIAN: f64 = 0.0;
 const FAR: f64 = 3.09;
 /// Smallest logarithm of a probability.
 const LEAST: f64 = -60.0;
+/// Smallest likelihood of a row, in logarithms. The differences within the row must stay exact in 32 bits.
+const FARTHEST: f64 = -1e4;
 
 impl Weighing {
     /// Warns of rows without a neighbour above the inner linker's floor. Probabilities lack a floor, so such
@@ -196,7 +217,7 @@ impl Weighing {
             (false, Some(variance)) => variance,
             (false, None) => table.variance(),
         };
-        let logarithms = table.logarithms(variance);
+        let logarithms = table.logarithms(variance, self.similarity);
         let rows = table.indices.chunks(available).zip(logarithms.chunks(available));
         let rows = rows.map(|(found, logarithms)| {
             logarithms.iter().map(|&l| l as f32).zip(found.iter().copied()).collect()
@@ -255,14 +276,18 @@ impl Table {
         (-self.quantile(FAR) / 2.0).exp()
     }
 
-    /// Returns the logarithms of the probabilities of each row's neighbours, given that one of them is the
-    /// right record.
-    fn logarithms(&self, variance: f64) -> Vec<f64> {
+    /// Returns the similarities of each row's neighbours: logarithms of probabilities, or of likelihoods. Both have
+    /// the same differences within a row.
+    fn logarithms(&self, variance: f64, similarity: Similarity) -> Vec<f64> {
         let mut scores = self.scores(variance);
         for row in scores.chunks_mut(self.available) {
             let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let sum = row.iter().map(|l| (l - most).exp()).sum::<f64>().ln();
-            row.iter_mut().for_each(|l| *l = (*l - most - sum).max(LEAST));
+            let shift = match similarity {
+                Similarity::Probability => 0.0,
+                Similarity::Likelihood => (most + sum).max(FARTHEST),
+            };
+            row.iter_mut().for_each(|l| *l = (*l - most - sum).max(LEAST) + shift);
         }
         scores
     }

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::network::{Tower, TowerShape};
-use self::pooled::Pooled;
+use self::pooled::{LINK_COLUMNS, Pooled};
 use crate::model::{Init, KeyEncoding, NumberEncoding};
 use fet_core::aggregator::Aggregator;
 use fet_core::encoder::{Encoder, EncoderContext};
@@ -55,6 +55,9 @@ pub struct PoolSettings {
     /// linker `posterior`, 0 for the plain mean.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub sharpness: f64,
+    /// True if a party's answer also follows from the similarities of a row's neighbours, such as the distance to
+    /// the nearest record.
+    pub similarity_inputs: bool,
     /// Encoding of the primary's own key. Its `width` also applies to every secondary's own keys.
     pub key_encoding: KeyEncoding,
     /// Encoding of the primary's own columns. `encoder.number_encoding` encodes those of the secondaries.
@@ -74,6 +77,7 @@ impl Default for PoolSettings {
             dropout: 0.0,
             party_dropout: 0.0,
             sharpness: 1.0,
+            similarity_inputs: false,
             key_encoding: KeyEncoding::default(),
             number_encoding: NumberEncoding::default(),
             optimizer: OptimizerSettings::adamw(),
@@ -157,7 +161,8 @@ impl Method for Pool {
         encoder: &Slot<dyn Encoder>,
         context: &SecondaryContext<'_>,
     ) -> Result<Box<dyn Encoder>, Violation> {
-        let PoolSettings { width, dropout, key_encoding, optimizer, sharpness, .. } = &self.0;
+        let PoolSettings { width, dropout, key_encoding, optimizer, sharpness, similarity_inputs, .. } =
+            &self.0;
         let encoded = key_encoding.width > 0;
         let shape = ModelShape {
             hidden: *width,
@@ -173,12 +178,12 @@ impl Method for Pool {
             // The encoder sees one record at a time; its representations are pooled afterwards.
             neighbours: 1,
             key_columns: if encoded { context.key_columns } else { 0 },
-            feature_columns: context.feature_columns,
+            feature_columns: context.feature_columns + if *similarity_inputs { LINK_COLUMNS } else { 0 },
             computation: context.computation,
             shape: &shape,
             optimizer,
         })?;
-        Ok(Box::new(Pooled::new(inner, *sharpness)))
+        Ok(Box::new(Pooled::new(inner, *sharpness, *similarity_inputs)))
     }
 }
 

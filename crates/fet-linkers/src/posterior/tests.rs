@@ -75,6 +75,29 @@ fn a_row_far_from_every_record_takes_none_from_others() {
     assert!(links.row(0)[0] == 0 && first > 0.99, "{first}");
 }
 
+/// Keys have one column and s = 2: a distance of d has the likelihood −d²/8, and a row that is very far has a finite
+/// one. The differences within a row are those of the probabilities.
+#[test]
+fn a_likelihood_tells_the_distance() {
+    let keys = |values: &[f64]| Keys::from(Matrix::new(1, values.to_vec()));
+    let found = |similarity: &str| {
+        let settings = format!(
+            "kind = 'posterior'\nnoise = 2\none_to_one = false\nsimilarity = '{similarity}'\ninner = {{ kind = 'nearest', neighbours = 2 }}"
+        );
+        let (queries, records) = (keys(&[1.0, -2e6]), keys(&[0.0, 4.0]));
+        link(linker(&settings).as_ref(), &queries, &records, 3, &|_| ()).expect("linkable")
+    };
+    let (likelihood, probability) = (found("likelihood"), found("probability"));
+    let near = |found: &[f32], expected: &[f32]| {
+        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-4), "{found:?} {expected:?}");
+    };
+    let [of_row, far] = [0, 1].map(|row| likelihood.similarities(row).expect("similarities"));
+    near(of_row, &[-1.0 / 8.0, -9.0 / 8.0]);
+    assert!(far.iter().all(|value| *value < -9_000.0 && value.is_finite()), "{far:?}");
+    let shares = probability.similarities(0).expect("similarities");
+    near(&[shares[0] - shares[1]], &[of_row[0] - of_row[1]]);
+}
+
 /// A single code for a missing key (-999) does not make the links of all other rows equally likely.
 #[test]
 fn one_outlier_does_not_change_the_estimate() {

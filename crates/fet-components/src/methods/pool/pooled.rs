@@ -1,5 +1,5 @@
 //! A secondary's half: its encoder on each linked record separately, and the weighted mean over a row's
-//! neighbours.
+//! neighbours. The encoder can also see each row's similarities, as a record of their own.
 
 use burn::tensor::{Int, Tensor, TensorData};
 
@@ -8,6 +8,9 @@ use fet_core::model::Pass;
 use fet_core::parameters::host;
 use fet_core::trainable::Learner;
 
+/// Number of columns that describe the similarities of a row ([`described`]).
+pub(super) const LINK_COLUMNS: usize = 6;
+
 /// Pools an encoder's representations of records.
 ///
 /// The pooling is linear in the representations and has no parameters. It is computed on the host, row by row
@@ -15,6 +18,8 @@ use fet_core::trainable::Learner;
 pub(super) struct Pooled {
     inner: Box<dyn Encoder>,
     sharpness: f64,
+    /// True if `inner` also encodes each row's similarities. Its inputs then have [`LINK_COLUMNS`] more columns.
+    similarity_inputs: bool,
     pending: Option<Pending>,
 }
 
@@ -24,12 +29,71 @@ struct Pending {
     slots: Vec<usize>,
     neighbours: usize,
     records: usize,
+    /// Number of records that the encoder saw: those of the table, then those of the rows' similarities, if any.
+    inputs: usize,
+    /// For each row, true if the encoding of its similarities was added.
+    linked: Vec<bool>,
+}
+
+/// Returns columns that describe the similarities of one row's neighbours: a 1, the best and the mean similarity,
+/// and −ln(0.001 + |s|) of the best, the mean and the least. The logarithm tells small distances apart, whose
+/// scale is unknown. Returns `None` if the row has no neighbour.
+fn described(similarities: &[f32]) -> Option<[f32; LINK_COLUMNS]> {
+    let there: Vec<f64> = similarities.iter().filter(|s| s.is_finite()).map(|s| f64::from(*s)).collect();
+    let best = there.iter().copied().reduce(f64::max)?;
+    let least = there.iter().copied().fold(best, f64::min);
+    let mean = there.iter().sum::<f64>() / there.len() as f64;
+    let near = |similarity: f64| -(1e-3 + similarity.abs()).ln();
+    let columns = [1.0, best, mean, near(best), near(mean), near(least)];
+    Some(columns.map(|value| value.clamp(-10.0, 10.0) as f32))
 }
 
 impl Pooled {
     /// Pools `inner`, which sees one record at a time.
-    pub(super) fn new(inner: Box<dyn Encoder>, sharpness: f64) -> Self {
-        Self { inner, sharpness, pending: None }
+    pub(super) fn new(inner: Box<dyn Encoder>, sharpness: f64, similarity_inputs: bool) -> Self {
+        Self { inner, sharpness, similarity_inputs, pending: None }
+    }
+
+    /// Returns the inputs of `inner`: the records, and with similarity inputs one record for each row, which has
+    /// zeros in the columns of the records. Also returns which rows have neighbours.
+    fn inputs(&self, batch: &NeighbourBatch) -> (NeighbourBatch, Vec<bool>) {
+        let device = batch.features.device();
+        let [records, columns] = batch.features.dims();
+        let (mut keys, mut features) = (batch.keys.clone(), batch.features.clone());
+        let mut linked = vec![false; batch.rows];
+        let of_rows = batch.similarities.as_deref().filter(|_| self.similarity_inputs);
+        if self.similarity_inputs {
+            features = Tensor::cat(vec![features, Tensor::zeros([records, LINK_COLUMNS], &device)], 1);
+        }
+        if let Some(similarities) = of_rows {
+            let mut described_rows = Vec::with_capacity(batch.rows * (columns + LINK_COLUMNS));
+            for (row, linked) in similarities.chunks_exact(batch.neighbours).zip(&mut linked) {
+                let found = described(&row[..batch.available]);
+                *linked = found.is_some();
+                described_rows.extend(std::iter::repeat_n(0.0, columns));
+                described_rows.extend(found.unwrap_or_default());
+            }
+            let shape = [batch.rows, columns + LINK_COLUMNS];
+            features = Tensor::cat(
+                vec![features, Tensor::from_data(TensorData::new(described_rows, shape), &device)],
+                0,
+            );
+            let blank = Tensor::zeros([batch.rows, keys.dims()[1]], &device);
+            keys = Tensor::cat(vec![keys, blank], 0);
+        }
+        let rows = features.dims()[0];
+        let slots = Tensor::<1, Int>::arange(0..rows as i64, &device);
+        let alone = NeighbourBatch {
+            keys,
+            features,
+            slots,
+            rows,
+            neighbours: 1,
+            available: 1,
+            similarities: None,
+            listed: None,
+        };
+        (alone, linked)
     }
 
     /// Returns for each row a softmax of its neighbours' similarities, or equal weights without similarities.
@@ -70,18 +134,8 @@ impl Encoder for Pooled {
     }
 
     fn forward(&mut self, batch: &NeighbourBatch, pass: &mut Pass, tracked: bool) -> Tensor<3> {
-        let device = batch.features.device();
         let records = batch.features.dims()[0];
-        let alone = NeighbourBatch {
-            keys: batch.keys.clone(),
-            features: batch.features.clone(),
-            slots: Tensor::<1, Int>::arange(0..records as i64, &device),
-            rows: records,
-            neighbours: 1,
-            available: 1,
-            similarities: None,
-            listed: None,
-        };
+        let (alone, linked) = self.inputs(batch);
         let encoded = self.inner.forward(&alone, pass, tracked);
         let width = encoded.dims()[2];
         let encoded = host(encoded);
@@ -95,15 +149,22 @@ impl Encoder for Pooled {
                 sum.iter_mut().zip(record).for_each(|(sum, value)| *sum += weight * value);
             }
         }
-        if tracked {
-            self.pending = Some(Pending { weights, slots, neighbours: batch.neighbours, records });
+        let of_similarities = encoded[records * width..].chunks_exact(width).zip(&linked);
+        for (sum, (encoded, _)) in
+            pooled.chunks_exact_mut(width).zip(of_similarities).filter(|(_, (_, linked))| **linked)
+        {
+            sum.iter_mut().zip(encoded).for_each(|(sum, value)| *sum += value);
         }
-        let device = device.without_autodiff();
+        if tracked {
+            let neighbours = batch.neighbours;
+            self.pending = Some(Pending { weights, slots, neighbours, records, inputs: alone.rows, linked });
+        }
+        let device = batch.features.device().without_autodiff();
         Tensor::from_data(TensorData::new(pooled, [batch.rows, 1, width]), &device)
     }
 
     fn backward(&mut self, gradient: Tensor<3>) {
-        let Pending { weights, slots, neighbours, records } =
+        let Pending { weights, slots, neighbours, records, inputs, linked } =
             self.pending.take().expect("backward follows a tracked forward");
         let (device, width) = (gradient.device(), gradient.dims()[2]);
         let gradient = host(gradient);
@@ -115,7 +176,12 @@ impl Encoder for Pooled {
                 record.iter_mut().zip(gradient).for_each(|(sum, value)| *sum += weight * value);
             }
         }
-        self.inner.backward(Tensor::from_data(TensorData::new(of_records, [records, 1, width]), &device));
+        if inputs > records {
+            for (gradient, linked) in gradient.chunks_exact(width).zip(&linked) {
+                of_records.extend(gradient.iter().map(|value| if *linked { *value } else { 0.0 }));
+            }
+        }
+        self.inner.backward(Tensor::from_data(TensorData::new(of_records, [inputs, 1, width]), &device));
     }
 }
 
@@ -171,7 +237,11 @@ mod tests {
     fn pooled(sharpness: f64) -> (Pooled, Arc<Mutex<Vec<f32>>>) {
         let heard = Arc::default();
         (
-            Pooled::new(Box::new(FeaturesEncoder(NoParameters::default(), Arc::clone(&heard))), sharpness),
+            Pooled::new(
+                Box::new(FeaturesEncoder(NoParameters::default(), Arc::clone(&heard))),
+                sharpness,
+                false,
+            ),
             heard,
         )
     }
@@ -209,6 +279,28 @@ mod tests {
             let answer = host(pooled(sharpness).0.forward(&batch, &mut Pass::evaluation(), false));
             near(&answer, &[1.5, 15.0, 0.0, 0.0]);
         }
+    }
+
+    /// The encoder also sees the similarities of each row, and the representation of a row without neighbours is 0.
+    #[test]
+    fn similarities_are_a_record_of_their_own() {
+        let none = f32::NEG_INFINITY;
+        let batch = batch(Some(vec![-0.1, -0.7, none, none, none, none]), 3);
+        let (mut pooled, heard) = pooled(0.0);
+        pooled.similarity_inputs = true;
+        let answer = host(pooled.forward(&batch, &mut Pass::evaluation(), true));
+        // The records' columns are those of the mean of the first two; the other columns describe the similarities.
+        let near = |similarity: f32| -(1e-3 + similarity.abs()).ln();
+        let wanted = [1.5, 15.0, 1.0, -0.1, -0.4, near(-0.1), near(-0.4), near(-0.7)];
+        self::near(&answer[..8], &wanted);
+        self::near(&answer[8..], &[0.0; 8]);
+        let gradient: Vec<f32> = (1..=16).map(|value| value as f32).collect();
+        pooled.backward(Tensor::from_data(TensorData::new(gradient.clone(), [2, 1, 8]), &Device::flex()));
+        let found = heard.lock().expect("one thread").clone();
+        assert_eq!(found.len(), 6 * 8, "four records and two rows");
+        self::near(&found[..8], &gradient[..8].iter().map(|value| value / 2.0).collect::<Vec<f32>>());
+        self::near(&found[4 * 8..5 * 8], &gradient[..8]);
+        self::near(&found[5 * 8..], &[0.0; 8]);
     }
 
     /// The gradient is the adjoint of the mean: <pool x, g> = <x, poolᵀ g>.
