@@ -39,7 +39,21 @@ fn check(backend: &Backend, sets: &[&str]) {
         let small = "train.evaluation_batch_size=16";
         run(&experiment(&[sets, &[cache.as_str(), small]].concat()), backend)
     };
-    assert_eq!(with("0"), with("1"), "{} {sets:?}", backend.name);
+    let (without, with) = (with("0"), with("1"));
+    if backend.on_host {
+        assert_eq!(without, with, "{} {sets:?}", backend.name);
+        return;
+    }
+    // A GPU chooses another order of summation for another number of rows: rounding may differ.
+    assert_eq!(without.len(), with.len());
+    for (without, with) in without.into_iter().zip(with).map(|(a, b)| (f64::from_bits(a), f64::from_bits(b)))
+    {
+        assert!(
+            (without - with).abs() <= 1e-5 * without.abs().max(1e-3),
+            "{}: {without} {with}",
+            backend.name
+        );
+    }
 }
 
 #[test]
