@@ -144,7 +144,7 @@ mod tests {
         check(&["a = 1e-3"], "a = 1e-3\n[method]\nkind = 'fet'\nhidden = 8");
     }
 
-    /// A kind after another setting of its slot drops that setting, which nobody wants.
+    /// A kind after another setting of its slot would drop that setting without a message.
     #[test]
     fn refuses_a_kind_that_drops_an_earlier_assignment() {
         let apply = |assignments: &[&str]| {
