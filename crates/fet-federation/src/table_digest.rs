@@ -4,12 +4,10 @@
 //! digest. It also covers the owner's declarations about columns, because they determine the preparation.
 //! Saved states hold the digest, so that a run does not continue with another table.
 
-use fet_core::data::{Column, Features, Keys, PartyTable};
+use fet_core::data::{Column, Features, Keys, Metadata, PartyTable};
+use fet_core::message::Parts;
 use fet_tables::Values;
 use sha2::{Digest, Sha256};
-
-use crate::prepare::PrimaryData;
-use fet_core::message::Parts;
 
 /// Returns the digest of a party's keys, features and declarations.
 pub fn of_table(table: &PartyTable) -> [u8; 32] {
@@ -19,15 +17,15 @@ pub fn of_table(table: &PartyTable) -> [u8; 32] {
 }
 
 /// Returns the digest of a primary's table, labels and given split.
-pub fn of_primary(data: &PrimaryData) -> [u8; 32] {
+pub fn of_primary(table: &PartyTable, labels: &[f64], metadata: &Metadata, parts: &Parts) -> [u8; 32] {
     let mut hash = Hash::new(b"fet primary, 1");
-    hash.table(&data.table);
-    hash.numbers(&data.labels);
-    hash.number(data.metadata.rows.len());
-    data.metadata.rows.iter().for_each(|&row| hash.number(row));
-    hash.number(data.metadata.columns.len());
-    data.metadata.columns.iter().for_each(|column| hash.column(column));
-    match &data.parts {
+    hash.table(table);
+    hash.numbers(labels);
+    hash.number(metadata.rows.len());
+    metadata.rows.iter().for_each(|&row| hash.number(row));
+    hash.number(metadata.columns.len());
+    metadata.columns.iter().for_each(|column| hash.column(column));
+    match parts {
         Parts::Random { validation, test } => hash.bytes(format!("random {validation} {test}").as_bytes()),
         Parts::Given(parts) => hash.bytes(parts),
     }

@@ -98,7 +98,8 @@ fn trainer(
         let rule = "must have the value that it has in the earlier run";
         return Err(Violation::new("train.key_inputs", rule, settings.key_inputs).into());
     }
-    let (primary_table, one_time) = (table_digest::of_primary(&data), data.releases.clone());
+    let primary_table = table_digest::of_primary(&data.table, &data.labels, &data.metadata, &data.parts);
+    let one_time = data.releases.clone();
     let notes: Vec<String> = data.table.notes().map(|note| format!("{}: {note}", data.table.name)).collect();
     let preparation = earlier.as_ref().map(|earlier| (earlier.preparing(), earlier.objective()));
     let prepared = PreparedPrimary::new(data, schedule.split(), settings, preparation)?;

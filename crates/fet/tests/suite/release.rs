@@ -122,7 +122,8 @@ fn a_release_gives_the_primary_columns_and_states_its_cost() {
         card.contains("\"hosts\" released 672 numbers once (`surface`): ε = 3.0000, δ = 0.00001"),
         "{card}"
     );
-    assert!(card.contains("a person with a record in every table: ε = 4."), "{card}");
+    assert!(card.contains("anyone who knows the seed can subtract it"), "{card}");
+    assert!(card.contains("a person with one record in every table: ε = 4."), "{card}");
 }
 
 /// Every method on the primary's own columns takes the columns of the release.
@@ -244,7 +245,7 @@ fn refuses_releases_that_state_no_public_ranges_or_do_not_fit() {
         (&["release.finest=48"], &["`release.finest`", "1, 2, 4, 8"]),
         (&["release.finest=1024"], &["`release.finest`", "at most 65536 cells"]),
         (&["release.epsilon=0"], &["`release.epsilon`", "at least 0.01"]),
-        (&["release.delta=1"], &["`release.delta`", "below 1"]),
+        (&["release.delta=1"], &["`release.delta`", "at most 0.001"]),
         (&["release.neighbouring=replace"], &["`release.neighbouring`", "\"add-remove\""]),
         (&["release.columns={hosts={rent=[4, 0]}}"], &["`release.columns.hosts.rent`", "range [low, high]"]),
         (
