@@ -3,28 +3,30 @@
 
 use crate::registry::SettingsError;
 
-/// Applies the assignments to `table` in order, as [`set`] does.
-///
-/// # Errors
-/// Returns an error if a new `kind` would drop the value of an earlier assignment to the same slot.
-pub fn set_all<S: AsRef<str>>(table: &mut toml::Table, assignments: &[S]) -> Result<(), SettingsError> {
+/// Applies the assignments to `table` in order, as [`set`] does. Returns a sentence for each assignment that drops the
+/// value of an earlier one: a new `kind`, or a whole table.
+pub fn set_all<S: AsRef<str>>(
+    table: &mut toml::Table,
+    assignments: &[S],
+) -> Result<Vec<String>, SettingsError> {
     let path = |assignment: &S| {
         assignment.as_ref().split_once('=').map(|(path, _)| path.trim().to_string()).unwrap_or_default()
     };
+    let mut dropped = Vec::new();
     for (place, assignment) in assignments.iter().enumerate() {
-        let field = path(assignment);
         let before = table.clone();
         set(table, assignment.as_ref())?;
-        let Some(slot) = field.strip_suffix("kind").filter(|slot| slot.ends_with('.')) else { continue };
-        let is_lost = |earlier: &String| {
-            earlier.starts_with(slot) && *earlier != field && at(&before, earlier) != at(table, earlier)
-        };
-        if let Some(lost) = assignments[..place].iter().map(path).find(is_lost) {
-            let message = format!("drops the earlier `{lost}`; put `{field}` before it");
-            return Err(SettingsError::Field { field: assignment.as_ref().to_string(), message });
+        let field = path(assignment);
+        for earlier in assignments[..place].iter().map(path).filter(|earlier| *earlier != field) {
+            let value = at(&before, &earlier);
+            if value.is_some() && value != at(table, &earlier) {
+                dropped.push(format!(
+                    "`--set {field}=...` drops the earlier `--set {earlier}=...`; put `{earlier}` after it"
+                ));
+            }
         }
     }
-    Ok(())
+    Ok(dropped)
 }
 
 /// Returns the value at a path such as `method.kind`.
@@ -144,24 +146,33 @@ mod tests {
         check(&["a = 1e-3"], "a = 1e-3\n[method]\nkind = 'fet'\nhidden = 8");
     }
 
-    /// A kind after another setting of its slot would drop that setting without a message.
+    /// A kind, or a table, after another setting of its slot drops that setting; so does a method after an encoder.
     #[test]
-    fn refuses_a_kind_that_drops_an_earlier_assignment() {
+    fn names_the_assignments_that_later_ones_drop() {
         let apply = |assignments: &[&str]| {
             let mut table: toml::Table = toml::from_str("[method]\nkind = 'fet'\nhidden = 8").expect("TOML");
-            set_all(&mut table, assignments).map(|()| table).map_err(|error| error.to_string())
+            set_all(&mut table, assignments).expect("well-formed")
         };
-        let error = apply(&["seed=1", "method.hidden=9", "method.kind=solo"]).expect_err("refused");
-        assert!(error.contains("method.kind=solo") && error.contains("`method.hidden`"), "{error}");
-        let nested = apply(&["method.inner.share=1", "method.kind=with-trees"]).expect_err("refused");
-        assert!(nested.contains("`method.inner.share`"), "{nested}");
-        apply(&["method.hidden=9", "method.kind=fet"]).expect("the same kind drops nothing");
-        apply(&["methods.hidden=9", "method.kind=solo"]).expect("another slot");
-        let table = apply(&["method.kind=solo", "method.hidden=9", "encoder.blocks=2"]).expect("in order");
-        assert_eq!(
-            table,
-            toml::from_str("encoder = { blocks = 2 }\nmethod = { kind = 'solo', hidden = 9 }").expect("TOML")
-        );
+        for (assignments, lost) in [
+            (&["seed=1", "method.hidden=9", "method.kind=solo"][..], "method.hidden"),
+            (&["method.inner.share=1", "method.kind=with-trees"], "method.inner.share"),
+            (&["method.hidden=9", "method={kind='fet'}"], "method.hidden"),
+            (&["encoder.blocks=2", "method.kind=solo"], "encoder.blocks"),
+        ] {
+            let found = apply(assignments);
+            assert!(
+                found.len() == 1 && found[0].contains(&format!("the earlier `--set {lost}=")),
+                "{found:?}"
+            );
+        }
+        for assignments in [
+            &["method.hidden=9", "method.kind=fet"][..],
+            &["methods.hidden=9", "method.kind=solo"],
+            &["method.kind=solo", "method.hidden=9", "encoder.blocks=2"],
+            &["method.hidden=9", "method.hidden=10"],
+        ] {
+            assert_eq!(apply(assignments), Vec::<String>::new(), "{assignments:?}");
+        }
     }
 
     #[test]

@@ -45,7 +45,9 @@ pub enum Similarity {
     /// neighbours is.
     #[default]
     Probability,
-    /// Logarithm of the likelihood, which also tells how near the neighbour is: −d²/(2s²) for a distance d.
+    /// Logarithm of the likelihood, which also tells how near the neighbour is: −d²/(2s²) for a distance d. With
+    /// `one_to_one`, the probability times the sum of the likelihoods of the row's neighbours. The sum of a row
+    /// counts as at least e^−10000.
     Likelihood,
 }
 
@@ -280,23 +282,31 @@ impl Table {
     /// the same differences within a row.
     fn logarithms(&self, variance: f64, similarity: Similarity) -> Vec<f64> {
         let mut scores = self.scores(variance);
-        for row in scores.chunks_mut(self.available) {
-            let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let sum = row.iter().map(|l| (l - most).exp()).sum::<f64>().ln();
+        for (row, distances) in
+            scores.chunks_mut(self.available).zip(self.distances(variance).chunks(self.available))
+        {
             let shift = match similarity {
                 Similarity::Probability => 0.0,
-                Similarity::Likelihood => (most + sum).max(FARTHEST),
+                Similarity::Likelihood => {
+                    let [most, sum] = sum_of_exponentials(distances);
+                    (most + sum).max(FARTHEST)
+                }
             };
+            let [most, sum] = sum_of_exponentials(row);
             row.iter_mut().for_each(|l| *l = (*l - most - sum).max(LEAST) + shift);
         }
         scores
     }
 
+    /// Returns −d²/(2s²) of each row's neighbours.
+    fn distances(&self, variance: f64) -> Vec<f64> {
+        self.squares.iter().map(|square| (-square / (2.0 * variance)).max(-1e300)).collect()
+    }
+
     /// Returns the logarithms of the weights of each row's neighbours, relative to each other and to the
     /// alternative of no record.
     fn scores(&self, variance: f64) -> Vec<f64> {
-        let mut scores: Vec<f64> =
-            self.squares.iter().map(|square| (-square / (2.0 * variance)).max(-1e300)).collect();
+        let mut scores = self.distances(variance);
         if self.one_to_one {
             let free = self.messages(&scores);
             scores.iter_mut().zip(free).for_each(|(l, free)| *l += free.max(f64::MIN_POSITIVE).ln());
@@ -329,6 +339,12 @@ impl Table {
         }
         free
     }
+}
+
+/// Returns ln Σ eˣ in two parts, the largest x and the rest.
+fn sum_of_exponentials(values: &[f64]) -> [f64; 2] {
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    [most, values.iter().map(|value| (value - most).exp()).sum::<f64>().ln()]
 }
 
 #[cfg(test)]

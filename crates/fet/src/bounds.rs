@@ -31,9 +31,18 @@ pub(crate) fn warnings(
         .collect()
 }
 
-/// Returns a warning about classes with too few of the rows that calibrated the bounds; `rows` names these rows.
+/// Returns a warning about intervals or classes with too few of the rows that calibrated the bounds; `rows` names these
+/// rows.
 pub(crate) fn unbounded(conformal: &Conformal, class_names: &[String], rows: &str) -> Option<String> {
     let classes = conformal.unbounded_classes();
+    if !conformal.is_bounded() && classes.is_empty() {
+        let least = Conformal::least_rows(conformal.alpha);
+        return Some(format!(
+            "no interval is written: {} {rows} are too few for a bound with probability {}, which needs {least}",
+            conformal.rows,
+            shown(1.0 - conformal.alpha)
+        ));
+    }
     if classes.is_empty() || !conformal.is_bounded() {
         return None;
     }

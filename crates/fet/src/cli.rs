@@ -317,6 +317,13 @@ fn choose_notes(command: &FetCommand) {
     });
 }
 
+/// Warns of each `--set` that drops the value of an earlier one.
+fn warn_of_dropped(experiment: &ExperimentArguments) {
+    for sentence in experiment_file::dropped(experiment) {
+        fet_io::note!("warning: {sentence}");
+    }
+}
+
 fn asks_for_json(arguments: impl Iterator<Item = OsString>) -> bool {
     let all: Vec<OsString> = arguments.collect();
     all.iter().any(|one| one == "--log=json")
@@ -330,6 +337,10 @@ fn obey(command: FetCommand) -> anyhow::Result<ExitCode> {
                 let place =
                     from.canonicalize().map_err(|e| InputError(format!("--from {}: {e}", from.display())))?;
                 experiment.sets.push(format!("from={}", toml::Value::from(place.to_string_lossy().as_ref())));
+            }
+            // A study's own runs have JSON: its variants replace methods on purpose.
+            if log == Log::Human {
+                warn_of_dropped(&experiment);
             }
             let keep = if forget { Keep::Nothing } else { Keep::LastState };
             train::train(&experiment, out, log, keep, parties.as_deref().zip(key.as_deref()))
@@ -416,6 +427,7 @@ fn obey(command: FetCommand) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         FetCommand::Data { command: data::DataCommand::Check { experiment } } => {
+            warn_of_dropped(&experiment);
             let experiment = experiment_file::load(&experiment).map_err(|e| InputError(e.to_string()))?;
             answer(&data::check(&experiment)?)?;
             Ok(ExitCode::SUCCESS)

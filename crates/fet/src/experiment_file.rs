@@ -79,6 +79,12 @@ pub fn load(arguments: &ExperimentArguments) -> Result<Experiment, FileError> {
     load_changed(arguments, |_| Ok(Vec::new()))
 }
 
+/// Returns a sentence for each `--set` that drops the value of an earlier one.
+pub(crate) fn dropped(arguments: &ExperimentArguments) -> Vec<String> {
+    let table = read(&fet_io::experiment(&arguments.file)).map(|(table, _)| table);
+    table.ok().and_then(|mut table| set_all(&mut table, &arguments.sets).ok()).unwrap_or_default()
+}
+
 /// Reads and checks an experiment, after `change` has changed its settings. `change` returns the names of the settings that no longer
 /// come from the file.
 pub(crate) fn load_changed(

@@ -282,8 +282,9 @@ impl Automatic {
                     estimate.links
                 )
             }
-            Self::Nothing => "no match is expected: no row is more similar to its best record than to other \
-             records. Only decided pairs are written (use --threshold NUMBER, or none for every pair).\n"
+            Self::Nothing => "warning: no match is expected, so only decided pairs are written: most rows have another record that \
+             is as similar as the best one. This also happens if the other table has duplicates. Remove them, or use --threshold \
+             NUMBER, or none for every pair.\n"
                 .to_string(),
             Self::Unknown => format!(
                 "warning: no threshold could be estimated, so every best pair is written, right or wrong. An estimate needs \
@@ -298,8 +299,8 @@ impl Automatic {
     fn range(estimate: &Estimate) -> String {
         match estimate.precision_range() {
             Some([least, most]) => format!(
-                "  the precision is probably from {:.0} to {:.0} %; `fet link --review FOLDER` shows the pairs nearest the \
-                 threshold\n",
+                "  the precision is probably from {:.0} to {:.0} %, if a fifth of the rows or more have a match; `fet link \
+                 --review FOLDER` shows the pairs nearest the threshold\n",
                 100.0 * least,
                 100.0 * most
             ),

@@ -98,6 +98,20 @@ fn a_likelihood_tells_the_distance() {
     near(&[shares[0] - shares[1]], &[of_row[0] - of_row[1]]);
 }
 
+/// With one-to-one links, too, a likelihood tells the distance: it is nearly −d²/2 if one record is much nearer than
+/// the other, and not the preference of the record for this row.
+#[test]
+fn a_likelihood_of_one_to_one_links_tells_the_distance() {
+    let keys = |values: &[f64]| Keys::from(Matrix::new(1, values.to_vec()));
+    let settings = "kind = 'posterior'\nnoise = 1\nsimilarity = 'likelihood'\ninner = { kind = 'nearest', neighbours = 2 }";
+    let (queries, records) = (keys(&[0.2, 101.5, 203.0]), keys(&[0.0, 100.0, 200.0]));
+    let links = link(linker(settings).as_ref(), &queries, &records, 3, &|_| ()).expect("linkable");
+    for (row, distance) in [0.2f32, 1.5, 3.0].into_iter().enumerate() {
+        let found = links.similarities(row).expect("similarities")[0];
+        assert!((found + distance * distance / 2.0).abs() < 1e-3, "{distance}: {found}");
+    }
+}
+
 /// A single code for a missing key (-999) does not make the links of all other rows equally likely.
 #[test]
 fn one_outlier_does_not_change_the_estimate() {
