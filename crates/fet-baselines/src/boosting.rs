@@ -6,6 +6,7 @@
 
 mod bins;
 mod growth;
+mod stepwise;
 mod tree;
 
 use std::ops::Range;
@@ -20,7 +21,9 @@ use rayon::prelude::*;
 use self::bins::Bins;
 pub use self::growth::Growth;
 pub(crate) use self::growth::PORTIONS;
-use self::tree::{Node, Rows};
+pub(crate) use self::stepwise::Stepwise;
+pub(crate) use self::tree::Node;
+use self::tree::Rows;
 
 /// Largest initial score: single precision rounds its probability to 0 or 1.
 const LARGEST: f64 = 100.0;
@@ -75,44 +78,40 @@ impl Ensemble {
         examples: &Examples<'_>,
     ) -> (Self, Vec<Vec<f64>>) {
         let Examples { columns, labels, weights } = *examples;
-        let mean = weights.iter().map(|&weight| f64::from(weight)).sum::<f64>() / weights.len().max(1) as f64;
-        let weights: &Vec<f32> = &weights.iter().map(|&weight| (f64::from(weight) / mean) as f32).collect();
+        let weights = &relative(weights);
         let growth = growth.for_task(objective.task);
         let bins = Bins::of_columns(columns);
-        let varying: Vec<usize> =
-            (0..bins.len()).filter(|&column| !bins[column].thresholds.is_empty()).collect();
+        let varying = varying(&bins);
         let base = base(objective, labels, weights);
-        let mut ensemble = Self { base: base.iter().map(|&score| score as f32).collect(), trees: Vec::new() };
+        let mut ensemble = Self::of_base(&base);
         let mut scores = ensemble.base_scores(labels.len());
         if varying.is_empty() {
             return (ensemble, scores);
         }
         for iteration in 0..growth.trees {
-            let mut rng = stream(seed, 0, Purpose::Sampling, iteration as u64);
-            let mut choose = |all: usize, share: f64| {
-                let count = ((all as f64 * share).round() as usize).clamp(1, all);
-                let mut is_chosen = vec![false; all];
-                index::sample(&mut rng, all, count).into_iter().for_each(|at| is_chosen[at] = true);
-                (0..all).partition::<Vec<usize>, _>(|&at| is_chosen[at])
-            };
-            let (rows, others) = choose(labels.len(), growth.row_share);
-            let rows: Vec<u32> = rows.into_iter().map(|row| row as u32).collect();
-            let chosen: Vec<usize> =
-                choose(varying.len(), growth.column_share).0.into_iter().map(|at| varying[at]).collect();
+            let sample = Sample::draw(&growth, seed, iteration, labels.len(), &varying);
             let derivatives = derivatives(objective, &scores, labels, weights);
             for (scores, derivatives) in scores.iter_mut().zip(&derivatives) {
-                let grown = Rows { bins: &bins, columns: &chosen, derivatives }.grow(&growth, rows.clone());
-                for (rows, output) in &grown.leaves {
-                    rows.iter().for_each(|&row| scores[row as usize] += f64::from(*output));
-                }
-                for &row in &others {
-                    scores[row] +=
-                        f64::from(output_of(&grown.nodes, |column| columns.get(column).map(|all| all[row])));
-                }
-                ensemble.trees.push(grown.nodes);
+                let rows = Rows { bins: &bins, columns: &sample.columns, derivatives };
+                ensemble.trees.push(sample.grow(&growth, &rows, columns, scores));
             }
         }
         (ensemble, scores)
+    }
+
+    /// Creates an ensemble without trees that has these initial scores.
+    pub(crate) fn of_base(base: &[f64]) -> Self {
+        Self { base: base.iter().map(|&score| score as f32).collect(), trees: Vec::new() }
+    }
+
+    /// Adds the next tree.
+    pub(crate) fn push(&mut self, nodes: Vec<Node>) {
+        self.trees.push(nodes);
+    }
+
+    /// Returns the trees in the order of their growth; those of the outputs take turns.
+    pub(crate) fn trees(&self) -> &[Vec<Node>] {
+        &self.trees
     }
 
     /// Returns true if the trees were grown.
@@ -184,8 +183,67 @@ impl Ensemble {
     }
 }
 
+/// The rows and the columns that a tree is grown on.
+pub(crate) struct Sample {
+    /// The rows.
+    rows: Vec<u32>,
+    /// The other rows.
+    others: Vec<u32>,
+    /// The columns.
+    columns: Vec<usize>,
+}
+
+impl Sample {
+    /// Draws the sample of an iteration among `rows` rows and the columns `varying`.
+    fn draw(growth: &Growth, seed: u64, iteration: usize, rows: usize, varying: &[usize]) -> Self {
+        let mut rng = stream(seed, 0, Purpose::Sampling, iteration as u64);
+        let mut choose = |all: usize, share: f64| {
+            let count = ((all as f64 * share).round() as usize).clamp(1, all);
+            let mut is_chosen = vec![false; all];
+            index::sample(&mut rng, all, count).into_iter().for_each(|at| is_chosen[at] = true);
+            (0..all as u32).partition::<Vec<u32>, _>(|&at| is_chosen[at as usize])
+        };
+        let (rows, others) = choose(rows, growth.row_share);
+        let columns = choose(varying.len(), growth.column_share).0;
+        Self { rows, others, columns: columns.into_iter().map(|at| varying[at as usize]).collect() }
+    }
+
+    /// Grows a tree on the sample of `table`, whose values are in `columns`, and adds its output to the scores of all
+    /// rows. Returns its nodes.
+    fn grow(&self, growth: &Growth, table: &Rows<'_>, columns: &[Vec<f32>], scores: &mut [f64]) -> Vec<Node> {
+        let grown = table.grow(growth, self.rows.clone());
+        for (rows, output) in &grown.leaves {
+            rows.iter().for_each(|&row| scores[row as usize] += f64::from(*output));
+        }
+        for &row in &self.others {
+            let row = row as usize;
+            scores[row] +=
+                f64::from(output_of(&grown.nodes, |column| columns.get(column).map(|all| all[row])));
+        }
+        grown.nodes
+    }
+
+    /// Leaves the rows without `is_kept` out of the sample.
+    fn retain(&mut self, is_kept: impl Fn(usize) -> bool) {
+        let (rows, out) = std::mem::take(&mut self.rows).into_iter().partition(|&row| is_kept(row as usize));
+        self.rows = rows;
+        self.others.extend::<Vec<u32>>(out);
+    }
+}
+
+/// Returns the columns with more than one value.
+fn varying(bins: &[Bins]) -> Vec<usize> {
+    (0..bins.len()).filter(|&column| !bins[column].thresholds.is_empty()).collect()
+}
+
+/// Returns the weights divided by their mean.
+pub(crate) fn relative(weights: &[f32]) -> Vec<f32> {
+    let mean = weights.iter().map(|&weight| f64::from(weight)).sum::<f64>() / weights.len().max(1) as f64;
+    weights.iter().map(|&weight| (f64::from(weight) / mean) as f32).collect()
+}
+
 /// Returns the initial score of each output, which minimises the loss without trees.
-fn base(objective: Objective, labels: &[f32], weights: &[f32]) -> Vec<f64> {
+pub(crate) fn base(objective: Objective, labels: &[f32], weights: &[f32]) -> Vec<f64> {
     let weight = |row: usize| weights.get(row).map_or(1.0, |&weight| f64::from(weight));
     let all: f64 = (0..labels.len()).map(weight).sum();
     let mean = |value: &dyn Fn(f32) -> f64| {
@@ -206,7 +264,7 @@ fn base(objective: Objective, labels: &[f32], weights: &[f32]) -> Vec<f64> {
 
 /// Returns the first and second derivative of each row's loss by each score. Classes use the bound K/(K-1) p(1-p) of the
 /// softmax's second derivative, as LightGBM does.
-fn derivatives(
+pub(crate) fn derivatives(
     objective: Objective,
     scores: &[Vec<f64>],
     labels: &[f32],
@@ -244,7 +302,7 @@ fn derivatives(
 
 /// Returns a tree's output for a row, whose values `value` gives by column; 0 if the nodes do not form a tree, as in a damaged
 /// file.
-fn output_of(tree: &[Node], value: impl Fn(usize) -> Option<f32>) -> f32 {
+pub(crate) fn output_of(tree: &[Node], value: impl Fn(usize) -> Option<f32>) -> f32 {
     let mut at = 0;
     for _ in 0..tree.len() {
         let Some(node) = tree.get(at) else { return 0.0 };

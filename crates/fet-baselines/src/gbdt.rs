@@ -13,7 +13,7 @@ mod pool;
 use burn::tensor::Tensor;
 use fet_core::aggregator::Aggregator;
 use fet_core::encoder::{Encoder, NeighbourBatch};
-use fet_core::method::{Method, Neighbours, Plan, Primary, PrimaryContext, SecondaryContext, Slots};
+use fet_core::method::{AtOnce, Method, Neighbours, Plan, Primary, PrimaryContext, SecondaryContext, Slots};
 use fet_core::model::Pass;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
@@ -71,15 +71,7 @@ impl Recipe<dyn Method> for GbdtTop1Settings {
 
 impl Recipe<dyn Method> for GbdtPooledSettings {
     fn check(&self) -> Result<(), Violation> {
-        let twice = self.columns.iter().enumerate().any(|(place, pool)| self.columns[..place].contains(pool));
-        match self.columns.is_empty() || twice {
-            true => Err(Violation::new(
-                "columns",
-                "must name at least one form, and each form once",
-                format!("{:?}", self.columns),
-            )),
-            false => Ok(()),
-        }
+        Pool::check(&self.columns)
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
@@ -125,7 +117,7 @@ impl Method for Gbdt {
             neighbours: if all { Neighbours::All } else { Neighbours::First },
             similarities: self.pools.iter().any(|pool| pool.uses_similarities()),
             learning_rate: self.growth.learning_rate,
-            at_once: Some(PORTIONS),
+            at_once: Some(AtOnce::epochs(PORTIONS)),
             ..Plan::default()
         }
     }

@@ -5,6 +5,7 @@
 mod boosting;
 mod fedsim;
 mod fet_alone;
+mod fet_trees;
 mod gbdt;
 mod linear;
 mod mixed;
@@ -15,6 +16,7 @@ mod top1sim;
 pub use boosting::Growth;
 pub use fedsim::{FedSimSettings, Merge};
 pub use fet_alone::FetAloneSettings;
+pub use fet_trees::FetTreesSettings;
 pub use gbdt::{GbdtPooledSettings, GbdtSoloSettings, GbdtTop1Settings, Pool};
 pub use linear::{LinearSoloSettings, LinearTop1Settings, Penalties};
 pub use mixed::{Share, WithLinearSettings, WithTreesSettings};

@@ -12,7 +12,7 @@ mod weights;
 use burn::tensor::Tensor;
 use fet_core::encoder::Encoder;
 use fet_core::method::{
-    Memory, Method, Neighbours, Plan, Primary, PrimaryBatch, PrimaryContext, SecondaryContext, Slots,
+    AtOnce, Memory, Method, Neighbours, Plan, Primary, PrimaryBatch, PrimaryContext, SecondaryContext, Slots,
     TrainOutcome,
 };
 use fet_core::model::Pass;
@@ -124,7 +124,7 @@ impl Method for Linear {
             width: 1,
             own_width: true,
             neighbours: Neighbours::First,
-            at_once: Some(PENALTIES),
+            at_once: Some(AtOnce::epochs(PENALTIES)),
             ..Plan::default()
         }
     }

@@ -13,6 +13,7 @@ use burn::tensor::{Device, Tensor};
 use crate::aggregator::Aggregator;
 use crate::encoder::{Computation, Encoder};
 use crate::linker::Linker;
+use crate::message::Round;
 use crate::model::Pass;
 use crate::objective::Objective;
 use crate::parameters::Parameters;
@@ -98,6 +99,8 @@ pub struct Plan {
     pub aggregator: &'static str,
     /// H, the width of a secondary's representation.
     pub width: usize,
+    /// Width of a representation outside training, if it is not H.
+    pub evaluation_width: Option<usize>,
     /// True if a secondary's representation is instead as wide as its number of columns.
     pub own_width: bool,
     /// Linked neighbours that each party represents.
@@ -115,8 +118,8 @@ pub struct Plan {
     pub party_dropout: f64,
     /// Parameters that are averaged over all parties, if any.
     pub averaged: Option<Averaged>,
-    /// Number of epochs, for a method that takes all training rows at once and so cannot be interrupted.
-    pub at_once: Option<usize>,
+    /// Epochs and steps of a method that takes all training rows at once and so cannot be interrupted.
+    pub at_once: Option<AtOnce>,
 }
 
 impl Default for Plan {
@@ -126,6 +129,7 @@ impl Default for Plan {
             encoder: "transformer",
             aggregator: "average",
             width: 0,
+            evaluation_width: None,
             own_width: false,
             neighbours: Neighbours::All,
             pooled: false,
@@ -143,6 +147,27 @@ impl Plan {
     /// Returns the number of positions that a party sends for a row with `neighbours` neighbours.
     pub fn positions(&self, neighbours: usize) -> usize {
         if self.pooled { 1 } else { neighbours }
+    }
+
+    /// Returns the width of a representation in a round.
+    pub fn width_in(&self, round: Round) -> usize {
+        self.evaluation_width.filter(|_| !round.is_training()).unwrap_or(self.width)
+    }
+}
+
+/// Epochs and steps of a method that takes all training rows at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AtOnce {
+    /// Number of epochs.
+    pub epochs: usize,
+    /// Number of steps of an epoch; each takes all training rows in the same order.
+    pub steps: usize,
+}
+
+impl AtOnce {
+    /// Returns epochs of one step.
+    pub fn epochs(epochs: usize) -> Self {
+        Self { epochs, steps: 1 }
     }
 }
 

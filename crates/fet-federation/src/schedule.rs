@@ -8,7 +8,7 @@ mod split;
 
 use fet_core::experiment::{Batches, NeighboursShown, TrainSettings};
 use fet_core::message::Round;
-use fet_core::method::Plan;
+use fet_core::method::{AtOnce, Plan};
 use fet_core::privacy::{Randomness, Releases};
 use fet_core::rng::{Purpose, stream};
 use rand::RngExt;
@@ -24,7 +24,7 @@ pub struct Schedule {
     split: Split,
     parties: usize,
     party_dropout: f64,
-    at_once: Option<usize>,
+    at_once: Option<AtOnce>,
 }
 
 /// Rows that are evaluated after an epoch.
@@ -56,12 +56,12 @@ impl Schedule {
 
     /// Returns the number of epochs.
     pub fn epochs(&self) -> usize {
-        self.at_once.unwrap_or(self.settings.epochs)
+        self.at_once.map_or(self.settings.epochs, |at_once| at_once.epochs)
     }
 
     /// Returns the number of training steps of an epoch.
     pub fn steps(&self) -> usize {
-        if self.at_once.is_some() { 1 } else { self.split.train.len().div_ceil(self.settings.batch_size) }
+        steps(&self.settings, self.at_once, self.split.train.len())
     }
 
     /// Returns the maximum number of rows of a batch in evaluations and predictions.
@@ -80,9 +80,9 @@ impl Schedule {
         // A method that takes all rows at once sees them in one order.
         let epoch = if self.at_once.is_some() { 0 } else { epoch };
         let mut rng = stream(self.seed, 0, Purpose::Batches, epoch as u64);
-        if self.at_once.is_some() {
+        if let Some(at_once) = self.at_once {
             rows.shuffle(&mut rng);
-            return vec![rows];
+            return vec![rows; at_once.steps];
         }
         let size = self.settings.batch_size;
         match self.settings.batches {
@@ -187,6 +187,11 @@ fn left(parties: usize, party_dropout: f64) -> usize {
     parties.saturating_sub(dropped).max(1).min(parties)
 }
 
+/// Returns the number of training steps of an epoch over this number of training rows.
+fn steps(settings: &TrainSettings, at_once: Option<AtOnce>, rows: usize) -> usize {
+    at_once.map_or_else(|| rows.div_ceil(settings.batch_size), |at_once| at_once.steps)
+}
+
 /// Form of a run's releases.
 #[derive(Debug, Clone, Copy)]
 pub struct ReleaseForm {
@@ -213,8 +218,8 @@ pub fn releases(
     };
     let batches = |rows: usize| rows.div_ceil(settings.evaluation_batch_size);
     Releases {
-        epochs: plan.at_once.unwrap_or(settings.epochs),
-        train_steps: if plan.at_once.is_some() { 1 } else { train.div_ceil(settings.batch_size) },
+        epochs: plan.at_once.map_or(settings.epochs, |at_once| at_once.epochs),
+        train_steps: steps(settings, plan.at_once, train),
         evaluation_steps: batches(validation) + batches(test),
         rows: most.max(settings.evaluation_batch_size.min(validation.max(test))),
         all_rows: split.rows(),
@@ -257,9 +262,11 @@ mod tests {
 
     #[test]
     fn a_method_of_all_rows_at_once_sees_them_in_one_order() {
-        let plan = Plan { at_once: Some(20), ..Plan::default() };
+        let plan = Plan { at_once: Some(AtOnce { epochs: 20, steps: 3 }), ..Plan::default() };
         let schedule = Schedule::new(7, &TrainSettings::default(), &plan, rows(), 2);
+        assert_eq!((schedule.steps(), schedule.batches(0).len()), (3, 3));
         assert_eq!(schedule.batches(0), schedule.batches(1));
+        assert_eq!(schedule.batches(0)[0], schedule.batches(0)[2]);
         assert_eq!(schedule.batches(0)[0].len(), rows().train.len());
     }
 

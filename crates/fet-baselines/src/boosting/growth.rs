@@ -53,7 +53,7 @@ impl Default for Growth {
 impl Growth {
     /// Returns the growth with the smallest sum of a leaf for a task: the second derivative of a log loss is at most a
     /// quarter.
-    pub(super) fn for_task(&self, task: Task) -> Self {
+    pub(crate) fn for_task(&self, task: Task) -> Self {
         let factor = if task == Task::Regression { 1.0 } else { 0.05 };
         Self { leaf_weight: factor * self.leaf_weight, ..self.clone() }
     }

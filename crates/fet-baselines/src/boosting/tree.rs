@@ -32,6 +32,11 @@ impl Node {
         Self { column: -1.0, value: output, left: 0.0 }
     }
 
+    /// Returns the node with its column, if it has one, as `place` gives it.
+    pub(super) fn with_column(self, place: impl Fn(usize) -> usize) -> Self {
+        if self.column < 0.0 { self } else { Self { column: place(self.column as usize) as f32, ..self } }
+    }
+
     pub(super) fn split(column: usize, threshold: f32, left: usize) -> Self {
         Self { column: column as f32, value: threshold, left: left as f32 }
     }

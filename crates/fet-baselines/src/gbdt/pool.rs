@@ -2,6 +2,7 @@
 
 use burn::tensor::{Tensor, activation};
 use fet_core::method::Memory;
+use fet_core::registry::Violation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,16 @@ pub enum Pool {
 }
 
 impl Pool {
+    /// Refuses an empty list of forms, and a form that is named twice.
+    pub(crate) fn check(columns: &[Self]) -> Result<(), Violation> {
+        let twice = columns.iter().enumerate().any(|(place, pool)| columns[..place].contains(pool));
+        if columns.is_empty() || twice {
+            let rule = "must name at least one form, and each form once";
+            return Err(Violation::new("columns", rule, format!("{columns:?}")));
+        }
+        Ok(())
+    }
+
     /// True if the form needs all K records.
     pub(super) fn of_all(self) -> bool {
         self != Self::Nearest

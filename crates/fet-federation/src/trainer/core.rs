@@ -480,7 +480,7 @@ impl PrimaryCore {
         let Components { plan, neighbours, .. } = &self.components;
         let all = neighbours[party];
         let shown = self.schedule.shown(round, all).map_or(all, |places| places.len());
-        [rows, plan.positions(shown), plan.width]
+        [rows, plan.positions(shown), plan.width_in(round)]
     }
 
     /// Returns the shape of a part; the width is open if the party chooses it and has not sent a part yet.
