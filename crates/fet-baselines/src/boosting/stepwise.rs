@@ -34,8 +34,8 @@ impl Stepwise {
         self.columns.extend(others);
     }
 
-    /// Grows a tree of a step on a sample of the rows with a derivative, and adds its output to the scores of all
-    /// rows. `place` gives the column of a node from its place among the present columns.
+    /// Grows a tree of a step on a sample of the rows whose second derivative is not 0, and adds its output to the
+    /// scores of all rows. `place` gives the column of a node from its place among the present columns.
     pub(crate) fn grow(
         &self,
         step: usize,
@@ -48,7 +48,7 @@ impl Stepwise {
             return vec![Node::leaf(0.0)];
         }
         let mut sample = Sample::draw(&self.growth, self.seed, step, self.rows(), &varying);
-        sample.retain(|row| derivatives[row][0] != 0.0);
+        sample.retain(|row| derivatives[row][1] != 0.0);
         let rows = Rows { bins: &self.bins, columns: &sample.columns, derivatives };
         let nodes = sample.grow(&self.growth, &rows, &self.columns, scores);
         nodes.into_iter().map(|node| node.with_column(&place)).collect()

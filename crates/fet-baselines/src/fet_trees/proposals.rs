@@ -87,7 +87,8 @@ impl Encoder for Proposals {
             self.training.as_mut().expect("backward follows a tracked forward");
         let gradient = host(gradient);
         for proposal in 0..*width {
-            let of_row = |row: &[f32]| [row[proposal], 1.0];
+            // A gradient of 0 leaves a row out: it lies outside the proposal's region.
+            let of_row = |row: &[f32]| [row[proposal], if row[proposal] == 0.0 { 0.0 } else { 1.0 }];
             let derivatives: Vec<[f32; 2]> = gradient.chunks_exact(*width).map(of_row).collect();
             let mut scores = vec![0.0; derivatives.len()];
             trees.push(rows.grow(*step, &derivatives, |column| column, &mut scores));
