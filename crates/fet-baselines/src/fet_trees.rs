@@ -191,7 +191,12 @@ mod tests {
     fn batch(features: &[f32], labels: &[f32]) -> PrimaryBatch {
         let rows = features.len() / 2;
         let (labels, weights) = (labels.to_vec(), Vec::new());
-        PrimaryBatch { keys: Tensor::zeros([rows, 1], &Device::flex()), features: tensor(features, 2), labels, weights }
+        PrimaryBatch {
+            keys: Tensor::zeros([rows, 1], &Device::flex()),
+            features: tensor(features, 2),
+            labels,
+            weights,
+        }
     }
 
     /// Trains on a label that follows from columns of both parties together, and returns the outputs of the other rows
@@ -262,7 +267,8 @@ mod tests {
             let squares = found.iter().zip(&labels[TRAINING..]).map(|(a, b)| (a - b).powi(2));
             (squares.sum::<f32>() / found.len() as f32).sqrt()
         };
-        let [together, without] = trained(Task::Regression, 1, &settings(), &labels).map(|found| error(&found));
+        let [together, without] =
+            trained(Task::Regression, 1, &settings(), &labels).map(|found| error(&found));
         assert!(together < 0.17, "{together}");
         assert!(without > 0.3, "{without}");
     }

@@ -66,7 +66,8 @@ impl<'a> Links<'a> {
 
     /// Returns a column that follows from each row's similarities, if there are similarities.
     fn of_similarities(&self, of_row: impl Fn(&[f32]) -> f32) -> Option<Vec<f32>> {
-        let value = |similarities: Vec<f32>| if similarities.is_empty() { 0.0 } else { of_row(&similarities) };
+        let value =
+            |similarities: Vec<f32>| if similarities.is_empty() { 0.0 } else { of_row(&similarities) };
         (0..self.batch.rows).map(|row| self.similarities(row).map(value)).collect()
     }
 
@@ -149,7 +150,16 @@ mod tests {
         let similarities = vec![0.5f32.ln(), 0.5f32.ln(), none, none, none, none];
         let forms = [Pool::Nearest, Pool::Mean, Pool::Weighted, Pool::Similarity];
         let half = 0.5f32.ln();
-        let wanted = [[1.0, 0.0], [10.0, 0.0], [1.5, 0.0], [15.0, 0.0], [1.5, 0.0], [15.0, 0.0], [half, 0.0], [half, 0.0]];
+        let wanted = [
+            [1.0, 0.0],
+            [10.0, 0.0],
+            [1.5, 0.0],
+            [15.0, 0.0],
+            [1.5, 0.0],
+            [15.0, 0.0],
+            [half, 0.0],
+            [half, 0.0],
+        ];
         near(&of_links(&batch(Some(similarities), 3), &forms), &wanted);
     }
 }
