@@ -42,8 +42,11 @@ AXIS = """
 "split.training_share" = {shares}
 """
 LIGHTGBM = "LightGBM, join by hand"
-METHOD = "FeT-Pool with trees"
-CONTROLS = [f"{METHOD}, alone", f"{METHOD}, random links", "boosted trees, alone", "linear, alone"]
+METHODS = ["FeT-Trees", "FeT-Pool with trees"]
+
+
+def controls(method):
+    return [f"{method}, alone", f"{method}, random links", "boosted trees, alone", "linear, alone"]
 
 
 def run(command, folder):
@@ -128,11 +131,12 @@ def lightgbm_on(columns, label, cell, metric, share):
     return measured(metric, label[test], found)
 
 
-def curve(fet, folder, shares, jobs):
-    """Runs the study of a problem. Returns its results."""
+def curve(fet, folder, shares, jobs, variants):
+    """Runs the study of a problem, or only these variants. Returns its results."""
     study = (folder / "experiment.toml").read_text() + AXIS.format(shares=shares)
     (folder / "curve.toml").write_text(study)
-    run([fet, "study", "curve.toml", "--jobs", str(jobs), "--out", "runs"], folder)
+    only = [part for variant in variants for part in ("--only", variant)]
+    run([fet, "study", "curve.toml", "--jobs", str(jobs), "--out", "runs", *only], folder)
     return json.loads((runs(folder) / "results.json").read_text())
 
 
@@ -173,16 +177,16 @@ def holm(values):
     return found
 
 
-def leads(figures, shares, metric, ratio):
+def leads(method, figures, shares, metric, ratio):
     """Returns the lines of a table: the lead of the method over each control, positive if it is better."""
     sign = -1 if metric in ("rmse", "mae", "log-loss") else 1
-    lines = ["", f"| lead of {METHOD} over | " + " | ".join(map(str, shares)) + " |", "|---" * (len(shares) + 1) + "|"]
-    cells = {control: [] for control in CONTROLS}
+    lines = ["", f"| lead of {method} over | " + " | ".join(map(str, shares)) + " |", "|---" * (len(shares) + 1) + "|"]
+    cells = {control: [] for control in controls(method)}
     for share in shares:
         found = [
-            corrected(sign * np.subtract(figures[METHOD][share], figures[control][share]), ratio) for control in CONTROLS
+            corrected(sign * np.subtract(figures[method][share], figures[control][share]), ratio) for control in cells
         ]
-        for control, (mean, lower, upper, _), p in zip(CONTROLS, found, holm([test[3] for test in found])):
+        for control, (mean, lower, upper, _), p in zip(cells, found, holm([test[3] for test in found])):
             cells[control].append(f"{mean:+.3g} [{lower:+.3g}, {upper:+.3g}], p {p:.2g}")
     return lines + [f"| {control} | " + " | ".join(row) + " |" for control, row in cells.items()]
 
@@ -204,7 +208,9 @@ def report(folder, name, results, lightgbm_figures, ratio):
         cells = (f"{mean:.4g} ± {error:.2g}" for mean, error in zip(means, errors))
         lines.append(f"| {variant} | " + " | ".join(cells) + " |")
         axes.errorbar(shares, means, errors, label=variant, marker="o", capsize=2)
-    lines += leads(figures, shares, results["metric"], ratio)
+    for method in METHODS:
+        if all(variant in figures for variant in [method, *controls(method)]):
+            lines += leads(method, figures, shares, results["metric"], ratio)
     axes.set(xscale="log", xlabel="share of the training rows", ylabel=f"test {results['metric']}", title=name)
     axes.legend(fontsize=7)
     figure.tight_layout()
@@ -231,6 +237,7 @@ def main():
     arguments.add_argument("--jobs", type=int, default=2)
     arguments.add_argument("--from", dest="source", type=pathlib.Path)
     arguments.add_argument("--rows")
+    arguments.add_argument("--variant", action="append", default=[], help="run only this variant; can be repeated")
     given = arguments.parse_args()
     fet = given.fet.resolve()
     shares = [float(share) for share in given.shares.split(",")]
@@ -244,7 +251,7 @@ def main():
             source = ["--from", given.source.resolve()] if given.source else []
             source += ["--rows", given.rows] if given.rows else []
             run([fet, "data", "get", name, "--out", name, *source], given.folder)
-        results = curve(fet, folder, shares, given.jobs)
+        results = curve(fet, folder, shares, given.jobs, given.variant)
         report(folder, name, results, with_lightgbm(folder, results, shares), test_ratio(folder))
 
 
