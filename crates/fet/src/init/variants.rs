@@ -79,6 +79,9 @@ pub(super) fn variants(pool: &[(&str, &str)], linking: &Linking, train: usize) -
             .chain(more.iter().map(|set| text(set)))
             .collect()
     };
+    let of_trees = |more: &[&str]| -> Vec<String> {
+        [text("method.kind=fet-trees")].into_iter().chain(more.iter().map(|set| text(set))).collect()
+    };
     let of_fet = |kind: &str| vec![format!("method.kind={kind}"), text("method.dropout=0.1")];
     let trees = |kind: &str| {
         let shape = ["method.leaves=31", "method.column_share=1.0"].into_iter().filter(|_| train < SMALL);
@@ -108,6 +111,20 @@ pub(super) fn variants(pool: &[(&str, &str)], linking: &Linking, train: usize) -
             random,
             Some("FeT-Pool with trees, alone"),
             RandomLinks,
+        ),
+        variant(
+            "FeT-Trees, alone",
+            "boosted trees of all parties without the others, the control of the next variant",
+            of_trees(&["method.others=false"]),
+            None,
+            Alone,
+        ),
+        variant(
+            "FeT-Trees",
+            "boosted trees of all parties, whose columns stay with them",
+            of_trees(&[]),
+            Some("FeT-Trees, alone"),
+            Together,
         ),
         variant(
             "FeT-Pool alone",

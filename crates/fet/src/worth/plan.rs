@@ -140,6 +140,13 @@ pub(super) fn methods(facts: &ExperimentFacts, quick: bool) -> Vec<MethodPair> {
         let number = number.iter().map(|set| format!("method.{set}"));
         [format!("method.kind={kind}")].into_iter().chain(number).chain(shape).collect::<Vec<_>>()
     };
+    // Half of the steps at twice the rate, as for the trees.
+    let across = |others: &str| {
+        let number: &[&str] =
+            if quick { &["method.growth.trees=400", "method.growth.learning_rate=0.06"] } else { &[] };
+        let shape = facts.growth.iter().map(|(name, value)| format!("method.growth.{name}={value}"));
+        [sets(&["method.kind=fet-trees", others]), sets(number), shape.collect()].concat()
+    };
     let mut methods = vec![
         MethodPair {
             name: "linear model",
@@ -170,6 +177,13 @@ pub(super) fn methods(facts: &ExperimentFacts, quick: bool) -> Vec<MethodPair> {
             alone: [inside(), sets(&["method.inner.others=false"])].concat(),
         },
     ];
+    methods.push(MethodPair {
+        name: "FeT-Trees",
+        control: "FeT-Trees, alone",
+        receives: Receives::Representations,
+        with: across("method.others=true"),
+        alone: across("method.others=false"),
+    });
     if facts.may_be_one_to_one {
         methods.push(MethodPair {
             name: "FeT-Pool with trees, one to one",

@@ -62,6 +62,8 @@ fn report_depends_only_on_the_transcript_and_the_primarys_data() {
         &["method.kind=top1sim", "train.wire=bytes"],
         &["method.kind=gbdt-top1"],
         &["method.kind=gbdt-pooled"],
+        &["method.kind=fet-trees", "method.growth.trees=20"],
+        &["method.kind=fet-trees", "method.growth.trees=20", "aggregator.kind=average"],
         &["method.kind=linear-top1"],
         &["method.kind=fet-pool", "linker.kind=posterior", "train.refine_keys=true"],
         &["method.kind=fet-pool", SECURE, NOISE],

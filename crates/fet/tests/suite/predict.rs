@@ -51,6 +51,7 @@ fn test_rows_as_new_records_have_the_error_of_the_best_epoch() {
         &["method.kind=solo"],
         &["method.kind=gbdt-top1"],
         &["method.kind=gbdt-pooled"],
+        &["method.kind=fet-trees", "method.growth.trees=40", "linker.kind=posterior"],
         &["method.kind=linear-solo"],
         &["method.kind=linear-top1"],
         &["method.kind=fet-pool"],
@@ -66,7 +67,9 @@ fn test_rows_as_new_records_have_the_error_of_the_best_epoch() {
     ] {
         let rate = "method.optimizer.learning_rate=0.05";
         let sets = [&["train.epochs=4", rate, "train.evaluation_batch_size=7"], sets].concat();
-        let without_rate = sets.iter().any(|set| set.contains("gbdt") || set.contains("linear"));
+        let without_rate = sets
+            .iter()
+            .any(|set| set.contains("gbdt") || set.contains("fet-trees") || set.contains("linear"));
         let sets: Vec<&str> = sets.into_iter().filter(|set| !(without_rate && *set == rate)).collect();
         let experiment = experiment(&sets);
         let mut data = square(120, Task::Regression);

@@ -61,6 +61,19 @@ const CELLS: &[Cell] = &[
     ),
     ("gbdt-top1 places", Data::Places, &[("method", "{ kind = \"gbdt-top1\", trees = 20 }")]),
     ("gbdt-pooled sales", Data::Sales, &[("method", "{ kind = \"gbdt-pooled\", growth = { trees = 20 } }")]),
+    (
+        "fet-trees sales",
+        Data::Sales,
+        &[
+            ("method", "{ kind = \"fet-trees\", growth = { trees = 40, leaves = 8 } }"),
+            ("linker", "{ kind = \"posterior\" }"),
+        ],
+    ),
+    (
+        "fet-trees digits",
+        Data::Digits,
+        &[("method", "{ kind = \"fet-trees\", growth = { trees = 20, leaves = 8 } }")],
+    ),
     // Linkers.
     ("aligned", Data::Digits, &[("linker", "{ kind = \"aligned\", neighbours = 1 }")]),
     ("aligned people", Data::People, &[("linker", "{ kind = \"aligned\", neighbours = 1 }")]),
@@ -235,6 +248,7 @@ const SHORT: &[&str] = &[
     "fedsim places",
     "top1sim sales",
     "gbdt-pooled sales",
+    "fet-trees sales",
     "psi people",
     "clk",
     "hnsw",
