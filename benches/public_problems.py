@@ -3,11 +3,14 @@
 
     python3 -m venv venv && venv/bin/pip install numpy pandas scikit-learn lightgbm matplotlib
     venv/bin/python benches/public_problems.py target/release/fet FOLDER [--only NAME] [--shares 0.1,0.3,1] [--jobs 2]
+        [--variant NAME ...] [--peers RealMLP,TabM]
 
 For each problem of `fet data list` the command obtains the tables (`fet data get`), runs its study with the shares of the
 training rows as an axis, and trains LightGBM on the true or the nearest records of the same training rows. A training
 share below 1 of LightGBM takes as many rows, drawn by the same seed. It writes FOLDER/NAME.svg and FOLDER/NAME.md; an
 interrupted command resumes. `bike` needs --from with the folder of its files. --rows limits the primary's rows.
+--variant runs only some variants of the study. --peers trains models of pytabkit (XGB, CatBoost, RealMLP, TabM) on the same
+join and all labels, with their recommended settings (TD, or D for TabM); they split validation rows off on their own.
 
 The intervals and p-values are those of the corrected resampled t-test (Nadeau and Bengio 2003) over the seeds, after
 Holm's correction for the four comparisons with the same number of labels.
@@ -110,12 +113,37 @@ def measured(metric, label, found):
     return float(score(label, found[:, 1]))
 
 
-def lightgbm_on(columns, label, cell, metric, share):
-    """Returns the metric of LightGBM on the test rows of a finished cell."""
+def parts_of(cell, rows):
+    """Returns the seed of a finished cell, its validation and test rows, and the other rows."""
     predicted = pd.read_csv(cell / "predictions.csv")
     seed = json.loads((cell / "report.json").read_text())["seed"]
     parts = {part: own["row"].to_numpy() for part, own in predicted.groupby("part")}
-    rest = np.setdiff1d(np.arange(len(label)), np.concatenate([parts["validation"], parts["test"]]))
+    return seed, parts, np.setdiff1d(np.arange(rows), np.concatenate([parts["validation"], parts["test"]]))
+
+
+def peer_on(name, columns, label, cell, metric):
+    """Returns the metric of a model of pytabkit on the test rows of a finished cell."""
+    from pytabkit.models.sklearn import sklearn_interfaces
+
+    seed, parts, training = parts_of(cell, len(label))
+    rows = np.concatenate([training, parts["validation"]])
+    numbers = columns.select_dtypes("number")
+    columns = columns.assign(**numbers.fillna(numbers.iloc[rows].median()).fillna(0))
+    chosen = {} if metric in ("rmse", "accuracy") else {"val_metric_name": "1-auc_ovr"}
+    kind = f"{name}_{'D' if name == 'TabM' else 'TD'}_{'Regressor' if metric == 'rmse' else 'Classifier'}"
+    share = len(parts["validation"]) / len(rows)
+    model = getattr(sklearn_interfaces, kind)(
+        random_state=seed, device="cpu", n_threads=1, val_fraction=share, **chosen
+    )
+    model.fit(columns.iloc[rows], label[rows])
+    test = columns.iloc[parts["test"]]
+    found = model.predict(test) if metric == "rmse" else model.predict_proba(test)
+    return measured(metric, label[parts["test"]], found)
+
+
+def lightgbm_on(columns, label, cell, metric, share):
+    """Returns the metric of LightGBM on the test rows of a finished cell."""
+    seed, parts, rest = parts_of(cell, len(label))
     training = np.random.default_rng(seed).permutation(rest)[: round(share * len(rest))]
     kind = lightgbm.LGBMRegressor if metric == "rmse" else lightgbm.LGBMClassifier
     model = kind(n_estimators=2000, learning_rate=0.05, num_leaves=31, verbose=-1, n_jobs=1, random_state=seed)
@@ -145,8 +173,8 @@ def runs(folder):
     return next((folder / "runs").iterdir())
 
 
-def with_lightgbm(folder, results, shares):
-    """Returns the test figures of LightGBM by share, one for each seed."""
+def with_lightgbm(folder, results, shares, peers):
+    """Returns the test figures of LightGBM by share, one for each seed, and prints those of the peers."""
     with (folder / "experiment.toml").open("rb") as file:
         experiment = tomllib.load(file)
     columns, label = joined(folder, experiment["data"])
@@ -155,6 +183,9 @@ def with_lightgbm(folder, results, shares):
     cells = pd.read_csv(runs(folder) / "results.csv")
     cells = cells[cells["variant"] == f"boosted trees, alone · training_share={max(shares)}"]
     paths = [runs(folder) / cell for cell in cells.sort_values("seed")["cell"]]
+    for name in peers:
+        found = [peer_on(name, columns, label, cell, results["metric"]) for cell in paths]
+        print(f"| {name}, join by hand, all labels | {np.mean(found):.4g} ± {np.std(found, ddof=1):.2g} |", flush=True)
     return {share: [lightgbm_on(columns, label, cell, results["metric"], share) for cell in paths] for share in shares}
 
 
@@ -238,6 +269,7 @@ def main():
     arguments.add_argument("--from", dest="source", type=pathlib.Path)
     arguments.add_argument("--rows")
     arguments.add_argument("--variant", action="append", default=[], help="run only this variant; can be repeated")
+    arguments.add_argument("--peers", default="", help="models of pytabkit, such as RealMLP,TabM")
     given = arguments.parse_args()
     fet = given.fet.resolve()
     shares = [float(share) for share in given.shares.split(",")]
@@ -252,7 +284,8 @@ def main():
             source += ["--rows", given.rows] if given.rows else []
             run([fet, "data", "get", name, "--out", name, *source], given.folder)
         results = curve(fet, folder, shares, given.jobs, given.variant)
-        report(folder, name, results, with_lightgbm(folder, results, shares), test_ratio(folder))
+        peers = list(filter(None, given.peers.split(",")))
+        report(folder, name, results, with_lightgbm(folder, results, shares, peers), test_ratio(folder))
 
 
 if __name__ == "__main__":

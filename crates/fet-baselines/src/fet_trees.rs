@@ -48,7 +48,7 @@ pub struct FetTreesSettings {
     /// The largest number of leaves of another party's tree.
     #[schemars(range(min = 2, max = 65_536))]
     pub proposal_leaves: usize,
-    /// The forms in which another party's trees see its K linked records.
+    /// The forms of another party's K linked records as columns of its trees.
     #[schemars(extend("x-rule" = "a list of at least one form, each named once"))]
     pub columns: Vec<Pool>,
     /// The growth of the primary's trees, one in each step. Shares and the weight of a leaf apply to the other parties'

@@ -1,4 +1,4 @@
-//! Boosting one step at a time, on columns of which some change from step to step.
+//! Boosting one step at a time: some columns stay the same, and others change from step to step.
 
 use super::bins::Bins;
 use super::growth::Growth;
@@ -54,8 +54,8 @@ impl Stepwise {
         nodes.into_iter().map(|node| node.with_column(&place)).collect()
     }
 
-    /// Divides all rows into at most `count` parts, in which the derivatives differ most by the columns that stay
-    /// the same.
+    /// Divides all rows into at most `count` parts by the columns that stay the same, so that the derivatives of
+    /// different parts differ most.
     pub(crate) fn regions(&self, count: usize, step: usize, derivatives: &[[f32; 2]]) -> Vec<Vec<u32>> {
         let varying = varying(&self.bins[..self.own]);
         if varying.is_empty() || count < 2 {

@@ -7,7 +7,7 @@ use crate::gbdt::Pool;
 
 /// Returns the columns of the linked records, in these forms; each has one value for each of the batch's rows.
 ///
-/// The similarities are those of the linker. Without them, `weighted` is the mean and `similarity` has no column. A row
+/// The similarities are those of the linker. Without them, `weighted` is the mean, and `similarity` gives no column. A row
 /// without a record has zeros.
 pub(super) fn of_links(batch: &NeighbourBatch, forms: &[Pool]) -> Vec<Vec<f32>> {
     let links = Links::new(batch);
