@@ -279,6 +279,15 @@ impl Experiment {
             );
             return Err(Violation::new("split.kind", rule, "\"stratified\""));
         }
+        let several_steps = plan.at_once.is_some_and(|at_once| at_once.steps > 1);
+        if several_steps && !self.labels.build(&())?.keeps_every_value() {
+            let rule = format!(
+                "must send every value of a gradient for the method \"{}\": all parties get equal values, and those of some \
+                 parties would be left out",
+                self.method.kind()
+            );
+            return Err(Violation::new("labels.kind", rule, format!("\"{}\"", self.labels.kind())));
+        }
         match plan.averaged {
             Some(averaged) if self.labels.build(&())?.changes_gradients() => {
                 let kind = self.labels.kind();

@@ -30,6 +30,12 @@ pub trait LabelProtection: Send + Sync {
         false
     }
 
+    /// Returns true if the values of a row's gradient are protected alike. Otherwise some are left out, and equal values,
+    /// which several parties get, cannot be told apart.
+    fn keeps_every_value(&self) -> bool {
+        true
+    }
+
     /// Prepares the protection for the exposure of a run; refuses a run that it cannot protect.
     fn prepare(&mut self, _exposure: &Exposure) -> Result<(), Violation> {
         Ok(())

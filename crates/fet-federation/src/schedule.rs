@@ -27,6 +27,26 @@ pub struct Schedule {
     at_once: Option<AtOnce>,
 }
 
+/// The rows of each training step of an epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EpochBatches {
+    /// Rows of the first steps; later steps repeat them in this order.
+    distinct: Vec<Vec<usize>>,
+    steps: usize,
+}
+
+impl EpochBatches {
+    /// Returns the rows of a step, from 0.
+    pub fn get(&self, step: usize) -> Option<&[usize]> {
+        (step < self.steps).then(|| self.distinct[step % self.distinct.len()].as_slice())
+    }
+
+    /// Returns the rows of every step.
+    pub fn iter(&self) -> impl Iterator<Item = &[usize]> {
+        self.distinct.iter().cycle().map(Vec::as_slice).take(self.steps)
+    }
+}
+
 /// Rows that are evaluated after an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -54,6 +74,11 @@ impl Schedule {
         &self.split
     }
 
+    /// Returns the epochs and steps of a method that takes all training rows at once.
+    pub fn at_once(&self) -> Option<AtOnce> {
+        self.at_once
+    }
+
     /// Returns the number of epochs.
     pub fn epochs(&self) -> usize {
         self.at_once.map_or(self.settings.epochs, |at_once| at_once.epochs)
@@ -75,14 +100,20 @@ impl Schedule {
     }
 
     /// Returns the rows of each training step of an epoch, from 0.
-    pub fn batches(&self, epoch: usize) -> Vec<Vec<usize>> {
+    pub fn batches(&self, epoch: usize) -> EpochBatches {
+        let distinct = self.distinct_batches(epoch);
+        let steps = self.at_once.map_or(distinct.len(), |at_once| at_once.steps);
+        EpochBatches { distinct, steps }
+    }
+
+    fn distinct_batches(&self, epoch: usize) -> Vec<Vec<usize>> {
         let mut rows = self.split.train.clone();
         // A method that takes all rows at once sees them in one order.
         let epoch = if self.at_once.is_some() { 0 } else { epoch };
         let mut rng = stream(self.seed, 0, Purpose::Batches, epoch as u64);
-        if let Some(at_once) = self.at_once {
+        if self.at_once.is_some() {
             rows.shuffle(&mut rng);
-            return vec![rows; at_once.steps];
+            return vec![rows];
         }
         let size = self.settings.batch_size;
         match self.settings.batches {
@@ -250,8 +281,9 @@ mod tests {
     #[test]
     fn every_training_row_stands_in_one_batch_of_an_epoch_and_every_other_row_in_one_evaluation() {
         let schedule = schedule(0.0, Batches::Shuffled);
-        let mut all: Vec<usize> = schedule.batches(3).concat();
-        assert_eq!(schedule.batches(3).len(), schedule.steps());
+        let mut all: Vec<usize> = schedule.batches(3).iter().flatten().copied().collect();
+        assert_eq!(schedule.batches(3).iter().count(), schedule.steps());
+        assert_eq!(schedule.batches(3).get(schedule.steps()), None);
         for part in [Part::Validation, Part::Test] {
             all.extend(schedule.evaluation(part, 3).into_iter().flat_map(|(_, rows)| rows));
         }
@@ -264,10 +296,11 @@ mod tests {
     fn a_method_of_all_rows_at_once_sees_them_in_one_order() {
         let plan = Plan { at_once: Some(AtOnce { epochs: 20, steps: 3 }), ..Plan::default() };
         let schedule = Schedule::new(7, &TrainSettings::default(), &plan, rows(), 2);
-        assert_eq!((schedule.steps(), schedule.batches(0).len()), (3, 3));
-        assert_eq!(schedule.batches(0), schedule.batches(1));
-        assert_eq!(schedule.batches(0)[0], schedule.batches(0)[2]);
-        assert_eq!(schedule.batches(0)[0].len(), rows().train.len());
+        let batches = schedule.batches(0);
+        assert_eq!((schedule.steps(), batches.iter().count()), (3, 3));
+        assert_eq!(batches, schedule.batches(1));
+        assert_eq!((batches.get(0), batches.get(3)), (batches.get(2), None));
+        assert_eq!(batches.get(0).map(<[usize]>::len), Some(rows().train.len()));
     }
 
     #[test]

@@ -213,8 +213,8 @@ impl Trainer {
         learning_rate: f64,
         watch: &mut dyn FnMut(StepReport) -> bool,
     ) -> Result<f64, RunError> {
-        let of = self.split().train.len();
         let batches = self.schedule().batches(epoch);
+        let of = batches.iter().map(<[usize]>::len).sum();
         let (start, mut done, mut total) = (Instant::now(), 0, 0.0);
         for (step, batch) in batches.iter().enumerate() {
             if batch.is_empty() {

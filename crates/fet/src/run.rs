@@ -179,11 +179,11 @@ pub fn run_among(
     while !trainer.is_done() {
         let epoch = trainer.progress().epochs.len() + 1;
         let began = Instant::now();
-        let mut training = 0.0;
+        let (mut training, mut done) = (0.0, 0);
         watch.epoch_begins(epoch, rows.train);
         let result = trainer.epoch(&mut |step: StepReport| {
             watch.step(epoch, step);
-            training = step.rows as f64 / step.rows_per_second;
+            (training, done) = (step.rows as f64 / step.rows_per_second, step.rows);
             !stop.load(Ordering::Relaxed)
         });
         match result {
@@ -193,7 +193,7 @@ pub fn run_among(
             Err(error) => return Err(error.into()),
         }
         warned = warn(&trainer, warned);
-        trained_rows += rows.train;
+        trained_rows += done;
         trained_seconds += training;
         if (keeps || !trainer.is_done()) && trainer.can_resume() {
             let seconds = earlier + start.elapsed().as_secs_f64();

@@ -46,11 +46,17 @@ pub fn train(
     let stop = stopped_by_signals()?;
     let elsewhere =
         parties.map(|(roster, key)| Elsewhere::new(roster, key, JoinPurpose::Run, &stop)).transpose()?;
+    let resumes = experiment.method.build(&())?.plan().at_once.is_none();
     let interrupted = || {
-        fet_io::note!(
-            "interrupted; the finished epochs are saved in {}, and the same command resumes the run",
-            folder.display()
-        );
+        let folder = folder.display();
+        match resumes {
+            true => fet_io::note!(
+                "interrupted; the finished epochs are saved in {folder}, and the same command resumes the run"
+            ),
+            false => fet_io::note!(
+                "interrupted; the same command starts the run in {folder} again from its first step"
+            ),
+        }
         Ok(ExitCode::from(130))
     };
     let options = RunOptions { log, keep, stop: &stop, elsewhere: elsewhere.as_ref() };
@@ -61,11 +67,15 @@ pub fn train(
             Err(error) => match run::party_error(&error) {
                 Some(party) if party.is_restart() && restarts < MOST_RESTARTS => {
                     restarts += 1;
-                    fet_io::note!("{party}; the run returns to its last finished epoch");
+                    let from = if resumes { "returns to its last finished epoch" } else { "starts again" };
+                    fet_io::note!("{party}; the run {from}");
                 }
                 Some(party) if party.is_unreached() && stop.load(Ordering::Relaxed) => return interrupted(),
                 Some(party) if party.is_unreached() || party.is_restart() => {
-                    let goes_on = "the finished epochs are saved, and the same command resumes the run";
+                    let goes_on = match resumes {
+                        true => "the finished epochs are saved, and the same command resumes the run",
+                        false => "the same command starts the run again",
+                    };
                     return Err(Unreached(format!("{party}; {goes_on}")).into());
                 }
                 _ => return Err(error),

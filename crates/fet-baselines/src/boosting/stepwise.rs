@@ -54,16 +54,20 @@ impl Stepwise {
         nodes.into_iter().map(|node| node.with_column(&place)).collect()
     }
 
-    /// Divides all rows into at most `count` parts by the columns that stay the same, so that the derivatives of
-    /// different parts differ most.
+    /// Divides all rows by the columns that stay the same, so that the derivatives of different parts differ most.
+    /// Returns at most `count` of the parts.
     pub(crate) fn regions(&self, count: usize, step: usize, derivatives: &[[f32; 2]]) -> Vec<Vec<u32>> {
         let varying = varying(&self.bins[..self.own]);
-        if varying.is_empty() || count < 2 {
+        if varying.is_empty() || count == 0 {
             return Vec::new();
         }
-        let growth = Growth { leaves: count, row_share: 1.0, column_share: 0.5, ..self.growth.clone() };
+        let growth =
+            Growth { leaves: count.max(2), row_share: 1.0, column_share: 0.5, ..self.growth.clone() };
         let sample = Sample::draw(&growth, self.seed.wrapping_add(1), step, self.rows(), &varying);
         let rows = Rows { bins: &self.bins, columns: &sample.columns, derivatives };
-        rows.grow(&growth, sample.rows).leaves.into_iter().map(|(rows, _)| rows).collect()
+        let leaves = rows.grow(&growth, sample.rows).leaves;
+        let parts = leaves.into_iter().map(|(rows, _)| rows);
+        // One part of all rows would repeat the proposal of all rows.
+        parts.filter(|part| part.len() < self.rows()).take(count).collect()
     }
 }

@@ -17,15 +17,13 @@ pub(super) fn of_links(batch: &NeighbourBatch, forms: &[Pool]) -> Vec<Vec<f32>> 
         match form {
             Pool::Nearest => columns.extend(links.means(1, |_| 1.0)),
             // With one record, the forms of several records are equal to it.
-            Pool::Mean | Pool::Weighted if links.real == 1 && has(Pool::Nearest) => {}
+            Pool::Mean | Pool::Weighted if batch.neighbours == 1 && has(Pool::Nearest) => {}
             Pool::Mean => columns.extend(links.means(links.real, |_| 1.0)),
             Pool::Weighted => columns.extend(links.means(links.real, f64::exp)),
             Pool::Similarity => {
+                let mean = |all: &[f32]| all.iter().sum::<f32>() / all.len() as f32;
                 columns.extend(links.of_similarities(|all| all[0]));
-                if links.real > 1 {
-                    let mean = |all: &[f32]| all.iter().sum::<f32>() / all.len() as f32;
-                    columns.extend(links.of_similarities(mean));
-                }
+                columns.extend(links.of_similarities(mean).filter(|_| batch.neighbours > 1));
             }
         }
     }
@@ -139,8 +137,9 @@ mod tests {
         let without = |forms: &[Pool], available| of_links(&batch(None, available), forms);
         assert_eq!(without(&[Pool::Weighted], 3), without(&[Pool::Mean], 3));
         assert!(without(&[Pool::Similarity], 3).is_empty());
-        // With one record, it is not repeated in another form.
-        near(&without(&[Pool::Nearest, Pool::Weighted, Pool::Mean], 1), &[[1.0, 4.0], [10.0, 40.0]]);
+        // The columns do not depend on the number of real records.
+        let nearest = without(&[Pool::Nearest], 1);
+        assert_eq!(without(&[Pool::Nearest, Pool::Mean], 1), [nearest.clone(), nearest].concat());
         near(&without(&[Pool::Mean], 2), &[[1.5, 6.0], [15.0, 60.0]]);
     }
 

@@ -64,28 +64,31 @@ impl GrowingPrimary {
         Training { rows, own, weights, scores, step: 0 }
     }
 
-    /// Returns the outputs whose trees grow in a step.
-    fn outputs_of(&self, step: usize) -> Vec<usize> {
+    /// Returns the outputs whose gradients the parties' trees of a step fit in all rows. They take turns if there are
+    /// more outputs than proposals.
+    fn outputs_of(&self, step: usize) -> impl Iterator<Item = usize> {
         let all = self.objective.outputs;
-        let count = if self.parts == 0 { all } else { self.proposals.min(all) };
-        (step * count..(step + 1) * count).map(|tree| tree % all).collect()
+        let count = self.proposals.min(all);
+        (step * count..(step + 1) * count).map(move |tree| tree % all)
     }
 
-    /// Returns the gradients that the parties' trees for the next step fit, [B, parts · proposals].
+    /// Returns the gradients of the mean loss that the parties' trees for the next step fit,
+    /// [B, parts · proposals].
     fn gradients(&self, training: &Training, labels: &[f32]) -> Vec<f32> {
         let all = derivatives(self.objective, &training.scores, labels, &training.weights);
-        let outputs = self.outputs_of(training.step);
+        let mean = |derivatives: [f32; 2]| derivatives[0] / labels.len() as f32;
         let mut values = vec![0.0; labels.len() * self.proposals];
-        for (proposal, &output) in outputs.iter().enumerate() {
+        for (proposal, output) in self.outputs_of(training.step).enumerate() {
             for (row, values) in values.chunks_exact_mut(self.proposals).enumerate() {
-                values[proposal] = all[output][row][0];
+                values[proposal] = mean(all[output][row]);
             }
         }
-        let first = &all[outputs[0]];
-        let regions = training.rows.regions(self.proposals - outputs.len(), training.step, first);
-        for (proposal, region) in (outputs.len()..).zip(regions) {
+        let outputs = self.objective.outputs;
+        let of_step = &all[training.step % outputs];
+        let regions = training.rows.regions(self.proposals.saturating_sub(outputs), training.step, of_step);
+        for (proposal, region) in (outputs..).zip(regions) {
             for row in region {
-                values[row as usize * self.proposals + proposal] = first[row as usize][0];
+                values[row as usize * self.proposals + proposal] = mean(of_step[row as usize]);
             }
         }
         let of_parts = |row: &[f32]| row.repeat(self.parts);
@@ -120,13 +123,13 @@ impl Primary for GrowingPrimary {
             training.rows.set_others(columns_of(memory));
         }
         let all = derivatives(self.objective, &training.scores, &batch.labels, &training.weights);
-        for output in self.outputs_of(step) {
+        for (derivatives, scores) in all.iter().zip(&mut training.scores) {
             let place = |column| self.place(own, step, column);
-            let nodes = training.rows.grow(step, &all[output], place, &mut training.scores[output]);
-            self.trees.push(nodes);
+            self.trees.push(training.rows.grow(step, derivatives, place, scores));
         }
         training.step += 1;
-        let memory_gradient = memory.map(|_| {
+        // No step would see the proposals of the last one.
+        let memory_gradient = memory.filter(|_| training.step < self.growth.trees).map(|_| {
             let values = self.gradients(&training, &batch.labels);
             let shape = [batch.labels.len(), 1, self.parts * self.proposals];
             Tensor::from_data(TensorData::new(values, shape), &device)

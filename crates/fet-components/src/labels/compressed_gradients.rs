@@ -49,6 +49,10 @@ impl LabelProtection for CompressedGradients {
         true
     }
 
+    fn keeps_every_value(&self) -> bool {
+        self.0.share == 1.0
+    }
+
     fn gradients(&self, gradients: &mut [f32], width: usize, _: &mut ChaCha8Rng) {
         let kept = ((width as f64 * self.0.share).round() as usize).clamp(1, width);
         if kept == width {

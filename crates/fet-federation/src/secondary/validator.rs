@@ -11,7 +11,7 @@ use fet_core::message::{Forward, Reply, Round, ShareParameters};
 
 use super::error::SecondaryError;
 use super::policy::PredictionRules;
-use crate::schedule::{Part, Schedule};
+use crate::schedule::{EpochBatches, Part, Schedule};
 
 /// A request for a release.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,7 +69,7 @@ pub(super) struct RequestValidator {
     averaging: Option<Round>,
     last: Option<(ReleaseRequest, Reply)>,
     /// Batches of an epoch, drawn once.
-    batches: Option<(usize, Vec<Vec<usize>>)>,
+    batches: Option<(usize, EpochBatches)>,
 }
 
 fn wrong(field: &'static str, rule: impl Into<String>, value: impl ToString) -> SecondaryError {
@@ -190,7 +190,7 @@ impl RequestValidator {
                 if self.batches.as_ref().is_none_or(|(of, _)| *of != epoch) {
                     self.batches = Some((epoch, schedule.batches(epoch)));
                 }
-                self.batches.as_ref().and_then(|(_, batches)| batches.get(place)).map(Vec::as_slice)
+                self.batches.as_ref().and_then(|(_, batches)| batches.get(place))
             }
             Round::Validation { batch, .. } => schedule.evaluated(Part::Validation, batch as usize),
             Round::Test { batch, .. } => schedule.evaluated(Part::Test, batch as usize),

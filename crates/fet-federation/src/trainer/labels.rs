@@ -162,12 +162,18 @@ pub(super) fn exposure(
 /// Returns the number of row gradients that are sent, and the maximum number for one row.
 fn sent(schedule: &Schedule, batches: Batches) -> (u64, u64) {
     let (epochs, train) = (schedule.epochs() as u64, schedule.split().train.len() as u64);
+    if let Some(at_once) = schedule.at_once() {
+        // Every step sends the gradients of all rows.
+        let times = epochs * at_once.steps as u64;
+        return (times * train, times);
+    }
     if batches == Batches::Shuffled {
         return (epochs * train, epochs);
     }
     let mut counts = vec![0u64; schedule.split().rows()];
-    let batches = (0..schedule.epochs()).flat_map(|epoch| schedule.batches(epoch));
-    batches.flatten().for_each(|row| counts[row] += 1);
+    for batches in (0..schedule.epochs()).map(|epoch| schedule.batches(epoch)) {
+        batches.iter().flatten().for_each(|&row| counts[row] += 1);
+    }
     (counts.iter().sum(), counts.into_iter().max().unwrap_or(0))
 }
 

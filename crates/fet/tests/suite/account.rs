@@ -57,7 +57,8 @@ pub(crate) fn kill(session: (Trainer, Vec<ObservedParty>)) {
 
 /// Returns the request for step `number` of the first epoch with these parties.
 pub(crate) fn step(trainer: &Trainer, number: usize, active: &[u32]) -> Request {
-    let rows = trainer.schedule().batches(0)[number].iter().map(|&row| row as u32).collect();
+    let rows =
+        trainer.schedule().batches(0).get(number).expect("a batch").iter().map(|&row| row as u32).collect();
     let round = Round::Train { step: number as u64 };
     Request::Forward(Forward { round, rows, active: active.to_vec(), attempt: None })
 }

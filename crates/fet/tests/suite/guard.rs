@@ -92,8 +92,9 @@ fn refuses_senseless_requests_with_a_reason() {
     let (trainer, _) = party(&[]);
     // Step 7 of the run, in its second or third epoch.
     let schedule = trainer.schedule();
+    let batches = schedule.batches(7 / schedule.steps());
     let scheduled: Vec<u32> =
-        schedule.batches(7 / schedule.steps())[7 % schedule.steps()].iter().map(|&row| row as u32).collect();
+        batches.get(7 % schedule.steps()).expect("a batch").iter().map(|&row| row as u32).collect();
     let count = scheduled.len();
     let forward = |rows: &[u32], active: &[u32], attempt| {
         let round = Round::Train { step: 7 };
@@ -190,7 +191,12 @@ fn party_answers_the_schedule_only_once() {
     let schedule = schedule_of(&[]);
     let step = |number: u64, attempt| {
         let batches = schedule.batches(number as usize / schedule.steps());
-        let rows = batches[number as usize % schedule.steps()].iter().map(|&row| row as u32).collect();
+        let rows = batches
+            .get(number as usize % schedule.steps())
+            .expect("a batch")
+            .iter()
+            .map(|&row| row as u32)
+            .collect();
         Forward { round: Round::Train { step: number }, rows, active: vec![0, 1], attempt }
     };
     let ask = |party: &mut ObservedParty, message: &Forward| party.ask(Request::Forward(message.clone()));
@@ -360,7 +366,8 @@ fn refuses_or_warns_of_sums_without_noise_that_differ_by_a_party() {
     // A sum over fewer parties than scheduled also counts as such a sum.
     let (trainer, mut parties) =
         crate::support::open(&experiment(&[SECURE, SUMS]), square_of(100, 3), &flex());
-    let rows: Vec<u32> = trainer.schedule().batches(0)[0].iter().map(|&row| row as u32).collect();
+    let rows: Vec<u32> =
+        trainer.schedule().batches(0).get(0).expect("a batch").iter().map(|&row| row as u32).collect();
     let mut ask = |attempt: u32, active: &[u32]| {
         let (round, active) = (Round::Train { step: 0 }, active.to_vec());
         parties[0].ask(Request::Forward(Forward {

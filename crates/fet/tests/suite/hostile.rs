@@ -27,7 +27,7 @@ const ROUND: Round = Round::Train { step: 0 };
 fn parties(count: usize) -> (Vec<u32>, Vec<ObservedParty>) {
     let form = [SECURE, "aggregator.bits=32", "aggregator.range=16", "aggregator.degree=8"];
     let (trainer, parties) = open(&experiment(&form), square_of(60, count), &flex());
-    (trainer.schedule().batches(0)[0].iter().map(|&row| row as u32).collect(), parties)
+    (trainer.schedule().batches(0).get(0).expect("a batch").iter().map(|&row| row as u32).collect(), parties)
 }
 
 /// Returns each party's part for these rows, as the same parties show it to an aggregator that sees the

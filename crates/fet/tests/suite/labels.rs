@@ -50,8 +50,8 @@ fn first_epoch(sets: &[&str]) -> (Trainer, Vec<Vec<f32>>, Vec<usize>) {
     };
     let (mut trainer, _) = watched(&experiment, data, &flex(), wrap).expect("a trainer");
     losses(&mut trainer);
-    let rows = trainer.schedule().batches(0).concat();
-    let labels = rows.into_iter().map(|row| labels[row] as usize).collect();
+    let batches = trainer.schedule().batches(0);
+    let labels = batches.iter().flatten().map(|&row| labels[row] as usize).collect();
     let received = std::mem::take(&mut *received.lock().expect("no panic"));
     (trainer, received, labels)
 }
