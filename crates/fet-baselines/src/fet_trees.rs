@@ -5,12 +5,16 @@
 //! own columns and the proposals, so that a tree combines columns of several parties.
 //!
 //! The primary sees a proposal's output of each row, one of at most `proposal_leaves` numbers, and never a column or a threshold
-//! of another party. The other parties see the gradient of each training row. Without label protection it tells them the
-//! labels: the first gradient of a regression is the label itself, up to a constant.
+//! of another party. Outputs of two leaves are a column that is compared with a threshold, and many of them tell the order of a
+//! column's values. For rows of an evaluation or a prediction, the primary sees the outputs of all trees.
+//!
+//! The other parties see the gradient of each training row in each step. Without label protection it tells them the labels: the
+//! first gradient of a regression is the label, less the output of one tree. Differences of gradients also tell which rows
+//! are in one leaf of the primary's tree, and gradients of 0 which rows are outside a region.
 //!
 //! Several proposals of a step fit the gradients in different rows: the first in all rows, the others in regions that
 //! differ by the primary's columns. A proposal can so depend on the primary's columns before the two are combined. With
-//! several classes each proposal fits the gradient of another class.
+//! several classes, the first proposals fit the gradients of one class each; classes take turns if there are more of them.
 
 mod columns;
 mod grown;
@@ -34,6 +38,9 @@ use crate::gbdt::Pool;
 /// Largest number of proposals of a run.
 const MOST_PROPOSALS: usize = 1 << 20;
 
+/// Largest number of columns: single precision holds these whole numbers.
+const MOST_COLUMNS: usize = 1 << 24;
+
 /// Settings of `fet-trees`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -41,8 +48,8 @@ pub struct FetTreesSettings {
     /// True if the primary queries the other parties. With false, the method is its own control variant: the
     /// difference is the contribution of the other parties.
     pub others: bool,
-    /// Number of trees that each other party grows in a step. With classes the number of classes is a good choice;
-    /// with fewer, the classes take turns.
+    /// Number of trees that each other party grows in a step. With fewer than the number of classes, the classes take
+    /// turns.
     #[schemars(range(min = 1, max = 1024))]
     pub proposals: usize,
     /// The largest number of leaves of another party's tree.
@@ -51,7 +58,7 @@ pub struct FetTreesSettings {
     /// The forms of another party's K linked records as columns of its trees.
     #[schemars(extend("x-rule" = "a list of at least one form, each named once"))]
     pub columns: Vec<Pool>,
-    /// The growth of the primary's trees, one in each step. Shares and the weight of a leaf apply to the other parties'
+    /// The growth of the primary's trees, one in each step and for each class. Shares and the weight of a leaf apply to the other parties'
     /// trees, too.
     pub growth: Growth,
 }
@@ -133,6 +140,16 @@ impl Method for FetTrees {
     }
 
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
+        let FetTreesSettings { proposals, growth, .. } = &self.0;
+        let own = context.key_columns + context.feature_columns;
+        if context.parties * proposals * growth.trees + own > MOST_COLUMNS {
+            let rule = format!(
+                "must have a product with `growth.trees` and the {} other parties of at most {MOST_COLUMNS}, the number of \
+                 columns that a tree can tell apart",
+                context.parties
+            );
+            return Err(Violation::new("method.proposals", rule, proposals));
+        }
         Ok(Box::new(GrowingPrimary::new(&self.0, context)))
     }
 
@@ -199,56 +216,112 @@ mod tests {
         }
     }
 
-    /// Trains on a label that follows from columns of both parties together, and returns the outputs of the other rows
-    /// with the parties' memory and without it.
-    fn trained(task: Task, outputs: usize, settings: &FetTreesSettings, labels: &[f32]) -> [Vec<f32>; 2] {
-        let [own, theirs] = [random(2, 0), random(2, 1)];
-        let method = settings.build(&()).expect("sound settings");
-        let device = &Device::flex().autodiff();
-        let computation = Computation { fused: false, recompute: false };
-        let mut primary = method
-            .primary(&PrimaryContext {
+    /// A primary and its other parties, without messages.
+    struct Run {
+        settings: FetTreesSettings,
+        primary: Box<dyn Primary>,
+        secondaries: Vec<Box<dyn Encoder>>,
+        /// True if the memory is the parties' mean, as with `average`.
+        averaged: bool,
+        /// Output of the last step for the training rows.
+        last: Vec<f32>,
+    }
+
+    impl Run {
+        fn new(
+            task: Task,
+            outputs: usize,
+            settings: &FetTreesSettings,
+            parties: usize,
+            averaged: bool,
+        ) -> Self {
+            let method = settings.build(&()).expect("sound settings");
+            let device = &Device::flex().autodiff();
+            let computation = Computation { fused: false, recompute: false };
+            let encoder = Slot::<dyn Encoder>::with_defaults("mlp").expect("a plug-in");
+            let primary = method.primary(&PrimaryContext {
                 device,
                 weights: stream(3, 0, Purpose::Weights, 0),
                 key_columns: 1,
                 feature_columns: 2,
                 objective: Objective { task, outputs, minimum: 0.0, range: 1.0 },
-                parties: 1,
+                parties,
                 positions: 1,
-                memory_width: settings.proposals,
+                memory_width: settings.proposals * if averaged { 1 } else { parties },
                 computation,
-            })
-            .expect("it fits");
-        let encoder = Slot::<dyn Encoder>::with_defaults("mlp").expect("a plug-in");
-        let context = SecondaryContext {
-            device,
-            weights: stream(3, 1, Purpose::Weights, 0),
-            neighbours: 1,
-            key_columns: 1,
-            feature_columns: 2,
-            computation,
-        };
-        let mut secondary = method.secondary(&encoder, &context).expect("it fits");
-        let training = batch(&own[..2 * TRAINING], &labels[..TRAINING]);
-        let steps = settings.growth.trees;
-        for _ in 0..steps {
-            let tensor = secondary.forward(&linked(&theirs[..2 * TRAINING]), &mut Pass::evaluation(), true);
-            assert_eq!(tensor.dims(), [TRAINING, 1, settings.proposals]);
-            let memory = Memory { tensor, available: 1, similarities: Vec::new() };
-            let outcome = primary.train(&training, Some(memory), &mut Pass::evaluation());
-            secondary.backward(outcome.memory_gradient.expect("there was a memory"));
+            });
+            let secondary = |party| {
+                let context = SecondaryContext {
+                    device,
+                    weights: stream(3, party, Purpose::Weights, 0),
+                    neighbours: 1,
+                    key_columns: 1,
+                    feature_columns: 2,
+                    computation,
+                };
+                method.secondary(&encoder, &context).expect("it fits")
+            };
+            Self {
+                settings: settings.clone(),
+                primary: primary.expect("it fits"),
+                secondaries: (1..=parties).map(secondary).collect(),
+                averaged,
+                last: Vec::new(),
+            }
         }
-        let plan = method.plan();
-        assert_eq!(plan.at_once.map(|at_once| at_once.epochs * at_once.steps), Some(steps));
-        // A saved model predicts the same bits.
-        let saved = [primary.learner().parameters().clone(), secondary.learner().parameters().clone()];
-        primary.learner_mut().load(&saved[0]).expect("its own parameters");
-        secondary.learner_mut().load(&saved[1]).expect("its own parameters");
-        let new = batch(&own[2 * TRAINING..], &[]);
-        let tensor = secondary.forward(&linked(&theirs[2 * TRAINING..]), &mut Pass::evaluation(), false);
-        assert_eq!(Some(tensor.dims()[2]), plan.evaluation_width);
-        let memory = Memory { tensor, available: 1, similarities: Vec::new() };
-        [Some(memory), None].map(|memory| host(primary.predict(&new, memory)))
+
+        /// Returns the memory of these rows.
+        fn memory(&mut self, rows: std::ops::Range<usize>, tracked: bool) -> Memory {
+            let parties = self.secondaries.len();
+            let parts = (1..).zip(&mut self.secondaries).map(|(party, secondary)| {
+                let theirs = random(2, party);
+                let batch = linked(&theirs[2 * rows.start..2 * rows.end]);
+                secondary.forward(&batch, &mut Pass::evaluation(), tracked)
+            });
+            let parts: Vec<Tensor<3>> = parts.collect();
+            let tensor = match self.averaged {
+                true => Tensor::cat(parts, 1).sum_dim(1).div_scalar(parties as f64),
+                false => Tensor::cat(parts, 2),
+            };
+            Memory { tensor, available: 1, similarities: Vec::new() }
+        }
+
+        fn train(&mut self, labels: &[f32]) {
+            let own = random(2, 0);
+            let training = batch(&own[..2 * TRAINING], &labels[..TRAINING]);
+            let (steps, width) = (self.settings.growth.trees, self.settings.proposals);
+            for step in 0..steps {
+                let memory = self.memory(0..TRAINING, true);
+                let outcome = self.primary.train(&training, Some(memory), &mut Pass::evaluation());
+                assert_eq!(outcome.memory_gradient.is_some(), step + 1 < steps);
+                if let Some(gradient) = outcome.memory_gradient {
+                    for (party, secondary) in self.secondaries.iter_mut().enumerate() {
+                        let part = if self.averaged { 0 } else { party };
+                        secondary.backward(gradient.clone().narrow(2, part * width, width));
+                    }
+                }
+                self.last = host(outcome.output);
+            }
+        }
+
+        /// Returns the outputs of these rows by the saved model, with the parties' memory.
+        fn predict(&mut self, rows: std::ops::Range<usize>) -> Vec<f32> {
+            let saved = self.primary.learner().parameters().clone();
+            self.primary.learner_mut().load(&saved).expect("its own parameters");
+            for secondary in &mut self.secondaries {
+                let saved = secondary.learner().parameters().clone();
+                secondary.learner_mut().load(&saved).expect("its own parameters");
+            }
+            let own = random(2, 0);
+            let new = batch(&own[2 * rows.start..2 * rows.end], &[]);
+            let memory = self.memory(rows, false);
+            host(self.primary.predict(&new, Some(memory)))
+        }
+
+        /// Returns the outputs of the rows outside the training rows, without the parties' memory.
+        fn predict_without(&self) -> Vec<f32> {
+            host(self.primary.predict(&batch(&random(2, 0)[2 * TRAINING..], &[]), None))
+        }
     }
 
     fn settings() -> FetTreesSettings {
@@ -267,8 +340,10 @@ mod tests {
             let squares = found.iter().zip(&labels[TRAINING..]).map(|(a, b)| (a - b).powi(2));
             (squares.sum::<f32>() / found.len() as f32).sqrt()
         };
+        let mut run = Run::new(Task::Regression, 1, &settings(), 1, false);
+        run.train(&labels);
         let [together, without] =
-            trained(Task::Regression, 1, &settings(), &labels).map(|found| error(&found));
+            [run.predict(TRAINING..ROWS), run.predict_without()].map(|found| error(&found));
         assert!(together < 0.17, "{together}");
         assert!(without > 0.3, "{without}");
     }
@@ -281,13 +356,61 @@ mod tests {
         let labels: Vec<f32> = (0..ROWS).map(label).collect();
         for proposals in [1, 2, 4] {
             let settings = FetTreesSettings { proposals, ..settings() };
-            let [found, _] = trained(Task::Multiclass, 3, &settings, &labels);
+            let mut run = Run::new(Task::Multiclass, 3, &settings, 1, false);
+            run.train(&labels);
+            let found = run.predict(TRAINING..ROWS);
             let right = found.chunks_exact(3).zip(&labels[TRAINING..]).filter(|(scores, label)| {
                 let best = (0..3).max_by(|&a, &b| scores[a].total_cmp(&scores[b])).expect("three classes");
                 best == **label as usize
             });
             let share = right.count() as f64 / (ROWS - TRAINING) as f64;
             assert!(share > 0.95, "{proposals}: {share}");
+        }
+    }
+
+    /// A saved model gives the training rows the scores of the last step: the trees find the proposals of their step and
+    /// party among those of all steps and parties.
+    #[test]
+    fn an_evaluation_of_the_training_rows_has_the_scores_of_training() {
+        let label = |row: usize, task: Task| {
+            let sum: f32 = (0..4).map(|party| random(2, party)[2 * row]).sum();
+            if task == Task::Multiclass { (sum + 1.5).clamp(0.0, 2.0).floor() } else { sum }
+        };
+        for (task, outputs) in [(Task::Regression, 1), (Task::Multiclass, 3)] {
+            let labels: Vec<f32> = (0..TRAINING).map(|row| label(row, task)).collect();
+            for (parties, averaged) in [(1, false), (2, false), (3, false), (3, true)] {
+                let growth = Growth { trees: 20, leaves: 8, ..settings().growth };
+                let settings = FetTreesSettings { growth, ..settings() };
+                let mut run = Run::new(task, outputs, &settings, parties, averaged);
+                run.train(&labels);
+                let found = run.predict(0..TRAINING);
+                let wrong = found.iter().zip(&run.last).filter(|(a, b)| (*a - *b).abs() > 1e-5).count();
+                assert_eq!(wrong, 0, "{task:?}, {parties} parties, averaged: {averaged}");
+                assert!(
+                    found.len() == outputs * TRAINING && found.iter().any(|&x| (x - found[0]).abs() > 0.01)
+                );
+            }
+        }
+    }
+
+    /// The proposals after those of the outputs get the gradients of some rows, and no row is in two regions.
+    #[test]
+    fn a_region_has_gradients_of_its_rows_only() {
+        let [own, theirs] = [random(2, 0), random(2, 1)];
+        let labels: Vec<f32> = (0..ROWS).map(|row| own[2 * row] * theirs[2 * row + 1]).collect();
+        for (proposals, regions) in [(1, 0), (2, 1), (4, 3)] {
+            let settings = FetTreesSettings { proposals, ..settings() };
+            let mut run = Run::new(Task::Regression, 1, &settings, 1, false);
+            let memory = run.memory(0..TRAINING, true);
+            let training = batch(&own[..2 * TRAINING], &labels[..TRAINING]);
+            let outcome = run.primary.train(&training, Some(memory), &mut Pass::evaluation());
+            let gradient = host(outcome.memory_gradient.expect("not the last step"));
+            let rows = gradient.chunks_exact(proposals);
+            assert!(rows.clone().all(|row| row[0] != 0.0), "the first proposal fits all rows");
+            assert!(rows.clone().all(|row| row[1..].iter().all(|&value| value == 0.0 || value == row[0])));
+            assert!(rows.clone().all(|row| row[1..].iter().filter(|&&value| value != 0.0).count() <= 1));
+            let used = (1..proposals).filter(|&region| rows.clone().any(|row| row[region] != 0.0)).count();
+            assert_eq!(used, regions, "{proposals} proposals");
         }
     }
 
