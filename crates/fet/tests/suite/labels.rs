@@ -192,6 +192,14 @@ fn account_counts_gradients() {
     let (found, _) = spent(&["labels.learning=assumed", "train.batches=poisson"]);
     let (shuffled, _) = spent(&["labels.learning=assumed"]);
     assert!(found.epsilon > shuffled.epsilon, "{found:?}");
+    // A method of several steps over all rows sends every row in each of them.
+    for trees in [20u32, 60] {
+        let trees_set = format!("method.growth.trees={trees}");
+        let sets = ["labels.learning=assumed", "method.kind=fet-trees", trees_set.as_str()];
+        let epsilon = spent(&sets).0.epsilon.expect("bounded");
+        let expected = fet_privacy::accountant::gaussian::epsilon(2.0 * f64::from(trees).sqrt() / 50.0, 1e-5);
+        assert!((epsilon - expected).abs() < 1e-9, "{trees}: {epsilon} {expected}");
+    }
     // With frozen secondaries no gradient leaves the primary.
     let frozen = ["privacy.kind=discrete-gaussian", "privacy.learning=frozen"];
     assert_eq!(spent(&frozen).0.epsilon, Some(0.0));
@@ -239,6 +247,8 @@ fn refuses_wrong_use() {
     check(&[noise, "labels.delta=1"], &["labels", "delta", "below 1", "it is 1"]);
     check(&[noise, "labels.target_epsilon=21"], &["labels", "target_epsilon", "it is 21"]);
     check(&[noise, "method.pe_average_every=1"], &["method.pe_average_every", "labels.kind", "it is 1"]);
+    let compressed = ["labels.kind=compressed-gradients", "method.kind=fet-trees"];
+    check(&compressed, &["labels.kind", "fet-trees", "equal values", "it is \"compressed-gradients\""]);
     let numbers = trainer(&experiment(&[response]), square(200, Task::Regression), &flex());
     let error = numbers.err().expect("refused").to_string();
     assert!(error.contains("labels.kind") && error.contains("\"laplace\""), "{error}");
