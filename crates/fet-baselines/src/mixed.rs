@@ -69,7 +69,8 @@ pub struct WithLinearSettings {
 
 fn inner(_: &mut SchemaGenerator) -> Schema {
     schema_of_inner::<dyn Method>("The other method; its settings follow its kind.", |kind| {
-        !KINDS.contains(&kind) && !kind.starts_with("gbdt-") && !kind.starts_with("linear-")
+        let at_once = kind == "fet-trees" || kind.starts_with("gbdt-") || kind.starts_with("linear-");
+        !KINDS.contains(&kind) && !at_once
     })
 }
 
