@@ -30,8 +30,8 @@ pub trait LabelProtection: Send + Sync {
         false
     }
 
-    /// Returns true if the values of a row's gradient are protected alike. Otherwise some are left out, and equal values,
-    /// which several parties get, cannot be told apart.
+    /// Returns true if every value of a row's gradient is sent in some form. Otherwise some are left out, and among equal
+    /// values, which several parties get, only the first are sent.
     fn keeps_every_value(&self) -> bool {
         true
     }
