@@ -9,8 +9,8 @@ use fet_core::trainable::Learner;
 use rand::Rng;
 use rayon::prelude::*;
 
-use super::FetTreesSettings;
 use super::grown::GrownTrees;
+use super::settings::FetTreesSettings;
 use crate::boosting::{Ensemble, Growth, Stepwise, base, derivatives, output_of, relative};
 use crate::gbdt::{activated, input_columns};
 

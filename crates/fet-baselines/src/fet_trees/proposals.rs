@@ -7,9 +7,9 @@ use fet_core::parameters::host;
 use fet_core::trainable::Learner;
 use rayon::prelude::*;
 
-use super::FetTreesSettings;
 use super::columns::of_links;
 use super::grown::GrownTrees;
+use super::settings::FetTreesSettings;
 use crate::boosting::{Ensemble, Growth, Stepwise, output_of};
 use crate::gbdt::Pool;
 
