@@ -139,7 +139,7 @@ mod tests {
     const ROWS: usize = 1500;
     const TRAINING: usize = 1000;
 
-    /// Random columns of the primary and of one other party, row by row.
+    /// Random columns of a party, row by row; the primary is party 0.
     fn random(columns: usize, party: usize) -> Vec<f32> {
         let mut rng = stream(3, party, Purpose::Source, 0);
         (0..ROWS * columns).map(|_| rng.random::<f32>() - 0.5).collect()

@@ -23,8 +23,8 @@ pub struct FetTreesSettings {
     /// The forms of another party's K linked records as columns of its trees.
     #[schemars(extend("x-rule" = "a list of at least one form, each named once"))]
     pub columns: Vec<Pool>,
-    /// The growth of the primary's trees, one in each step and for each class. Shares and the weight of a leaf apply to the other parties'
-    /// trees, too.
+    /// The growth of the primary's trees, one in each step and for each class. Shares, depth and the weight of a leaf
+    /// apply to the other parties' trees, too.
     pub growth: Growth,
 }
 
