@@ -374,6 +374,20 @@ mod tests {
         }
     }
 
+    /// A gradient of -1 in half of the rows gives an output of 1: the other rows, with a gradient of 0, do not lower the mean.
+    #[test]
+    fn a_proposal_fits_the_rows_with_a_gradient() {
+        let settings = FetTreesSettings { proposals: 1, ..settings() };
+        let mut run = Run::new(Task::Regression, 1, &settings, 1, false);
+        let first = host(run.memory(0..TRAINING, true).tensor);
+        assert!(first.iter().all(|&output| output == 0.0), "there is no tree before the first gradient");
+        let gradient: Vec<f32> = (0..TRAINING).map(|row| if row % 2 == 0 { -1.0 } else { 0.0 }).collect();
+        let gradient = Tensor::from_data(TensorData::new(gradient, [TRAINING, 1, 1]), &Device::flex());
+        run.secondaries[0].backward(gradient);
+        let found = host(run.memory(0..TRAINING, true).tensor);
+        assert!(found.iter().all(|&output| output == 1.0), "{:?}", &found[..4]);
+    }
+
     #[test]
     fn settings_that_do_not_fit_are_refused() {
         let growth = |trees| Growth { trees, ..FetTreesSettings::default().growth };
