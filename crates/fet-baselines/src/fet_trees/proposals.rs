@@ -36,7 +36,8 @@ impl Proposals {
     /// Creates the half without trees; `seed` draws each step's sample.
     pub(super) fn new(settings: &FetTreesSettings, seed: u64) -> Self {
         let (width, leaves) = (settings.proposals, settings.proposal_leaves);
-        let growth = Growth { leaves, learning_rate: 1.0, ..settings.growth.clone() };
+        let row_share = settings.proposal_rows;
+        let growth = Growth { leaves, row_share, learning_rate: 1.0, ..settings.growth.clone() };
         let mut trees = GrownTrees::new(width);
         trees.set(Ensemble::of_base(&vec![0.0; width]));
         Self { forms: settings.columns.clone(), growth, width, seed, trees, training: None }
@@ -91,7 +92,9 @@ impl Encoder for Proposals {
             let of_row = |row: &[f32]| [row[proposal], if row[proposal] == 0.0 { 0.0 } else { 1.0 }];
             let derivatives: Vec<[f32; 2]> = gradient.chunks_exact(*width).map(of_row).collect();
             let mut scores = vec![0.0; derivatives.len()];
-            trees.push(rows.grow(*step, &derivatives, |column| column, &mut scores));
+            // Each tree has its own sample.
+            let sample = *step * *width + proposal;
+            trees.push(rows.grow(sample, &derivatives, |column| column, &mut scores));
             for (outputs, score) in outputs.chunks_exact_mut(*width).zip(scores) {
                 outputs[proposal] = score as f32;
             }

@@ -20,11 +20,15 @@ pub struct FetTreesSettings {
     /// The largest number of leaves of another party's tree.
     #[schemars(range(min = 2, max = 65_536))]
     pub proposal_leaves: usize,
+    /// The share of the training rows that each tree of another party is grown on, drawn for each tree. With a lower
+    /// share the trees fit less noise, because the primary's trees see their outputs for the other rows.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
+    pub proposal_rows: f64,
     /// The forms of another party's K linked records as columns of its trees.
     #[schemars(extend("x-rule" = "a list of at least one form, each named once"))]
     pub columns: Vec<Pool>,
-    /// The growth of the primary's trees, one in each step and for each class. Shares, depth and the weight of a leaf
-    /// apply to the other parties' trees, too.
+    /// The growth of the primary's trees, one in each step and for each class. The share of columns, the depth and the
+    /// weight of a leaf apply to the other parties' trees, too.
     pub growth: Growth,
 }
 
@@ -34,6 +38,7 @@ impl Default for FetTreesSettings {
             others: true,
             proposals: 4,
             proposal_leaves: 16,
+            proposal_rows: 0.4,
             columns: vec![Pool::Nearest, Pool::Weighted, Pool::Similarity],
             growth: Growth {
                 trees: 800,
