@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Learning curves of the public problems, with their controls, the true records, and LightGBM on a join by hand.
+"""Learning curves of the public problems, with their controls, the true records, and LightGBM on joined tables.
 
     python3 -m venv venv && venv/bin/pip install numpy pandas scikit-learn lightgbm matplotlib
     venv/bin/python benches/public_problems.py target/release/fet FOLDER [--only NAME] [--shares 0.1,0.3,1] [--jobs 2]
         [--variant NAME ...] [--peers RealMLP,TabM]
 
 For each problem of `fet data list` the command obtains the tables (`fet data get`), runs its study with the shares of the
-training rows as an axis, and trains LightGBM on the true or the nearest records of the same training rows. A training
-share below 1 of LightGBM takes as many rows, drawn by the same seed. It writes FOLDER/NAME.svg and FOLDER/NAME.md; an
-interrupted command resumes. `bike` needs --from with the folder of its files. --rows limits the primary's rows.
---variant runs only some variants of the study. --peers trains models of pytabkit (XGB, CatBoost, RealMLP, TabM) on the same
-join and all labels, with their recommended settings (TD, or D for TabM); they split validation rows off on their own.
+training rows as an axis, and trains LightGBM on the same training rows of two joined tables. The join by hand has the
+nearest record of each party, its distance, and the mean of the five nearest: by numbers and times, scaled by their
+deviations, or by TF-IDF of the character n-grams of texts. The other table has the true records, where they are known. A
+training share below 1 of LightGBM takes as many rows, drawn by the same seed. The command writes FOLDER/NAME.svg and
+FOLDER/NAME.md; an interrupted command resumes. `bike` needs --from with the folder of its files. --rows limits the
+primary's rows. --variant runs only some variants of the study. --peers trains models of pytabkit (XGB, CatBoost, RealMLP,
+TabM) on the join by hand and all labels, with their recommended settings (TD, or D for TabM); they split validation rows
+off on their own.
 
 The intervals and p-values are those of the corrected resampled t-test (Nadeau and Bengio 2003) over the seeds, after
 Holm's correction for the four comparisons with the same number of labels.
@@ -33,6 +36,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from scipy.stats import t as student
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.neighbors import NearestNeighbors
 
@@ -44,7 +48,7 @@ AXIS = """
 [ablation.axes]
 "split.training_share" = {shares}
 """
-LIGHTGBM = "LightGBM, join by hand"
+BY_HAND, ON_TRUE = "LightGBM, join by hand", "LightGBM, true records"
 METHODS = ["FeT-Trees", "FeT-Pool with trees"]
 
 
@@ -59,6 +63,14 @@ def run(command, folder):
     return done.stdout
 
 
+def seconds(values):
+    return (pd.to_datetime(values, format="mixed") - pd.Timestamp("1970-01-01")).dt.total_seconds()
+
+
+def is_time(values):
+    return values.dtype.kind not in "ifb" and pd.to_datetime(values, errors="coerce", format="mixed").notna().mean() > 0.9
+
+
 def numbers(table, columns):
     """Returns the columns with dates and times as numbers, and texts as categories."""
     found = {}
@@ -66,9 +78,8 @@ def numbers(table, columns):
         values = table[name]
         if values.dtype.kind in "ifb":
             found[name] = values.astype(float)
-            continue
-        times = pd.to_datetime(values, errors="coerce", format="mixed") if re.search(r"at|date|day|time|born", name) else None
-        if times is not None and times.notna().mean() > 0.9:
+        elif re.search(r"at|date|day|time|born", name) and is_time(values):
+            times = pd.to_datetime(values, errors="coerce", format="mixed")
             found[name] = (times - pd.Timestamp("1970-01-01")).dt.total_seconds()
             found |= {f"{name}_hour": times.dt.hour, f"{name}_weekday": times.dt.weekday, f"{name}_day": times.dt.dayofyear}
         else:
@@ -76,25 +87,41 @@ def numbers(table, columns):
     return pd.DataFrame(found)
 
 
-def joined(folder, data):
-    """Returns the primary's columns joined with each party's true record, or its nearest one by the keys' numbers."""
+def nearest(own, primary, table, party):
+    """Returns the distances and numbers of the five records with the nearest keys for each of the primary's rows."""
+    if any(own[name].dtype.kind not in "ifb" and not is_time(own[name]) for name in primary["keys"]):
+        own_text, their_text = (
+            frame[keys].fillna("").astype(str).agg(" ".join, axis=1)
+            for frame, keys in ((own, primary["keys"]), (table, party["keys"]))
+        )
+        forms = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4)).fit(pd.concat([own_text, their_text]))
+        keys, theirs, metric = forms.transform(own_text), forms.transform(their_text), "cosine"
+    else:
+        keys, theirs = (
+            np.column_stack([seconds(frame[name]) if is_time(frame[name]) else frame[name] for name in names])
+            for frame, names in ((own, primary["keys"]), (table, party["keys"]))
+        )
+        scale = theirs.std(axis=0)
+        scale[scale == 0] = 1
+        keys, theirs, metric = keys / scale, theirs / scale, "euclidean"
+    return NearestNeighbors(n_neighbors=5, metric=metric).fit(theirs).kneighbors(keys)
+
+
+def joined(folder, data, true):
+    """Returns the primary's columns joined with the true or the nearest records of each party; no table without them."""
     primary = data["primary"]
     own = pd.read_csv(folder / primary["file"])
     label = own[data["label"]]
-    own_columns = numbers(own, [name for name in own if name not in [data["label"], *primary.get("drop", [])]])
-    parts = [own_columns]
+    parts = [numbers(own, [name for name in own if name not in [data["label"], *primary.get("drop", [])]])]
     for number, party in enumerate(data["secondaries"]):
-        true = folder / party["file"].replace(".csv", "-true.csv")
-        table = pd.read_csv(true if true.exists() else folder / party["file"])
+        file = folder / (party["file"].replace(".csv", "-true.csv") if true else party["file"])
+        if not file.exists():
+            return None, label
+        table = pd.read_csv(file)
         columns = [name for name in table if name not in [*party["keys"], *party.get("drop", [])]]
         values = numbers(table, columns).add_suffix(f"_{number}")
-        if not true.exists():
-            keys, theirs = numbers(own, primary["keys"]), numbers(table, party["keys"])
-            keys, theirs = [frame.select_dtypes("number").iloc[:, : len(party["keys"])] for frame in (keys, theirs)]
-            if keys.empty:
-                continue
-            scale = theirs.std().replace(0, 1)
-            distance, near = NearestNeighbors(n_neighbors=5).fit(theirs / scale.values).kneighbors(keys / scale.values)
+        if not true:
+            distance, near = nearest(own, primary, table, party)
             means = values.select_dtypes("number").to_numpy(float)[near]
             names = [f"{name}_mean" for name in values.select_dtypes("number")]
             parts.append(pd.DataFrame(np.nanmean(means, axis=1), columns=names))
@@ -174,19 +201,24 @@ def runs(folder):
 
 
 def with_lightgbm(folder, results, shares, peers):
-    """Returns the test figures of LightGBM by share, one for each seed, and prints those of the peers."""
+    """Returns the test figures of LightGBM by table and share, one for each seed, and prints those of the peers."""
     with (folder / "experiment.toml").open("rb") as file:
         experiment = tomllib.load(file)
-    columns, label = joined(folder, experiment["data"])
+    by_hand, label = joined(folder, experiment["data"], true=False)
+    on_true, _ = joined(folder, experiment["data"], true=True)
     classes = experiment["data"]["task"] != "regression"
     label = pd.factorize(label, sort=True)[0] if classes else label.to_numpy(float)
     cells = pd.read_csv(runs(folder) / "results.csv")
     cells = cells[cells["variant"] == f"boosted trees, alone · training_share={max(shares)}"]
     paths = [runs(folder) / cell for cell in cells.sort_values("seed")["cell"]]
     for name in peers:
-        found = [peer_on(name, columns, label, cell, results["metric"]) for cell in paths]
+        found = [peer_on(name, by_hand, label, cell, results["metric"]) for cell in paths]
         print(f"| {name}, join by hand, all labels | {np.mean(found):.4g} ± {np.std(found, ddof=1):.2g} |", flush=True)
-    return {share: [lightgbm_on(columns, label, cell, results["metric"], share) for cell in paths] for share in shares}
+    return {
+        name: {share: [lightgbm_on(columns, label, cell, results["metric"], share) for cell in paths] for share in shares}
+        for name, columns in ((BY_HAND, by_hand), (ON_TRUE, on_true))
+        if columns is not None
+    }
 
 
 def corrected(differences, ratio):
@@ -228,8 +260,8 @@ def report(folder, name, results, lightgbm_figures, ratio):
     for variant in results["variants"]:
         share = variant["axes"]["split.training_share"]
         figures.setdefault(variant["variant"], {})[float(share)] = variant["tests"]
-    figures[LIGHTGBM] = lightgbm_figures
-    shares = sorted(lightgbm_figures)
+    figures |= lightgbm_figures
+    shares = sorted(lightgbm_figures[BY_HAND])
     lines = [f"| {name}: test {results['metric']}, training share | " + " | ".join(map(str, shares)) + " |"]
     lines.append("|---" * (len(shares) + 1) + "|")
     figure, axes = plt.subplots(figsize=(7, 4))
