@@ -1,9 +1,9 @@
 //! The `Release` slot: a disclosure that a secondary makes once, in place of taking part in the training.
 //!
-//! A release is a list of integers that a secondary makes from its table and its secret noise. The primary
-//! derives columns from it and adds them to its own columns, for any method that works on these alone. All
-//! that follows is post-processing, so that neither training nor predictions add to the privacy loss.
-//! Plug-ins are in `releases/` of `fet-components`.
+//! A release is a list of integers that a secondary makes from its table, its secret noise and, for some kinds, the
+//! primary's keys and labels. The primary derives columns from it and adds them to its own columns, for any method that
+//! works on these alone. All that follows is post-processing, so that neither training nor predictions add to the privacy
+//! loss. Plug-ins are in `releases/` of `fet-components`.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::data::{Column, DataError, Keys, PartyTable};
 use crate::registry::{Plugin, SlotKind, Violation};
 use crate::rng::ChaCha8Rng;
 
-pub use fet_eval::records::{PartyRelease, ReleaseRecord};
+pub use fet_eval::records::{CodeRecord, PartyRelease, ReleaseRecord, TableRelation};
 
 /// A kind of release.
 ///
@@ -21,14 +21,24 @@ pub use fet_eval::records::{PartyRelease, ReleaseRecord};
 ///   `noise`.
 /// - The settings, the names of parties and the primary's keys are the only further inputs of `columns`.
 pub trait Release: Send + Sync {
+    /// Returns what a secondary needs of the primary's places for its release; `None` if it needs none.
+    fn needs(&self) -> Option<PlaceNeeds> {
+        None
+    }
+
     /// Refuses settings that do not fit the secondaries with these names.
     fn check_parties(&self, parties: &[&str]) -> Result<(), Violation>;
 
-    /// Makes the release of a secondary's table.
+    /// Makes the release of a secondary's table, with `places` if the release needs them.
     ///
     /// # Errors
     /// The table lacks a declared column, or has keys or cells of another kind.
-    fn make(&self, table: &PartyTable, noise: &mut ChaCha8Rng) -> Result<Released, DataError>;
+    fn make(
+        &self,
+        table: &PartyTable,
+        places: Option<&Places>,
+        noise: &mut ChaCha8Rng,
+    ) -> Result<Released, DataError>;
 
     /// Returns the names of the columns that the primary derives from the release of the secondary with this
     /// name.
@@ -37,7 +47,8 @@ pub trait Release: Send + Sync {
     /// Returns the columns with these names that the primary derives from a release for its records with these keys.
     ///
     /// # Errors
-    /// The release has another length than the settings give it, or the keys are of another kind.
+    /// The release has another length than the settings give it, the keys are of another kind, or the release does not
+    /// cover them.
     fn columns(&self, released: &Released, keys: &Keys) -> Result<Vec<Column>, DataError>;
 
     /// Returns a note on keys for which the columns are less accurate, if there are any.
@@ -45,6 +56,36 @@ pub trait Release: Send + Sync {
 
     /// Returns the privacy loss of these releases.
     fn account(&self, released: &[Released]) -> ReleaseRecord;
+}
+
+/// What secondaries need of the primary's labels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlaceNeeds {
+    /// Number of bins of the labels of a regression, with equal numbers of training rows.
+    pub bins: usize,
+    /// ε of the labels by randomised response, or 0 for labels without protection.
+    pub label_epsilon: f64,
+}
+
+/// The primary's places, which its keys name: rows with equal keys are one place.
+#[derive(Clone, PartialEq)]
+pub struct Places {
+    /// Digest of each place's key ([`Keys::digests`]).
+    pub keys: Vec<i64>,
+    /// Class, or bin of the label, of each place that a training row has.
+    pub labels: Vec<Option<usize>>,
+    /// Number of classes or bins.
+    pub symbols: usize,
+    /// The place to which each record of the secondary offers itself: the nearest one. It follows from the record's own
+    /// key and the places, and from no other record.
+    pub offers: Vec<usize>,
+}
+
+/// Shows the number of places only.
+impl std::fmt::Debug for Places {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Places[{}]", self.keys.len())
+    }
 }
 
 /// A secondary's release, as the primary holds it.

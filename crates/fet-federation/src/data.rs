@@ -9,6 +9,7 @@ use fet_core::data::{
     VerticalData,
 };
 use fet_core::experiment::{Experiment, PART, SplitKind};
+use fet_core::message::Parts;
 use fet_core::registry::Violation;
 use fet_core::rng::{OwnSeed, Purpose};
 use fet_tables::prepare::{Declared, Scaling};
@@ -161,14 +162,19 @@ pub fn divided(
     data: VerticalData,
 ) -> Result<(PrimaryData, Vec<PartyTable>), DataError> {
     check_joined(experiment, &data)?;
+    let parts = parts_of(experiment, &data)?;
+    let (primary, tables) = divide(data);
+    Ok((PrimaryData { parts, ..primary }, tables))
+}
+
+/// Returns the description of the experiment's split of the primary's records.
+pub(crate) fn parts_of(experiment: &Experiment, data: &VerticalData) -> Result<Parts, DataError> {
     let settings = &experiment.split;
     let name = if settings.kind == SplitKind::File { PART } else { settings.column.as_str() };
     // The column of the split file is the last one: the primary may have a column of the same name.
     let column = data.metadata.columns.iter().rev().find(|column| column.name == name);
     let known = SplitData { task: data.task, labels: &data.labels, column };
-    let parts = schedule::parts(settings, &known, experiment.seed)?;
-    let (primary, tables) = divide(data);
-    Ok((PrimaryData { parts, ..primary }, tables))
+    schedule::parts(settings, &known, experiment.seed)
 }
 
 /// Returns the data with the primary's rows in an order that follows from its private seed. In a file sorted

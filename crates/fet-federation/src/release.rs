@@ -4,17 +4,20 @@
 //! from there, so that the same release has the same bytes. The noise follows from the secondary's seed and
 //! from a digest of all inputs: another table or another setting never gets the noise of an earlier release.
 
+mod places;
+
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use fet_core::data::{Columns, DataError, Features, PartyTable, VerticalData};
+use fet_core::data::{Columns, DataError, Features, Matrix, PartyTable, Values, VerticalData};
 use fet_core::experiment::Experiment;
 use fet_core::registry::Violation;
-use fet_core::release::{Release, ReleaseRecord, Released};
+use fet_core::release::{Places, Release, ReleaseRecord, Released};
 use fet_core::rng::{OwnSeed, Purpose};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+pub(crate) use self::places::OwnPlaces;
 use crate::table_digest;
 
 /// File of a secondary's release in its folder.
@@ -50,14 +53,23 @@ pub(crate) fn component(experiment: &Experiment) -> Result<Option<Box<dyn Releas
 }
 
 /// Returns the digest of everything that determines a release, except the seed.
-fn made_from(experiment: &Experiment, table: &PartyTable) -> [u8; 32] {
+fn made_from(experiment: &Experiment, table: &PartyTable, places: Option<&Places>) -> [u8; 32] {
     let settings = experiment.release.as_ref().map(|release| release.settings().to_string());
     let mut hash = Sha256::new().chain_update(b"fet release, 1");
     for part in [settings.unwrap_or_default().as_bytes(), table.name.as_bytes()] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }
-    hash.chain_update(table_digest::of_table(table)).finalize().into()
+    hash.update(table_digest::of_table(table));
+    if let Some(Places { keys, labels, symbols, offers }) = places {
+        let numbers =
+            labels.iter().map(|label| label.map_or(0, |label| label + 1)).chain(offers.iter().copied());
+        let numbers = std::iter::once(*symbols).chain(numbers);
+        hash.update((keys.len() as u64).to_le_bytes());
+        keys.iter().for_each(|key| hash.update(key.to_le_bytes()));
+        numbers.for_each(|number| hash.update((number as u64).to_le_bytes()));
+    }
+    hash.finalize().into()
 }
 
 /// Returns the release in a secondary's folder; `None` if there is none.
@@ -66,16 +78,16 @@ fn made_from(experiment: &Experiment, table: &PartyTable) -> [u8; 32] {
 /// The release is damaged, or has other settings or another table.
 pub(crate) fn kept(
     experiment: &Experiment,
-    table: &PartyTable,
+    (table, places): (&PartyTable, Option<&Places>),
     folder: &Path,
 ) -> Result<Option<KeptRelease>, ReleaseError> {
     let Some(kept) = read(folder)? else { return Ok(None) };
-    if kept.made_from == fet_io::hex(&made_from(experiment, table)) {
+    if kept.made_from == fet_io::hex(&made_from(experiment, table, places)) {
         return Ok(Some(kept));
     }
     let problem = format!(
-        "holds the release of another table of \"{}\", or one with other settings. Another release would add to its ε. \
-         Restore the table and the settings, or use another folder",
+        "holds the release of another table of \"{}\", or one with other settings or rows of the primary. Another release \
+         would add to its ε. Restore the table, the settings and the rows, or use another folder",
         table.name
     );
     Err(ReleaseError::new(&folder.join(FILE), problem))
@@ -87,12 +99,12 @@ pub(crate) fn kept(
 /// The table does not fit the settings.
 pub(crate) fn make(
     (experiment, component): (&Experiment, &dyn Release),
-    table: &PartyTable,
+    (table, places): (&PartyTable, Option<&Places>),
     seed: &OwnSeed,
 ) -> Result<KeptRelease, DataError> {
-    let digest = made_from(experiment, table);
+    let digest = made_from(experiment, table, places);
     let mut noise = seed.stream_over(Purpose::Release, 0, &digest);
-    Ok(KeptRelease { made_from: fet_io::hex(&digest), released: component.make(table, &mut noise)? })
+    Ok(KeptRelease { made_from: fet_io::hex(&digest), released: component.make(table, places, &mut noise)? })
 }
 
 /// All releases of a run, and their privacy loss; empty for an experiment without a release.
@@ -184,12 +196,15 @@ pub fn joined_table(
 ) -> Result<PartyTable, DataError> {
     let component = component(experiment).map_err(|error| DataError::new("`release`", error))?;
     let Some(component) = component else { return Ok(primary) };
-    let Features::Columns(own) = &mut primary.features else {
-        let problem = "must be left out: the columns of this dataset are unnamed. Use the dataset \"linked\"";
-        return Err(DataError::new("`release`", problem));
-    };
     for one in released {
         for column in component.columns(one, &primary.keys)? {
+            let own = match &mut primary.features {
+                Features::Columns(own) => own,
+                Features::Numbers(numbers) => {
+                    *numbers = with_column(numbers, &column.values);
+                    continue;
+                }
+            };
             if own.table.columns.iter().any(|known| known.name == column.name) {
                 let problem = format!("has the column `{}`, which a release adds; rename it", column.name);
                 return Err(DataError::new(format!("data of {}", primary.name), problem));
@@ -198,6 +213,20 @@ pub fn joined_table(
         }
     }
     Ok(primary)
+}
+
+/// Returns unnamed numbers with a column, or with one column for each category.
+fn with_column(numbers: &Matrix<f32>, values: &Values) -> Matrix<f32> {
+    let added: Vec<Vec<f32>> = match values {
+        Values::Number(values) => vec![values.iter().map(|&value| value as f32).collect()],
+        Values::Category { codes, names } => (0..names.len() as u32)
+            .map(|name| codes.iter().map(|&code| f32::from(u8::from(code == name))).collect())
+            .collect(),
+        Values::Date(_) | Values::Text(_) => unreachable!("a release gives numbers and categories"),
+    };
+    let of_row = |row: usize| numbers.row(row).iter().copied().chain(added.iter().map(move |one| one[row]));
+    let all = (0..numbers.rows()).flat_map(of_row).collect();
+    Matrix::new(numbers.columns() + added.len(), all)
 }
 
 /// Returns the names of the columns that these releases add to the primary's columns.

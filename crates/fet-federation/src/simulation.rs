@@ -17,8 +17,9 @@ use fet_io::memory;
 use fet_privacy::identity::Identity;
 
 use crate::data::{divided, read};
+use crate::federation::PartyIndex;
 use crate::prepare::PrimaryData;
-use crate::release::{self, OneTimeReleases};
+use crate::release::{self, OneTimeReleases, OwnPlaces};
 use crate::secondary::{FinishedModel, PartyConfig, Secondary, Store, WarnOperator, has_entries};
 use crate::trainer::{Beginning, Machine, RunError, SavedModel, Trainer};
 
@@ -89,8 +90,13 @@ impl<'a> Simulation<'a> {
         };
         let names: Vec<&str> = data.secondaries.iter().map(|table| table.name.as_str()).collect();
         component.check_parties(&names)?;
+        let own = |needs| OwnPlaces::new(self.experiment, &data, needs, &self.seed(0)?);
+        let places = component.needs().map(own).transpose()?;
         let kept = (1..).zip(&data.secondaries).map(|(number, table)| {
             let folder = self.folder.map(|folder| Self::party_folder(folder, number));
+            let offered = |own: &OwnPlaces| own.offered(table, PartyIndex::new(number - 1));
+            let places = places.as_ref().map(offered).transpose()?;
+            let table = (table, places.as_ref());
             let kept = folder.map(|folder| release::kept(self.experiment, table, &folder)).transpose()?;
             match kept.flatten() {
                 Some(kept) => Ok(kept),

@@ -3,7 +3,11 @@
 //! release, and places that are added later count as new releases of the records.
 #![doc = include_str!("code/statement.md")]
 
+mod sums;
+
 use rand::Rng;
+
+pub use self::sums::{CodeDesign, DesignError, SymbolSums};
 
 use crate::labels::{EPSILON_RANGE, LabelError, RandomisedResponse};
 

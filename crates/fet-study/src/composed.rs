@@ -18,6 +18,8 @@ pub(crate) struct Composed {
     /// Sum of μ² over the runs, each at the noise of the release with the fewest parties.
     squares: f64,
     sampled: bool,
+    /// Sum of ε of losses without δ.
+    pure: f64,
     /// Sums of ε and δ.
     sums: (f64, f64),
     /// Largest δ.
@@ -47,8 +49,10 @@ impl Composed {
     fn add_release(&mut self, report: &Report) {
         let Some(release) = report.release.as_ref().filter(|release| !release.noise_only) else { return };
         let least = release.parties.iter().map(|party| party.noise_multiplier).fold(f64::INFINITY, f64::min);
+        let codes = release.parties.iter().filter_map(|party| party.code.as_ref());
         self.runs += 1;
         self.squares += least.powi(-2);
+        self.pure += codes.map(|code| code.epsilon).fold(0.0, f64::max);
         self.sums.0 += release.epsilon();
         self.sums.1 += release.delta;
         self.delta = self.delta.max(release.delta);
@@ -58,7 +62,7 @@ impl Composed {
     pub(crate) fn warning(&self) -> Option<String> {
         let (epsilon, delta) = match self.sampled {
             true => self.sums,
-            false => (epsilon(self.squares.sqrt(), self.delta), self.delta),
+            false => (self.pure + epsilon(self.squares.sqrt(), self.delta), self.delta),
         };
         let epsilon = match epsilon {
             epsilon if epsilon <= LARGEST => format!("{epsilon:.4}"),

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use fet_core::data::{Column, DataError, Features, Keys, Matrix, PartyTable, Values};
-use fet_core::privacy::{Neighbouring, Randomness};
+use fet_core::privacy::Randomness;
 use fet_core::registry::{Plugin, Recipe, Violation};
-use fet_core::release::{PartyRelease, Release, ReleaseRecord, Released};
+use fet_core::release::{PartyRelease, Places, Release, ReleaseRecord, Released, TableRelation as Recorded};
 use fet_core::rng::ChaCha8Rng;
 use fet_privacy::surface::{AreaError, Design, Estimate, Pyramid, Relation, Surface, UNIT};
 use schemars::JsonSchema;
@@ -210,7 +210,12 @@ impl Release for SurfaceRelease {
         }
     }
 
-    fn make(&self, table: &PartyTable, noise: &mut ChaCha8Rng) -> Result<Released, DataError> {
+    fn make(
+        &self,
+        table: &PartyTable,
+        _places: Option<&Places>,
+        noise: &mut ChaCha8Rng,
+    ) -> Result<Released, DataError> {
         let design = self.design_for(&table.name)?;
         // The control reads the table as the release does, so that both refuse the same tables.
         let mut totals = self.totals(&design, table)?;
@@ -267,14 +272,15 @@ impl Release for SurfaceRelease {
             epsilon: Some(bounded(design.epsilon(delta))).filter(|epsilon| epsilon.is_finite()),
             noise_multiplier: design.noise_multiplier(),
             noise_of_count: design.deviation() / UNIT as f64,
+            code: None,
             values: one.values.len(),
         };
         let parties: Vec<PartyRelease> = released.iter().zip(&designs).map(party).collect();
         let most = parties.iter().map(|party| party.epsilon.unwrap_or(f64::INFINITY)).fold(0.0, f64::max);
         let of_person = bounded(Design::epsilon_of_all(&designs, delta));
         let (neighbouring, relation) = match neighbouring {
-            TableRelation::AddRemove => (Neighbouring::AddRemove, "added or removed"),
-            TableRelation::Record => (Neighbouring::Record, "added, removed or replaced with its key"),
+            TableRelation::AddRemove => (Recorded::AddRemove, "added or removed"),
+            TableRelation::Record => (Recorded::Record, "added, removed or replaced with its key"),
         };
         ReleaseRecord {
             kind: "surface".into(),

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use sha2::{Digest, Sha256};
+
 use super::forms::Form;
 use super::matrix::Matrix;
 
@@ -97,6 +99,36 @@ impl Keys {
         match self {
             Self::Numbers(keys) => Self::Numbers(keys.select_rows(rows)),
             Self::Text(keys) => Self::Text(keys.select_rows(rows)),
+            Self::Sealed(_) => panic!("sealed keys are a message, not a table"),
+        }
+    }
+
+    /// Returns a digest of each record's key. Equal keys have equal digests.
+    ///
+    /// # Panics
+    /// If the keys are sealed, because sealed keys cannot be divided into rows.
+    pub fn digests(&self) -> Vec<i64> {
+        let of = |hash: Sha256| {
+            let digest: [u8; 32] = hash.finalize().into();
+            i64::from_le_bytes(digest[..8].try_into().expect("eight bytes"))
+        };
+        let all = 0..self.rows();
+        match self {
+            Self::Numbers(keys) => all
+                .map(|row| {
+                    // Both zeros are one number.
+                    let number = |hash: Sha256, key: &f64| hash.chain_update((key + 0.0).to_le_bytes());
+                    of(keys.row(row).iter().fold(Sha256::new(), number))
+                })
+                .collect(),
+            Self::Text(keys) => all
+                .map(|row| {
+                    let text = |hash: Sha256, cell: &str| {
+                        hash.chain_update((cell.len() as u64).to_le_bytes()).chain_update(cell)
+                    };
+                    of(keys.row(row).fold(Sha256::new(), text))
+                })
+                .collect(),
             Self::Sealed(_) => panic!("sealed keys are a message, not a table"),
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::privacy::{Neighbouring, Randomness};
+use super::privacy::Randomness;
 use crate::nullable;
 
 /// Releases of a run, their privacy loss and its assumptions.
@@ -16,7 +16,7 @@ pub struct ReleaseRecord {
     /// δ.
     pub delta: f64,
     /// Neighbouring relation of a secondary's tables.
-    pub neighbouring: Neighbouring,
+    pub neighbouring: TableRelation,
     /// Source of the noise.
     pub randomness: Randomness,
     /// Release of each secondary.
@@ -43,12 +43,39 @@ pub struct PartyRelease {
     /// ε. `None` if the loss is unbounded.
     #[serde(deserialize_with = "nullable::given")]
     pub epsilon: Option<f64>,
-    /// Noise in units of the sensitivity.
+    /// Noise of sums, in units of their sensitivity.
     pub noise_multiplier: f64,
     /// Standard deviation of the noise on one count, in records.
     pub noise_of_count: f64,
+    /// Randomised symbols, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<CodeRecord>,
     /// Number of released integers, of eight bytes each.
     pub values: usize,
+}
+
+/// Symbols by randomised response.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CodeRecord {
+    /// Number of symbols.
+    pub symbols: usize,
+    /// Probability of the true symbol.
+    pub truth: f64,
+    /// ε of the symbols, without that of the sums.
+    pub epsilon: f64,
+}
+
+/// Neighbouring relation of a secondary's tables, which must be indistinguishable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TableRelation {
+    /// One record is added or removed.
+    AddRemove,
+    /// One record is added, removed, or replaced with its key.
+    Record,
+    /// The columns of one record are replaced, while its key stays.
+    Features,
 }
 
 impl ReleaseRecord {

@@ -40,6 +40,7 @@ mod privacy;
 mod provenance;
 mod psi;
 mod randomness;
+mod record_code;
 mod reference;
 mod release;
 mod reliance;

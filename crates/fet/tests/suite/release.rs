@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use fet_core::rng::{Purpose, stream};
-use fet_eval::records::{Neighbouring, Randomness};
+use fet_eval::records::{Randomness, TableRelation};
 use fet_privacy::accountant::gaussian;
 use rand::RngExt;
 
@@ -95,7 +95,7 @@ fn a_release_gives_the_primary_columns_and_states_its_cost() {
     let found = report(&folder.join("released"));
     assert!(found.privacy.is_none() && found.secondaries == 0);
     let record = found.release.expect("a release");
-    assert_eq!((record.neighbouring, record.randomness), (Neighbouring::Record, Randomness::Experiment));
+    assert_eq!((record.neighbouring, record.randomness), (TableRelation::Record, Randomness::Experiment));
     let names: Vec<&str> = record.parties.iter().map(|party| party.party.as_str()).collect();
     assert_eq!(names, ["hosts", "shops"]);
     // 4² + 8² + 16² cells with a count, and a sum for hosts.

@@ -1,0 +1,351 @@
+//! `record-code`: a symbol for each of the primary's places, from the one record that belongs to it, through randomised
+//! response.
+//!
+//! Statement, account and proof are in [`fet_privacy::code`].
+
+use std::collections::BTreeMap;
+
+use fet_core::data::{Column, DataError, Features, Keys, PartyTable, Values};
+use fet_core::privacy::Randomness;
+use fet_core::registry::{Plugin, Recipe, Violation};
+use fet_core::release::{
+    CodeRecord, PartyRelease, PlaceNeeds, Places, Release, ReleaseRecord, Released, TableRelation,
+};
+use fet_core::rng::ChaCha8Rng;
+use fet_privacy::code::{CodeDesign, CodeRelation};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::means::Means;
+
+/// Name of an entry for all secondaries, or for all number columns.
+const ALL: &str = "*";
+
+/// Settings of `record-code`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RecordCodeSettings {
+    /// Number columns that determine a record's symbol, by secondary, each with its range from public knowledge, as in
+    /// `columns.laboratory = { creatinine = [0, 5] }`. The name "*" stands for all other secondaries, or for all other
+    /// number columns. A value outside counts as the end of the range, a missing value as the middle.
+    #[schemars(extend("x-rule" = "tables of ranges [low, high], by secondary"))]
+    pub columns: BTreeMap<String, BTreeMap<String, [f64; 2]>>,
+    /// ε of each secondary's release, the means included.
+    #[schemars(range(min = 0.01, max = 20))]
+    pub epsilon: f64,
+    /// δ, the probability that the bound ε fails: well below one divided by the number of records.
+    #[schemars(range(max = 0.001), extend("exclusiveMinimum" = 0))]
+    pub delta: f64,
+    /// Neighbouring relation of a secondary's tables, which must be indistinguishable.
+    pub neighbouring: RecordRelation,
+    /// The share of ε for the means of the labels' records, which determine a record's symbol: the label with the nearest
+    /// mean.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
+    pub encoder_share: f64,
+    /// Number of symbols for a regression: bins with equal numbers of training labels. With classes, each class has a
+    /// symbol.
+    #[schemars(range(min = 2, max = 64))]
+    pub bins: usize,
+    /// ε of the labels that the primary sends to the secondaries, by randomised response, drawn once for each place; 0
+    /// for labels without protection.
+    #[schemars(range(min = 0, max = 20))]
+    pub label_epsilon: f64,
+    /// True to release symbols without any record: the control that shows the gain from random symbols.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(extend("default" = false))]
+    pub noise_only: bool,
+}
+
+/// Neighbouring relation of a secondary's tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecordRelation {
+    /// One record is added or removed.
+    AddRemove,
+    /// One record is added, removed, or replaced with its key.
+    Record,
+    /// The columns of one record are replaced; its key, and with it its membership, is not protected.
+    Features,
+}
+
+impl Default for RecordCodeSettings {
+    fn default() -> Self {
+        Self {
+            columns: BTreeMap::new(),
+            epsilon: 3.0,
+            delta: 1e-5,
+            neighbouring: RecordRelation::AddRemove,
+            encoder_share: 0.2,
+            bins: 8,
+            label_epsilon: 0.0,
+            noise_only: false,
+        }
+    }
+}
+
+impl Recipe<dyn Release> for RecordCodeSettings {
+    fn check(&self) -> Result<(), Violation> {
+        for (party, columns) in &self.columns {
+            for (column, [low, high]) in columns {
+                if !(low.is_finite() && (high - low).is_finite() && low < high) {
+                    let field = format!("columns.{party}.{column}");
+                    let value = format!("[{low}, {high}]");
+                    return Err(Violation::new(field, "must be a range [low, high]", value));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Release>, Violation> {
+        if self.columns.values().all(BTreeMap::is_empty) {
+            let rule = "must state the range of the columns from public knowledge, as in `columns = { \"*\" = { \"*\" = [0, 1] } }`";
+            return Err(Violation::new("columns", rule, "{}"));
+        }
+        let component = RecordCode(self.clone());
+        // A wrong ε or δ shows here, before any table is read.
+        component.design(1, 2).map_err(|rule| Violation::new("epsilon", rule, self.epsilon))?;
+        Ok(Box::new(component))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Release>::new::<RecordCodeSettings>(
+        "record-code",
+        "a symbol of the one record that belongs to each of the primary's keys, released once by randomised response",
+    )
+}
+
+struct RecordCode(RecordCodeSettings);
+
+/// The columns of each record.
+type Rows = Vec<Vec<f64>>;
+
+impl RecordCode {
+    fn relation(&self) -> CodeRelation {
+        match self.0.neighbouring {
+            RecordRelation::AddRemove => CodeRelation::AddRemove,
+            RecordRelation::Record => CodeRelation::Replace,
+            RecordRelation::Features => CodeRelation::Features,
+        }
+    }
+
+    /// Returns the design for some number of columns and symbols.
+    fn design(&self, columns: usize, symbols: usize) -> Result<CodeDesign, String> {
+        let RecordCodeSettings { epsilon, delta, encoder_share, .. } = self.0;
+        CodeDesign::for_target([columns, symbols], self.relation(), [epsilon, delta], encoder_share)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Returns the columns of each record, mapped from their ranges to −1 to 1.
+    fn rows(&self, table: &PartyTable) -> Result<Rows, DataError> {
+        static NONE: BTreeMap<String, [f64; 2]> = BTreeMap::new();
+        let place = || format!("`release.columns.{}`", table.name);
+        let all = &self.0.columns;
+        let ranges = all.get(&table.name).or_else(|| all.get(ALL)).unwrap_or(&NONE);
+        let range = |name: &str| ranges.get(name).or_else(|| ranges.get(ALL)).copied();
+        let mut columns: Vec<(Vec<f64>, [f64; 2])> = Vec::new();
+        match &table.features {
+            Features::Columns(known) => {
+                for name in ranges.keys().filter(|name| *name != ALL) {
+                    let column = known.table.column(name).map_err(|error| DataError::new(place(), error))?;
+                    if !matches!(column.values, Values::Number(_)) {
+                        let kind = column.values.kind();
+                        let problem = format!("must name columns of numbers; `{name}` is a {kind}");
+                        return Err(DataError::new(place(), problem));
+                    }
+                }
+                for column in &known.table.columns {
+                    if let (Values::Number(values), Some(range)) = (&column.values, range(&column.name)) {
+                        columns.push((values.clone(), range));
+                    }
+                }
+            }
+            Features::Numbers(numbers) => {
+                let Some(range) = range(ALL).filter(|_| ranges.len() == 1) else {
+                    let problem =
+                        "must have a range for \"*\" alone: the columns of this dataset are unnamed";
+                    return Err(DataError::new(place(), problem));
+                };
+                let of =
+                    |column| (0..numbers.rows()).map(|row| f64::from(numbers.row(row)[column])).collect();
+                columns.extend((0..numbers.columns()).map(|column| (of(column), range)));
+            }
+        }
+        if columns.is_empty() {
+            let problem = "must name at least one number column of the table";
+            return Err(DataError::new(place(), problem));
+        }
+        let scaled = |value: f64, [low, high]: [f64; 2]| {
+            let value = (value - f64::midpoint(low, high)) / (0.5 * (high - low));
+            if value.is_nan() { 0.0 } else { value.clamp(-1.0, 1.0) }
+        };
+        let of_row = |row: usize| columns.iter().map(|(values, range)| scaled(values[row], *range)).collect();
+        Ok((0..table.keys.rows()).map(of_row).collect())
+    }
+}
+
+/// The numbers of a release before those of its places: columns and symbols.
+const HEAD: usize = 2;
+
+impl Release for RecordCode {
+    fn needs(&self) -> Option<PlaceNeeds> {
+        Some(PlaceNeeds { bins: self.0.bins, label_epsilon: self.0.label_epsilon })
+    }
+
+    fn check_parties(&self, parties: &[&str]) -> Result<(), Violation> {
+        let known = |name: &String| name == ALL || parties.contains(&name.as_str());
+        if let Some(unknown) = self.0.columns.keys().find(|name| !known(name)) {
+            let rule = format!("must name secondaries ({})", parties.join(", "));
+            return Err(Violation::new("release.columns", rule, format!("{unknown:?}")));
+        }
+        let has = |name: &&str| self.0.columns.contains_key(*name) || self.0.columns.contains_key(ALL);
+        match parties.iter().find(|name| !has(name)) {
+            Some(without) => {
+                let rule = format!("must have the columns of every secondary; \"{without}\" has none");
+                Err(Violation::new("release.columns", rule, format!("{:?}", self.0.columns.keys())))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn make(
+        &self,
+        table: &PartyTable,
+        places: Option<&Places>,
+        noise: &mut ChaCha8Rng,
+    ) -> Result<Released, DataError> {
+        let places = places.expect("the kind of release needs them");
+        let rows = self.rows(table)?;
+        let (columns, symbols) = (rows.first().map_or(0, Vec::len), places.symbols);
+        if rows.is_empty() {
+            let problem = "must have at least one record for `release.kind` \"record-code\"";
+            return Err(DataError::new(format!("data of {}", table.name), problem));
+        }
+        let design = self.design(columns, symbols).map_err(|error| DataError::new("`release`", error))?;
+        let mut totals = vec![0i64; design.sums.len()];
+        let offers = if self.0.noise_only { &[][..] } else { &places.offers };
+        for (row, &place) in rows.iter().zip(offers) {
+            if let Some(label) = places.labels[place] {
+                let of_label = &mut totals[label * (columns + 1)..][..columns + 1];
+                of_label.iter_mut().zip(design.sums.of_record(row)).for_each(|(total, own)| *total += own);
+            }
+        }
+        let sums = design.sums.release(&totals, noise);
+        let means = Means::from_sums(&sums, symbols, design.sums.noise_of_count());
+        let mut of_places: Vec<Vec<usize>> = vec![Vec::new(); places.keys.len()];
+        for (row, &place) in rows.iter().zip(offers) {
+            of_places[place].push(means.nearest(row));
+        }
+        let drawn = places.keys.iter().zip(&of_places);
+        let drawn = drawn.flat_map(|(key, offers)| [*key, design.code.draw(offers, noise) as i64]);
+        let values = [columns as i64, symbols as i64].into_iter().chain(drawn).collect();
+        Ok(Released { party: table.name.clone(), values })
+    }
+
+    fn names(&self, party: &str) -> Vec<String> {
+        vec![format!("{party}: code")]
+    }
+
+    fn columns(&self, released: &Released, keys: &Keys) -> Result<Vec<Column>, DataError> {
+        let place = || format!("release of {}", released.party);
+        let (head, pairs) = released.values.split_at_checked(HEAD).unwrap_or_default();
+        let symbols = head.get(1).and_then(|&symbols| u32::try_from(symbols).ok()).unwrap_or(0);
+        let (pairs, rest) = pairs.as_chunks::<2>();
+        let is_known = |[_, symbol]: &[i64; 2]| (0..i64::from(symbols)).contains(symbol);
+        if symbols < 2 || !rest.is_empty() || !pairs.iter().all(is_known) {
+            return Err(DataError::new(place(), "must have a symbol for each key"));
+        }
+        let of_keys: BTreeMap<i64, u32> = pairs.iter().map(|[key, symbol]| (*key, *symbol as u32)).collect();
+        let found: Vec<Option<u32>> =
+            keys.digests().iter().map(|digest| of_keys.get(digest).copied()).collect();
+        let codes: Option<Vec<u32>> = found.iter().copied().collect();
+        let Some(codes) = codes else {
+            let new = found.iter().filter(|code| code.is_none()).count();
+            let first = found.iter().position(Option::is_none).unwrap_or(0);
+            let problem = format!(
+                "has no symbol for {new} of {} records, whose keys were not in the run (the first is row {first}): symbols of \
+                 further keys would be another release. Add the rows to the primary's table before the run",
+                found.len()
+            );
+            return Err(DataError::new(place(), problem));
+        };
+        let names = (0..symbols).map(|symbol| format!("{symbol:02}")).collect();
+        let name = self.names(&released.party).remove(0);
+        Ok(vec![Column { name, values: Values::Category { codes, names } }])
+    }
+
+    fn note(&self, _keys: &Keys) -> Option<String> {
+        None
+    }
+
+    fn account(&self, released: &[Released]) -> ReleaseRecord {
+        let RecordCodeSettings { delta, noise_only, neighbouring, label_epsilon, .. } = self.0;
+        let design = |one: &Released| {
+            let at = |place: usize| one.values[place] as usize;
+            self.design(at(0), at(1)).expect("a release was made with this design")
+        };
+        let designs: Vec<CodeDesign> = released.iter().map(design).collect();
+        let bounded = |epsilon: f64| if noise_only { 0.0 } else { epsilon };
+        let epsilon_of = |designs: &[CodeDesign]| bounded(CodeDesign::epsilon_of_all(designs, delta));
+        let party = |(one, design): (&Released, &CodeDesign)| PartyRelease {
+            party: one.party.clone(),
+            epsilon: Some(epsilon_of(std::slice::from_ref(design))).filter(|epsilon| epsilon.is_finite()),
+            noise_multiplier: design.sums.noise_multiplier(),
+            noise_of_count: design.sums.noise_of_count(),
+            code: Some(CodeRecord {
+                symbols: one.values[1] as usize,
+                truth: design.code.truth(),
+                epsilon: bounded(design.code.epsilon(self.relation())),
+            }),
+            values: one.values.len(),
+        };
+        let parties: Vec<PartyRelease> = released.iter().zip(&designs).map(party).collect();
+        let most = parties.iter().map(|party| party.epsilon.unwrap_or(f64::INFINITY)).fold(0.0, f64::max);
+        let (neighbouring, relation) = match neighbouring {
+            RecordRelation::AddRemove => (TableRelation::AddRemove, "added or removed"),
+            RecordRelation::Record => (TableRelation::Record, "added, removed or replaced with its key"),
+            RecordRelation::Features => {
+                (TableRelation::Features, "whose columns are replaced while its key stays")
+            }
+        };
+        let labels = match label_epsilon {
+            0.0 => {
+                "Each secondary learns the primary's keys and the labels of the training rows.".to_string()
+            }
+            epsilon => format!(
+                "Each secondary learns the primary's keys, and the labels of the training rows by randomised response with \
+                 ε = {epsilon}."
+            ),
+        };
+        ReleaseRecord {
+            kind: "record-code".into(),
+            noise_only,
+            delta,
+            neighbouring,
+            // The caller knows the seeds.
+            randomness: Randomness::Experiment,
+            parties,
+            epsilon_of_person: Some(epsilon_of(&designs)).filter(|epsilon| epsilon.is_finite()),
+            epsilon_by_colluding: vec![most; released.len().min(2)],
+            statement: format!(
+                "ε protects one record of one secondary, {relation}, in everything that the primary computes from its \
+                 release: training, evaluation and predictions of the run's rows."
+            ),
+            assumptions: vec![
+                "The ranges of `release.columns` do not follow from any party's records.".into(),
+                "Each key has a declared form, such as `number:plain`: an inferred form follows from all records.".into(),
+                "A person has one record in a table: the ε of several records is larger than their number times ε.".into(),
+                "This is the only release of the table: runs with other settings, seeds, folders, tables or rows of the \
+                 primary add to ε."
+                    .into(),
+                labels,
+                "Checksums in reports and in the run's folder stay with people who may know the table: they confirm a guess \
+                 of it."
+                    .into(),
+                "Each secondary draws its own symbols, so that colluding secondaries do not change ε.".into(),
+                "The guarantee covers neither the number of releases nor that a secondary takes part.".into(),
+            ],
+        }
+    }
+}

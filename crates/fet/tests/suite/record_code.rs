@@ -1,0 +1,274 @@
+//! Tests of the release `record-code` with the command itself: symbols, account, predictions and refusals.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use fet_core::rng::{ChaCha8Rng, Purpose, stream};
+use fet_eval::records::TableRelation;
+use rand::RngExt;
+use rand::seq::SliceRandom;
+
+use crate::command::{fet, read, refused, text, write};
+use crate::own_data::{numbers, table};
+use crate::support::report;
+
+const EXPERIMENT: &str = r#"
+name = "codes"
+seed = 4
+
+[train]
+epochs = 3
+batch_size = 64
+
+[data]
+kind = "linked"
+task = "multiclass"
+label = "state"
+primary = { name = "clinic", file = "patients.csv", keys = ["time"] }
+secondaries = [{ name = "laboratory", file = "laboratory.csv", keys = ["time"] }]
+
+[linker]
+kind = "nearest"
+neighbours = 1
+
+[method]
+kind = "gbdt-solo"
+trees = 60
+
+[release]
+kind = "record-code"
+epsilon = 4.0
+columns.laboratory = { a = [-1, 1], b = [-1, 1] }
+"#;
+
+/// Writes patients of three states, of which their own column says little, and the laboratory's records, whose two columns tell
+/// them apart.
+fn tables(folder: &Path, rows: usize) {
+    let mut rng = stream(8, 0, Purpose::Parties, 0);
+    let mut own = "time,age,state\n".to_string();
+    let mut theirs = Vec::new();
+    for row in 0..rows {
+        let state = rng.random_range(0..3usize);
+        let age = 50.0 + 3.0 * state as f64 + rng.random_range(-20.0..20.0);
+        let _ = writeln!(own, "{row},{age},{}", ["ill", "unsure", "well"][state]);
+        let [a, b] = [[0.7, 0.0], [-0.4, 0.6], [-0.4, -0.6]][state];
+        let near = |middle: f64, rng: &mut ChaCha8Rng| middle + rng.random_range(-0.3..0.3);
+        let (a, b) = (near(a, &mut rng), near(b, &mut rng));
+        theirs.push(format!("{},{a},{b},x{row}\n", row as f64 + rng.random_range(-0.2..0.2)));
+    }
+    theirs.shuffle(&mut rng);
+    write(folder, "patients.csv", &own);
+    write(folder, "laboratory.csv", &format!("time,a,b,note\n{}", theirs.concat()));
+    write(folder, "codes.toml", EXPERIMENT);
+}
+
+fn run(folder: &Path, out: &str, sets: &[&str]) -> std::process::Output {
+    let sets = sets.iter().flat_map(|set| ["--set", set]);
+    fet(folder, &["run", "codes.toml", "--out", out].into_iter().chain(sets).collect::<Vec<_>>())
+}
+
+/// Returns the test accuracy of a finished run.
+fn accuracy(folder: &Path, out: &str, sets: &[&str]) -> f64 {
+    let output = run(folder, out, sets);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    report(&folder.join(out)).best.test
+}
+
+#[test]
+fn symbols_tell_the_primary_what_the_records_say_and_state_their_cost() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    tables(folder, 900);
+    let released = accuracy(folder, "released", &[]);
+    let noise = accuracy(folder, "noise", &["release.noise_only=true"]);
+    write(folder, "alone.toml", EXPERIMENT.split("[release]").next().expect("the rest"));
+    let output = fet(folder, &["run", "alone.toml", "--out", "alone"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let alone = report(&folder.join("alone")).best.test;
+    assert!(released > alone + 0.25 && released > noise + 0.25, "{released} {alone} {noise}");
+
+    let record = report(&folder.join("released")).release.expect("a release");
+    assert_eq!(record.neighbouring, TableRelation::AddRemove);
+    let party = &record.parties[0];
+    let code = party.code.expect("a code");
+    let epsilon = party.epsilon.expect("a bound");
+    assert!(epsilon <= 4.0 && epsilon > 3.999, "{epsilon}");
+    assert!(code.symbols == 3 && code.truth > 0.9 && (code.epsilon - 3.2).abs() < 1e-3, "{code:?}");
+    let sentences = record.assumptions.join(" ");
+    assert!(
+        sentences.contains("learns the primary's keys and the labels of the training rows"),
+        "{sentences}"
+    );
+    let card = read(&folder.join("released"), "model-card.md");
+    assert!(card.contains("(`record-code`): ε = 4.0000, δ = 0.00001"), "{card}");
+
+    let labels = accuracy(folder, "labels", &["release.label_epsilon=0.01"]);
+    assert!(labels < released - 0.15, "means of random labels: {labels} {released}");
+    let protected = report(&folder.join("labels")).release.expect("a release").assumptions.join(" ");
+    assert!(protected.contains("by randomised response with ε = 0.01"), "{protected}");
+}
+
+/// The bins of a regression are the symbols.
+#[test]
+fn labels_of_a_regression_become_bins() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    tables(folder, 900);
+    let patients = read(folder, "patients.csv");
+    let number = |line: &str| line.replace("ill", "10").replace("unsure", "20.5").replace("well", "40");
+    write(folder, "patients.csv", &patients.lines().map(|line| number(line) + "\n").collect::<String>());
+    let sets = ["data.task=regression", "release.epsilon=8"];
+    let released = accuracy(folder, "released", &sets);
+    let noise = accuracy(folder, "noise", &[&sets[..], &["release.noise_only=true"]].concat());
+    assert!(released < 0.7 * noise, "{released} {noise}");
+    let record = report(&folder.join("released")).release.expect("a release");
+    // Three different labels have two edges.
+    assert_eq!(record.parties[0].code.expect("a code").symbols, 3);
+    write(folder, "patients.csv", &patients.replace("ill", "7").replace("unsure", "7").replace("well", "7"));
+    refused(&run(folder, "out", &sets), &["labels", "at least two different values"]);
+}
+
+#[test]
+fn predictions_cover_the_rows_of_the_run_alone() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    tables(folder, 400);
+    // A second row with the key of the first one has its symbol.
+    let patients = read(folder, "patients.csv") + "0,55,well\n";
+    write(folder, "patients.csv", &patients);
+    accuracy(folder, "run", &["train.randomness=own"]);
+    let kept = read(folder, "run/parties/party1/release.json");
+    let kept: serde_json::Value = serde_json::from_str(&kept).expect("JSON");
+    // Columns, symbols, and a digest and a symbol for each of 400 keys.
+    assert_eq!(kept["released"]["values"].as_array().expect("values").len(), 2 + 2 * 400);
+    let expected = table(folder, "run/predictions.csv");
+    std::fs::remove_file(folder.join("laboratory.csv")).expect("there");
+    // The rows may come in another order and number.
+    let mut lines: Vec<&str> = patients.lines().collect();
+    lines[1..].reverse();
+    lines.truncate(300);
+    write(folder, "some.csv", &(lines.join("\n") + "\n"));
+    let output = fet(folder, &["predict", "run", "--rows", "some.csv", "--out", "new.csv"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let found = numbers(&table(folder, "new.csv"), "probability of ill");
+    let rows = numbers(&expected, "row").into_iter().zip(numbers(&expected, "probability of ill"));
+    let mut compared = 0;
+    for (row, value) in rows {
+        if let Some(found) = found.get(400 - row as usize) {
+            assert!((found - value).abs() < 1e-5, "{row}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 50, "{compared}");
+    write(folder, "some.csv", "time,age,state\n3,50,ill\n1000.5,50,ill\n");
+    let output = fet(folder, &["predict", "run", "--rows", "some.csv", "--out", "other.csv"]);
+    refused(&output, &["release of laboratory", "no symbol for 1 of 2 records", "row 1", "another release"]);
+    assert!(!folder.join("other.csv").exists());
+}
+
+/// Labels of validation and test rows stay with the primary: other labels there give the same release.
+#[test]
+fn secondaries_learn_the_labels_of_training_rows_alone() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    tables(folder, 300);
+    accuracy(folder, "run", &[]);
+    let evaluated = numbers(&table(folder, "run/predictions.csv"), "row");
+    let kept = |out: &str| read(folder, &format!("{out}/parties/party1/release.json"));
+    let patients = read(folder, "patients.csv");
+    let turned = |of_evaluated: bool| -> String {
+        let line = |(number, line): (usize, &str)| {
+            let is_turned = number > 0 && evaluated.contains(&(number as f64 - 1.0)) == of_evaluated;
+            let line = if is_turned { line.replace("ill", "well") } else { line.to_string() };
+            line + "\n"
+        };
+        patients.lines().enumerate().map(line).collect()
+    };
+    write(folder, "patients.csv", &turned(true));
+    accuracy(folder, "evaluated", &[]);
+    assert_eq!(kept("evaluated"), kept("run"));
+    write(folder, "patients.csv", &turned(false));
+    accuracy(folder, "training", &[]);
+    assert_ne!(kept("training"), kept("run"));
+}
+
+#[test]
+fn symbols_are_drawn_once() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    tables(folder, 300);
+    let own = "train.randomness=own";
+    accuracy(folder, "run", &[own]);
+    let file = || read(folder, "run/parties/party1/release.json");
+    let kept = file();
+    let again = || std::fs::remove_file(folder.join("run/report.json")).expect("there");
+    again();
+    accuracy(folder, "run", &[own]);
+    assert_eq!(file(), kept);
+    // Further keys, other labels or another linker would be another release.
+    again();
+    let patients = read(folder, "patients.csv");
+    write(folder, "patients.csv", &(patients.clone() + "1000,50,ill\n"));
+    refused(&run(folder, "run", &[own]), &["party1/release.json", "rows of the primary"]);
+    write(folder, "patients.csv", &patients);
+    refused(&run(folder, "run", &[own, "seed=5"]), &["run"]);
+    assert_eq!(file(), kept);
+}
+
+#[test]
+fn refuses_codes_without_public_ranges_or_independent_links() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    tables(folder, 300);
+    for (sets, parts) in [
+        (&["release.columns={}"][..], &["`release.columns`", "from public knowledge"][..]),
+        (
+            &["release.columns={laboratory={a=[1, -1]}}"],
+            &["`release.columns.laboratory.a`", "range [low, high]"],
+        ),
+        (
+            &["release.columns={lab={a=[-1, 1]}}"],
+            &["`release.columns`", "must name secondaries (laboratory)", "\"lab\""],
+        ),
+        (
+            &["release.columns={laboratory={c=[-1, 1]}}"],
+            &["`release.columns.laboratory`", "lacks the column `c`"],
+        ),
+        (
+            &["release.columns={laboratory={note=[-1, 1]}}"],
+            &["`release.columns.laboratory`", "columns of numbers", "`note`"],
+        ),
+        (&["release.epsilon=0"], &["`release.epsilon`", "at least 0.01"]),
+        (&["release.encoder_share=1"], &["`release.encoder_share`", "below 1"]),
+        (&["release.label_epsilon=-1"], &["`release.label_epsilon`", "at least 0"]),
+        (
+            &["linker={kind='posterior', inner={kind='nearest', neighbours=5}}"],
+            &["`linker.kind`", "without any other record", "\"posterior\""],
+        ),
+        (&["linker={kind='aligned'}"], &["`linker.kind`", "\"aligned\""]),
+        (&["method={kind='fet'}"], &["`method.kind`", "take no part in the training"]),
+        (
+            &["data={kind='split', source={kind='digits'}}", "release.columns={'*'={a=[0, 16]}}"],
+            &["`release.columns.party 1`", "the columns of this dataset are unnamed"],
+        ),
+    ] {
+        refused(&run(folder, "out", sets), parts);
+        assert!(!folder.join("out").exists(), "{sets:?}");
+    }
+}
+
+/// All columns of a table without names, with one range for all parties.
+#[test]
+fn unnamed_columns_have_one_range() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    write(folder, "codes.toml", EXPERIMENT);
+    let digits = "data={kind='split', source={kind='digits'}, key_noise=0.0, rows=600}";
+    let sets =
+        [digits, "release.columns={'*'={'*'=[0, 16]}}", "release.epsilon=8", "method.kind=linear-solo"];
+    let sets = sets.map(|set| if set.starts_with("method") { "method={kind='linear-solo'}" } else { set });
+    let released = accuracy(folder, "released", &sets);
+    let noise = accuracy(folder, "noise", &[&sets[..], &["release.noise_only=true"]].concat());
+    assert!(released > noise + 0.03, "{released} {noise}");
+    assert_eq!(report(&folder.join("released")).release.expect("a release").parties.len(), 3);
+}
