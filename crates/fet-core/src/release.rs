@@ -58,7 +58,7 @@ pub trait Release: Send + Sync {
     fn account(&self, released: &[Released]) -> ReleaseRecord;
 }
 
-/// What secondaries need of the primary's labels.
+/// Form of the labels that secondaries need.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlaceNeeds {
     /// Number of bins of the labels of a regression, with equal numbers of training rows.
@@ -76,7 +76,7 @@ pub struct Places {
     pub labels: Vec<Option<usize>>,
     /// Number of classes or bins.
     pub symbols: usize,
-    /// The place to which each record of the secondary offers itself: the nearest one. It follows from the record's own
+    /// The nearest place of each record of the secondary. It follows from the record's own
     /// key and the places, and from no other record.
     pub offers: Vec<usize>,
 }

@@ -9,8 +9,8 @@ pub(super) struct Means {
 }
 
 impl Means {
-    /// Computes the means from noisy sums, label by label: a count, and the sum of each column. The means move towards 0
-    /// where the count is not much larger than its noise.
+    /// Computes the means from noisy sums, label by label: a count, and the sum of each column. A mean moves towards 0
+    /// if its count is not much larger than the noise.
     pub(super) fn from_sums(sums: &[f64], labels: usize, noise_of_count: f64) -> Self {
         let mean = |sums: &[f64]| -> Vec<f64> {
             let count = sums[0].max(0.0) + noise_of_count.max(1e-9);
@@ -42,7 +42,7 @@ mod tests {
         for (record, nearest) in [([0.4, -0.4], 0), ([-0.9, 0.1], 1), ([-0.2, -0.4], 0), ([-0.4, 0.0], 1)] {
             assert_eq!(means.nearest(&record), nearest, "{record:?}");
         }
-        // A count of nothing but noise gives a mean near 0.
+        // A count below the noise gives a mean near 0.
         let means = Means::from_sums(&[-3.0, 2.0], 1, 10.0);
         assert!((means.weights[0][0] - 0.2).abs() < 1e-9);
     }

@@ -26,8 +26,8 @@ const ALL: &str = "*";
 #[serde(default, deny_unknown_fields)]
 pub struct RecordCodeSettings {
     /// Number columns that determine a record's symbol, by secondary, each with its range from public knowledge, as in
-    /// `columns.laboratory = { creatinine = [0, 5] }`. The name "*" stands for all other secondaries, or for all other
-    /// number columns. A value outside counts as the end of the range, a missing value as the middle.
+    /// `columns.laboratory = { creatinine = [0, 5] }`. The name "*" means all other secondaries, or all other number
+    /// columns. A value outside counts as the end of the range, a missing value as the middle.
     #[schemars(extend("x-rule" = "tables of ranges [low, high], by secondary"))]
     pub columns: BTreeMap<String, BTreeMap<String, [f64; 2]>>,
     /// ε of each secondary's release, the means included.
@@ -41,7 +41,7 @@ pub struct RecordCodeSettings {
     /// The share of ε for the means of the labels' records, which determine a record's symbol: the label with the nearest
     /// mean.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
-    pub encoder_share: f64,
+    pub means_share: f64,
     /// Number of symbols for a regression: bins with equal numbers of training labels. With classes, each class has a
     /// symbol.
     #[schemars(range(min = 2, max = 64))]
@@ -75,7 +75,7 @@ impl Default for RecordCodeSettings {
             epsilon: 3.0,
             delta: 1e-5,
             neighbouring: RecordRelation::AddRemove,
-            encoder_share: 0.2,
+            means_share: 0.2,
             bins: 8,
             label_epsilon: 0.0,
             noise_only: false,
@@ -132,8 +132,8 @@ impl RecordCode {
 
     /// Returns the design for some number of columns and symbols.
     fn design(&self, columns: usize, symbols: usize) -> Result<CodeDesign, String> {
-        let RecordCodeSettings { epsilon, delta, encoder_share, .. } = self.0;
-        CodeDesign::for_target([columns, symbols], self.relation(), [epsilon, delta], encoder_share)
+        let RecordCodeSettings { epsilon, delta, means_share, .. } = self.0;
+        CodeDesign::for_target([columns, symbols], self.relation(), [epsilon, delta], means_share)
             .map_err(|error| error.to_string())
     }
 

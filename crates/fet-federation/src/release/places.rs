@@ -116,7 +116,7 @@ fn bins_of(labels: &[f64], training: &[usize], bins: usize) -> Result<(Vec<usize
     let mut edges: Vec<f64> =
         (1..bins).filter_map(|bin| known.get(bin * known.len() / bins).copied()).collect();
     edges.dedup();
-    // An edge at the smallest label has no row below it.
+    // A bin below the smallest label would be empty.
     edges.retain(|edge| known.first().is_some_and(|least| edge > least));
     if edges.is_empty() {
         let problem = "must have at least two different values in the training rows";

@@ -1,4 +1,4 @@
-//! Noisy sums over records, from which the encoder of a code follows, and the account of both.
+//! Noisy sums over the records of each label, from whose means a symbol follows, and the account of sums and symbols.
 
 use rand::Rng;
 
@@ -134,7 +134,7 @@ impl SymbolSums {
     }
 }
 
-/// An encoder from noisy sums, and the code of its symbols.
+/// Noisy sums, and the code of the symbols that follow from them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CodeDesign {
     /// The sums.
@@ -145,7 +145,7 @@ pub struct CodeDesign {
 }
 
 impl CodeDesign {
-    /// Creates the design with a total of ε at δ, of which the sums have the share `encoder`.
+    /// Creates the design with a total of ε at δ; `means` is the share of ε for the sums.
     ///
     /// # Errors
     /// ε, δ or the noise is out of range.
@@ -153,10 +153,10 @@ impl CodeDesign {
         [columns, symbols]: [usize; 2],
         relation: CodeRelation,
         [epsilon, delta]: [f64; 2],
-        encoder: f64,
+        means: f64,
     ) -> Result<Self, DesignError> {
-        let sums = SymbolSums::for_target([columns, symbols], relation, [epsilon * encoder, delta])?;
-        let code = Code::for_target(symbols, relation, epsilon * (1.0 - encoder))?;
+        let sums = SymbolSums::for_target([columns, symbols], relation, [epsilon * means, delta])?;
+        let code = Code::for_target(symbols, relation, epsilon * (1.0 - means))?;
         Ok(Self { sums, code, relation })
     }
 

@@ -41,8 +41,8 @@ epsilon = 4.0
 columns.laboratory = { a = [-1, 1], b = [-1, 1] }
 "#;
 
-/// Writes patients of three states, of which their own column says little, and the laboratory's records, whose two columns tell
-/// them apart.
+/// Writes patients of three states, with a column that says little about them, and the laboratory's records with two columns
+/// that separate the states.
 fn tables(folder: &Path, rows: usize) {
     let mut rng = stream(8, 0, Purpose::Parties, 0);
     let mut own = "time,age,state\n".to_string();
@@ -238,7 +238,7 @@ fn refuses_codes_without_public_ranges_or_independent_links() {
             &["`release.columns.laboratory`", "columns of numbers", "`note`"],
         ),
         (&["release.epsilon=0"], &["`release.epsilon`", "at least 0.01"]),
-        (&["release.encoder_share=1"], &["`release.encoder_share`", "below 1"]),
+        (&["release.means_share=1"], &["`release.means_share`", "below 1"]),
         (&["release.label_epsilon=-1"], &["`release.label_epsilon`", "at least 0"]),
         (
             &["linker={kind='posterior', inner={kind='nearest', neighbours=5}}"],
