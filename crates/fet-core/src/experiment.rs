@@ -190,8 +190,15 @@ impl Experiment {
     /// cover.
     fn check_release(&self, plan: &Plan, privacy: &dyn PrivacyMechanism) -> Result<(), Violation> {
         let Some(release) = &self.release else { return Ok(()) };
-        release.build(&())?;
+        let needs = release.build(&())?.needs();
         let kind = release.kind();
+        if needs.is_some() && !self.labels.build(&())?.is_identity() {
+            let rule = format!(
+                "must be \"none\" where `release.kind` is \"{kind}\": the secondaries receive the training labels without \
+                 protection"
+            );
+            return Err(Violation::new("labels.kind", rule, format!("\"{}\"", self.labels.kind())));
+        }
         if plan.secondaries {
             let rule = format!(
                 "must work on the primary's columns alone where `release.kind` is \"{kind}\": the secondaries release once \

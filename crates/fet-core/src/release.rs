@@ -26,6 +26,11 @@ pub trait Release: Send + Sync {
         None
     }
 
+    /// Returns true if a release that was read from a file has the form of one that [`Release::make`] makes.
+    fn is_whole(&self, _released: &Released, _places: Option<&Places>) -> bool {
+        true
+    }
+
     /// Refuses settings that do not fit the secondaries with these names.
     fn check_parties(&self, parties: &[&str]) -> Result<(), Violation>;
 
@@ -58,13 +63,11 @@ pub trait Release: Send + Sync {
     fn account(&self, released: &[Released]) -> ReleaseRecord;
 }
 
-/// Form of the labels that secondaries need.
+/// Form of the labels that secondaries need. They receive it without protection.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlaceNeeds {
     /// Number of bins of the labels of a regression, with equal numbers of training rows.
     pub bins: usize,
-    /// ε of the labels by randomised response, or 0 for labels without protection.
-    pub label_epsilon: f64,
 }
 
 /// The primary's places, which its keys name: rows with equal keys are one place.

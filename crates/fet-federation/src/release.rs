@@ -77,13 +77,14 @@ fn made_from(experiment: &Experiment, table: &PartyTable, places: Option<&Places
 /// # Errors
 /// The release is damaged, or has other settings or another table.
 pub(crate) fn kept(
-    experiment: &Experiment,
+    (experiment, component): (&Experiment, &dyn Release),
     (table, places): (&PartyTable, Option<&Places>),
     folder: &Path,
 ) -> Result<Option<KeptRelease>, ReleaseError> {
     let Some(kept) = read(folder)? else { return Ok(None) };
     if kept.made_from == fet_io::hex(&made_from(experiment, table, places)) {
-        return Ok(Some(kept));
+        let is_whole = kept.released.party == table.name && component.is_whole(&kept.released, places);
+        return if is_whole { Ok(Some(kept)) } else { Err(damaged(&folder.join(FILE))) };
     }
     let problem = format!(
         "holds the release of another table of \"{}\", or one with other settings or rows of the primary. Another release \
@@ -155,16 +156,15 @@ impl KeptRelease {
     }
 }
 
+fn damaged(path: &Path) -> ReleaseError {
+    ReleaseError::new(path, "is damaged. Restore it, or use another folder: a second release would add to ε")
+}
+
 /// Reads the release in a secondary's folder; `None` if there is none.
 fn read(folder: &Path) -> Result<Option<KeptRelease>, ReleaseError> {
     let path = folder.join(FILE);
     match fet_io::read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|_| {
-            ReleaseError::new(
-                &path,
-                "is damaged. Restore it, or use another folder: a second release would add to ε",
-            )
-        }),
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|_| damaged(&path)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(ReleaseError::new(&path, format!("cannot be read ({error})"))),
     }

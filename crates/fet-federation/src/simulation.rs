@@ -90,14 +90,16 @@ impl<'a> Simulation<'a> {
         };
         let names: Vec<&str> = data.secondaries.iter().map(|table| table.name.as_str()).collect();
         component.check_parties(&names)?;
-        let own = |needs| OwnPlaces::new(self.experiment, &data, needs, &self.seed(0)?);
+        let own = |needs| OwnPlaces::new(self.experiment, &data, needs);
         let places = component.needs().map(own).transpose()?;
         let kept = (1..).zip(&data.secondaries).map(|(number, table)| {
             let folder = self.folder.map(|folder| Self::party_folder(folder, number));
             let offered = |own: &OwnPlaces| own.offered(table, PartyIndex::new(number - 1));
             let places = places.as_ref().map(offered).transpose()?;
             let table = (table, places.as_ref());
-            let kept = folder.map(|folder| release::kept(self.experiment, table, &folder)).transpose()?;
+            let kept = folder
+                .map(|folder| release::kept((self.experiment, component.as_ref()), table, &folder))
+                .transpose()?;
             match kept.flatten() {
                 Some(kept) => Ok(kept),
                 None => {

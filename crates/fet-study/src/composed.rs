@@ -5,15 +5,17 @@
 //! amplification by sampling, ε and δ add up instead. Every run counts, even if its releases equal those of
 //! another run.
 
-use fet_eval::records::{Guarantee, Report};
+use fet_eval::records::{Guarantee, Report, TableRelation};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Largest ε that is printed as a number.
 const LARGEST: f64 = 500.0;
 
 /// Accumulated privacy loss of the runs that have a privacy mechanism or a release.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Composed {
+    /// Neighbouring relations of the releases.
+    relations: Vec<TableRelation>,
     runs: usize,
     /// Sum of μ² over the runs, each at the noise of the release with the fewest parties.
     squares: f64,
@@ -50,6 +52,9 @@ impl Composed {
         let Some(release) = report.release.as_ref().filter(|release| !release.noise_only) else { return };
         let least = release.parties.iter().map(|party| party.noise_multiplier).fold(f64::INFINITY, f64::min);
         let codes = release.parties.iter().filter_map(|party| party.code.as_ref());
+        if !self.relations.contains(&release.neighbouring) {
+            self.relations.push(release.neighbouring);
+        }
         self.runs += 1;
         self.squares += least.powi(-2);
         self.pure += codes.map(|code| code.epsilon).fold(0.0, f64::max);
@@ -68,6 +73,13 @@ impl Composed {
             epsilon if epsilon <= LARGEST => format!("{epsilon:.4}"),
             _ => format!("more than {LARGEST}"),
         };
+        if self.relations.len() > 1 {
+            return Some(format!(
+                "Warning: {} runs have a privacy mechanism or a release, and read the same tables. They protect different changes of \
+                 a table, so that no ε covers them together.",
+                self.runs
+            ));
+        }
         (self.runs > 1).then(|| {
             format!(
                 "Warning: {} runs have a privacy mechanism or a release, and read the same tables. Their total privacy loss is ε = {epsilon} at δ = \
@@ -127,5 +139,18 @@ mod tests {
         let warning = five.warning().expect("several");
         assert!(warning.contains("ε = 15.0000 at δ = 5"), "{warning}");
         assert_eq!(Composed { runs: 1, ..five }.warning(), None);
+    }
+
+    /// ε of symbols adds to that of sums, and releases under different relations have no common ε.
+    #[test]
+    fn symbols_add_up_under_one_relation() {
+        let mut two = Composed { runs: 2, squares: 1.0, pure: 3.0, delta: 1e-5, ..Composed::default() };
+        two.relations.push(TableRelation::AddRemove);
+        let expected = 3.0 + epsilon(1.0, 1e-5);
+        let warning = two.warning().expect("several");
+        assert!(warning.contains(&format!("ε = {expected:.4}")), "{warning}");
+        two.relations.push(TableRelation::Features);
+        let warning = two.warning().expect("several");
+        assert!(warning.contains("no ε covers them together"), "{warning}");
     }
 }

@@ -129,7 +129,8 @@ fn parties(
     if let Some(release) = &report.release {
         let _ = writeln!(
             card,
-            "Each secondary made one release, and took no part in the training. No data left the primary.\n"
+            "Each secondary made one release, and took no part in the training. {}\n",
+            release.primary_sentence()
         );
         for sentence in release.sentences().iter().chain([&release.statement]).chain(&release.assumptions) {
             let _ = writeln!(card, "- {}", plain(sentence));

@@ -277,9 +277,10 @@ fn coverage(report: &Report) -> Section {
 fn links(experiment: &Experiment, report: &Report) -> anyhow::Result<Section> {
     let section = Section::new("links", "Parties and links");
     if let Some(release) = &report.release {
-        let first =
-            "Each secondary made one release, and took no part in the training. No data left the primary."
-                .to_string();
+        let first = format!(
+            "Each secondary made one release, and took no part in the training. {}",
+            release.primary_sentence()
+        );
         let loss = release.sentences().into_iter().map(|sentence| format!("{sentence}."));
         let rest = std::iter::once(release.statement.clone()).chain(release.assumptions.clone());
         let sentences = std::iter::once(first).chain(loss).chain(rest).collect();

@@ -9,8 +9,8 @@ pub(super) struct Means {
 }
 
 impl Means {
-    /// Computes the means from noisy sums, label by label: a count, and the sum of each column. A mean moves towards 0
-    /// if its count is not much larger than the noise.
+    /// Computes the means from noisy sums, label by label: a count, and the sum of each column. The noise of a count is added
+    /// to it, so that the mean of few records cannot be much larger than its noise.
     pub(super) fn from_sums(sums: &[f64], labels: usize, noise_of_count: f64) -> Self {
         let mean = |sums: &[f64]| -> Vec<f64> {
             let count = sums[0].max(0.0) + noise_of_count.max(1e-9);

@@ -46,10 +46,6 @@ pub struct RecordCodeSettings {
     /// symbol.
     #[schemars(range(min = 2, max = 64))]
     pub bins: usize,
-    /// ε of the labels that the primary sends to the secondaries, by randomised response, drawn once for each place; 0
-    /// for labels without protection.
-    #[schemars(range(min = 0, max = 20))]
-    pub label_epsilon: f64,
     /// True to release symbols without any record: the control that shows the gain from random symbols.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(extend("default" = false))]
@@ -77,7 +73,6 @@ impl Default for RecordCodeSettings {
             neighbouring: RecordRelation::AddRemove,
             means_share: 0.2,
             bins: 8,
-            label_epsilon: 0.0,
             noise_only: false,
         }
     }
@@ -118,8 +113,11 @@ inventory::submit! {
 
 struct RecordCode(RecordCodeSettings);
 
-/// The columns of each record.
-type Rows = Vec<Vec<f64>>;
+/// The columns of each record, mapped from their ranges to −1 to 1.
+struct Rows {
+    columns: usize,
+    values: Vec<Vec<f64>>,
+}
 
 impl RecordCode {
     fn relation(&self) -> CodeRelation {
@@ -172,8 +170,11 @@ impl RecordCode {
                 columns.extend((0..numbers.columns()).map(|column| (of(column), range)));
             }
         }
-        if columns.is_empty() {
-            let problem = "must name at least one number column of the table";
+        if !(1..=MOST_COLUMNS).contains(&columns.len()) {
+            let problem = format!(
+                "must name 1 to {MOST_COLUMNS} number columns of the table; it names {}",
+                columns.len()
+            );
             return Err(DataError::new(place(), problem));
         }
         let scaled = |value: f64, [low, high]: [f64; 2]| {
@@ -181,16 +182,34 @@ impl RecordCode {
             if value.is_nan() { 0.0 } else { value.clamp(-1.0, 1.0) }
         };
         let of_row = |row: usize| columns.iter().map(|(values, range)| scaled(values[row], *range)).collect();
-        Ok((0..table.keys.rows()).map(of_row).collect())
+        Ok(Rows { columns: columns.len(), values: (0..table.keys.rows()).map(of_row).collect() })
     }
 }
+
+/// Largest number of columns.
+const MOST_COLUMNS: usize = 1 << 16;
 
 /// The numbers of a release before those of its places: columns and symbols.
 const HEAD: usize = 2;
 
 impl Release for RecordCode {
     fn needs(&self) -> Option<PlaceNeeds> {
-        Some(PlaceNeeds { bins: self.0.bins, label_epsilon: self.0.label_epsilon })
+        Some(PlaceNeeds { bins: self.0.bins })
+    }
+
+    fn is_whole(&self, released: &Released, places: Option<&Places>) -> bool {
+        let (Some(places), Some((head, pairs))) = (places, released.values.split_at_checked(HEAD)) else {
+            return false;
+        };
+        let columns = usize::try_from(head[0]).is_ok_and(|columns| (1..=MOST_COLUMNS).contains(&columns));
+        let (pairs, rest) = pairs.as_chunks::<2>();
+        let symbols = places.symbols as i64;
+        let of_place = |(pair, key): (&[i64; 2], &i64)| pair[0] == *key && (0..symbols).contains(&pair[1]);
+        columns
+            && head[1] == symbols
+            && rest.is_empty()
+            && pairs.len() == places.keys.len()
+            && pairs.iter().zip(&places.keys).all(of_place)
     }
 
     fn check_parties(&self, parties: &[&str]) -> Result<(), Violation> {
@@ -216,12 +235,8 @@ impl Release for RecordCode {
         noise: &mut ChaCha8Rng,
     ) -> Result<Released, DataError> {
         let places = places.expect("the kind of release needs them");
-        let rows = self.rows(table)?;
-        let (columns, symbols) = (rows.first().map_or(0, Vec::len), places.symbols);
-        if rows.is_empty() {
-            let problem = "must have at least one record for `release.kind` \"record-code\"";
-            return Err(DataError::new(format!("data of {}", table.name), problem));
-        }
+        let Rows { columns, values: rows } = self.rows(table)?;
+        let symbols = places.symbols;
         let design = self.design(columns, symbols).map_err(|error| DataError::new("`release`", error))?;
         let mut totals = vec![0i64; design.sums.len()];
         let offers = if self.0.noise_only { &[][..] } else { &places.offers };
@@ -280,7 +295,7 @@ impl Release for RecordCode {
     }
 
     fn account(&self, released: &[Released]) -> ReleaseRecord {
-        let RecordCodeSettings { delta, noise_only, neighbouring, label_epsilon, .. } = self.0;
+        let RecordCodeSettings { delta, noise_only, neighbouring, .. } = self.0;
         let design = |one: &Released| {
             let at = |place: usize| one.values[place] as usize;
             self.design(at(0), at(1)).expect("a release was made with this design")
@@ -297,8 +312,9 @@ impl Release for RecordCode {
                 symbols: one.values[1] as usize,
                 truth: design.code.truth(),
                 epsilon: bounded(design.code.epsilon(self.relation())),
+                epsilon_of_columns: bounded(design.under(CodeRelation::Features).epsilon(delta)),
             }),
-            values: one.values.len(),
+            values: (one.values.len() - HEAD) / 2,
         };
         let parties: Vec<PartyRelease> = released.iter().zip(&designs).map(party).collect();
         let most = parties.iter().map(|party| party.epsilon.unwrap_or(f64::INFINITY)).fold(0.0, f64::max);
@@ -308,15 +324,6 @@ impl Release for RecordCode {
             RecordRelation::Features => {
                 (TableRelation::Features, "whose columns are replaced while its key stays")
             }
-        };
-        let labels = match label_epsilon {
-            0.0 => {
-                "Each secondary learns the primary's keys and the labels of the training rows.".to_string()
-            }
-            epsilon => format!(
-                "Each secondary learns the primary's keys, and the labels of the training rows by randomised response with \
-                 ε = {epsilon}."
-            ),
         };
         ReleaseRecord {
             kind: "record-code".into(),
@@ -328,24 +335,131 @@ impl Release for RecordCode {
             parties,
             epsilon_of_person: Some(epsilon_of(&designs)).filter(|epsilon| epsilon.is_finite()),
             epsilon_by_colluding: vec![most; released.len().min(2)],
+            of_primary: "Each secondary learned the primary's keys, and the labels of the training rows without protection".into(),
             statement: format!(
                 "ε protects one record of one secondary, {relation}, in everything that the primary computes from its \
                  release: training, evaluation and predictions of the run's rows."
             ),
             assumptions: vec![
                 "The ranges of `release.columns` do not follow from any party's records.".into(),
-                "Each key has a declared form, such as `number:plain`: an inferred form follows from all records.".into(),
+                "Each column of `release.columns` and each key has a declared form, such as `number:plain`: an inferred form \
+                 follows from all records."
+                    .into(),
                 "A person has one record in a table: the ε of several records is larger than their number times ε.".into(),
                 "This is the only release of the table: runs with other settings, seeds, folders, tables or rows of the \
                  primary add to ε."
                     .into(),
-                labels,
+                "The primary's keys and labels do not follow from any secondary's records; the numbers of columns and of symbols \
+                 are public."
+                    .into(),
                 "Checksums in reports and in the run's folder stay with people who may know the table: they confirm a guess \
                  of it."
                     .into(),
                 "Each secondary draws its own symbols, so that colluding secondaries do not change ε.".into(),
                 "The guarantee covers neither the number of releases nor that a secondary takes part.".into(),
             ],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fet_core::data::Matrix;
+    use fet_core::rng::{OwnSeed, Purpose};
+
+    use super::*;
+
+    /// Number of places of each kind.
+    const PLACES: usize = 4_000;
+
+    /// Two labels with the values −1 and 1. The first places have one record each, the next none, the last two.
+    fn made(settings: &RecordCodeSettings, seed: u64) -> (Released, Places) {
+        let labels: Vec<usize> = (0..3 * PLACES).map(|place| place % 2).collect();
+        let offers: Vec<usize> =
+            (0..PLACES).chain(2 * PLACES..3 * PLACES).chain(2 * PLACES..3 * PLACES).collect();
+        let values = offers.iter().map(|place| [-1.0f32, 1.0][labels[*place]]).collect();
+        let table = PartyTable {
+            name: "laboratory".into(),
+            keys: Keys::Numbers(Matrix::new(1, vec![0.0; offers.len()])),
+            features: Features::Numbers(Matrix::new(1, values)),
+            bounds: None,
+        };
+        let places = Places {
+            keys: (0..3 * PLACES as i64).collect(),
+            labels: labels.into_iter().map(Some).collect(),
+            symbols: 2,
+            offers,
+        };
+        let component = settings.build(&()).expect("sound settings");
+        let mut noise = OwnSeed::simulated(seed, 1).stream(Purpose::Release, 0);
+        let released = component.make(&table, Some(&places), &mut noise).expect("it fits");
+        assert!(component.is_whole(&released, Some(&places)));
+        (released, places)
+    }
+
+    fn settings() -> RecordCodeSettings {
+        let all = BTreeMap::from([(ALL.to_string(), [-1.0, 1.0])]);
+        let columns = BTreeMap::from([(ALL.to_string(), all)]);
+        RecordCodeSettings { columns, epsilon: 2.0, ..RecordCodeSettings::default() }
+    }
+
+    /// A place with one record has its true symbol with the stated probability, and the others have uniform symbols. Each
+    /// share of 4,000 has a standard deviation of at most 0.0079; six of them have α = 2e-9 for each of eight shares.
+    #[test]
+    fn symbols_are_true_with_one_record_and_uniform_otherwise() {
+        for (settings, one) in [
+            (settings(), 1.0 - 0.5 * (-1.6f64).exp()),
+            (RecordCodeSettings { neighbouring: RecordRelation::Features, ..settings() }, {
+                let odds = 1.6f64.exp();
+                odds / (1.0 + odds)
+            }),
+            (RecordCodeSettings { noise_only: true, ..settings() }, 0.5),
+        ] {
+            let (released, places) = made(&settings, 1);
+            let symbols: Vec<i64> = released.values[HEAD..].chunks_exact(2).map(|pair| pair[1]).collect();
+            for (kind, expected) in [(0, one), (1, 0.5), (2, 0.5)] {
+                let own = kind * PLACES..(kind + 1) * PLACES;
+                let true_ones =
+                    own.clone().filter(|&place| places.labels[place] == Some(symbols[place] as usize));
+                let share = true_ones.count() as f64 / PLACES as f64;
+                assert!((share - expected).abs() < 0.048, "{kind}: {share} {expected}");
+            }
+        }
+    }
+
+    /// With few records the means are mostly noise: two releases of the same table differ in more symbols than their
+    /// randomised responses explain, which they would not with exact sums.
+    #[test]
+    fn means_carry_noise() {
+        let narrow = |seed: u64| {
+            let all = BTreeMap::from([(ALL.to_string(), [-1e4, 1e4])]);
+            let columns = BTreeMap::from([(ALL.to_string(), all)]);
+            let (released, places) = made(&RecordCodeSettings { columns, epsilon: 20.0, ..settings() }, seed);
+            let symbols = released.values[HEAD..].chunks_exact(2).map(|pair| pair[1] as usize);
+            let known = symbols.zip(places.labels).take(PLACES);
+            known.filter(|(symbol, label)| Some(*symbol) == *label).count() as f64 / PLACES as f64
+        };
+        // Values of 1e-4 of the range: exact means tell the labels apart in each release, noisy ones do not.
+        let shares: Vec<f64> = (0..10).map(narrow).collect();
+        assert!(shares.iter().any(|share| *share < 0.9), "{shares:?}");
+    }
+
+    #[test]
+    fn other_releases_are_not_whole() {
+        let component = settings().build(&()).expect("sound settings");
+        let (released, places) = made(&settings(), 1);
+        let changes: [fn(&mut Vec<i64>); 6] = [
+            |values| values.truncate(1),
+            |values| values.truncate(10),
+            |values| values[0] = 0,
+            |values| values[1] = 3,
+            |values| values[2] = 7,
+            |values| values[3] = 2,
+        ];
+        for change in changes {
+            let mut other = released.clone();
+            change(&mut other.values);
+            assert!(!component.is_whole(&other, Some(&places)));
         }
     }
 }

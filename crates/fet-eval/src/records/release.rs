@@ -28,6 +28,9 @@ pub struct ReleaseRecord {
     /// the loss is unbounded.
     #[serde(deserialize_with = "nullable::all_infinite")]
     pub epsilon_by_colluding: Vec<f64>,
+    /// Data of the primary that the secondaries learned; empty for none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub of_primary: String,
     /// Description of the protected records.
     pub statement: String,
     /// Assumptions of the guarantee, one sentence each.
@@ -64,6 +67,10 @@ pub struct CodeRecord {
     pub truth: f64,
     /// ε of the symbols, without that of the sums.
     pub epsilon: f64,
+    /// ε of symbols and sums for the columns of a record that is known to be in the table. Infinite if the loss is
+    /// unbounded.
+    #[serde(deserialize_with = "nullable::infinite")]
+    pub epsilon_of_columns: f64,
 }
 
 /// Neighbouring relation of a secondary's tables, which must be indistinguishable.
@@ -82,6 +89,12 @@ impl ReleaseRecord {
     /// Returns the largest ε of a secondary's release, or infinity if a loss is unbounded.
     pub fn epsilon(&self) -> f64 {
         self.parties.iter().map(|party| party.epsilon.unwrap_or(f64::INFINITY)).fold(0.0, f64::max)
+    }
+
+    /// Returns the data of the primary that the secondaries learned, in a sentence.
+    pub fn primary_sentence(&self) -> String {
+        let learned = if self.of_primary.is_empty() { "No data left the primary" } else { &self.of_primary };
+        format!("{learned}.")
     }
 
     /// Returns the privacy loss in sentences, for people.
@@ -105,6 +118,16 @@ impl ReleaseRecord {
             .collect();
         if self.noise_only {
             return all;
+        }
+        let of_columns = self.parties.iter().filter_map(|party| Some(party.code?.epsilon_of_columns));
+        if self.neighbouring != TableRelation::Features
+            && self.parties.iter().any(|party| party.code.is_some())
+        {
+            all.push(format!(
+                "the columns of a record that is known to be in a table: {}, δ = {}",
+                shown(Some(of_columns.fold(0.0, f64::max))),
+                self.delta
+            ));
         }
         if self.parties.len() > 1 {
             all.push(format!(

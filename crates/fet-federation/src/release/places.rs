@@ -7,9 +7,6 @@ use fet_core::experiment::Experiment;
 use fet_core::linker::{self, Linker};
 use fet_core::registry::Violation;
 use fet_core::release::{PlaceNeeds, Places};
-use fet_core::rng::{OwnSeed, Purpose};
-use fet_privacy::labels::RandomisedResponse;
-use rand::Rng;
 
 use crate::data;
 use crate::federation::PartyIndex;
@@ -36,7 +33,6 @@ impl OwnPlaces {
         experiment: &Experiment,
         data: &VerticalData,
         needs: PlaceNeeds,
-        own: &OwnSeed,
     ) -> Result<Self, RunError> {
         let linker = experiment.linker.build(&())?;
         let about = linker.about();
@@ -44,6 +40,10 @@ impl OwnPlaces {
             let rule = "must link each record without any other record and with plain keys, as \"nearest\" does, for a release \
                         that follows from the primary's keys";
             return Err(Violation::new("linker.kind", rule, format!("{:?}", experiment.linker.kind())).into());
+        }
+        if about.neighbours != 1 {
+            let rule = "must be 1 for a release that follows from the primary's keys: each record belongs to one row";
+            return Err(Violation::new("linker.neighbours", rule, about.neighbours).into());
         }
         let rows = data.labels.len();
         let training = split(&data::parts_of(experiment, data)?, rows, experiment.seed)?.train;
@@ -63,9 +63,6 @@ impl OwnPlaces {
         let mut labels = vec![None; first.len()];
         for row in training {
             labels[numbers[&of_rows[row]]].get_or_insert(bins[row]);
-        }
-        if needs.label_epsilon > 0.0 {
-            randomise(&mut labels, symbols, needs.label_epsilon, &mut own.stream(Purpose::Labels, 1))?;
         }
         Ok(Self {
             digests: first.iter().map(|&row| of_rows[row]).collect(),
@@ -95,19 +92,6 @@ impl OwnPlaces {
     }
 }
 
-/// Replaces the labels by their randomised responses with ε.
-fn randomise(
-    labels: &mut [Option<usize>],
-    symbols: usize,
-    epsilon: f64,
-    rng: &mut impl Rng,
-) -> Result<(), DataError> {
-    let response = RandomisedResponse::uniform(epsilon, symbols)
-        .map_err(|error| DataError::new("`release.label_epsilon`", error))?;
-    labels.iter_mut().flatten().for_each(|label| *label = response.answer(*label, rng));
-    Ok(())
-}
-
 /// Returns the bin of each label of a regression, and the number of bins. The training rows are in bins of equal numbers,
 /// except for equal labels.
 fn bins_of(labels: &[f64], training: &[usize], bins: usize) -> Result<(Vec<usize>, usize), DataError> {
@@ -128,8 +112,6 @@ fn bins_of(labels: &[f64], training: &[usize], bins: usize) -> Result<(Vec<usize
 
 #[cfg(test)]
 mod tests {
-    use fet_core::rng::stream;
-
     use super::*;
 
     #[test]
@@ -146,20 +128,5 @@ mod tests {
         let (found, bins) = bins_of(&[1.0, 1.0, 1.0, 1.0, 2.0, 3.0], &[0, 1, 2, 3, 4, 5], 6).expect("three");
         assert_eq!((found, bins), (vec![0, 0, 0, 0, 1, 2], 3));
         assert!(bins_of(&[1.0, 1.0], &[0, 1], 8).is_err());
-    }
-
-    /// With ε = 1 and three symbols a label is true with probability e/(e + 2) = 0.576. The share among 30,000 has a standard
-    /// deviation of 0.00285; five of them have α = 6e-7.
-    #[test]
-    fn labels_are_randomised_as_stated() {
-        let truth: Vec<Option<usize>> =
-            (0..40_000usize).map(|at| (!at.is_multiple_of(4)).then_some(at % 3)).collect();
-        let mut labels = truth.clone();
-        randomise(&mut labels, 3, 1.0, &mut stream(1, 0, Purpose::Labels, 1)).expect("in range");
-        assert!(labels.iter().zip(&truth).all(|(found, truth)| found.is_some() == truth.is_some()));
-        let same =
-            labels.iter().zip(&truth).filter(|(found, truth)| found.is_some() && found == truth).count();
-        let share = same as f64 / 30_000.0;
-        assert!((share - 0.576_117).abs() < 0.0143, "{share}");
     }
 }

@@ -160,6 +160,18 @@ impl CodeDesign {
         Ok(Self { sums, code, relation })
     }
 
+    /// Returns the same noise and symbols under another relation.
+    #[must_use]
+    pub fn under(&self, relation: CodeRelation) -> Self {
+        let sums = SymbolSums { relation, ..self.sums.clone() };
+        Self { sums, relation, ..self.clone() }
+    }
+
+    /// Returns ε at δ, or infinity without a bound.
+    pub fn epsilon(&self, delta: f64) -> f64 {
+        Self::epsilon_of_all([self], delta)
+    }
+
     /// Returns ε at δ for a person with one record in the table of each release, or infinity without a bound.
     pub fn epsilon_of_all<'a>(designs: impl IntoIterator<Item = &'a Self>, delta: f64) -> f64 {
         let mut total = Total::default();

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use fet_core::rng::{ChaCha8Rng, Purpose, stream};
 use fet_eval::records::TableRelation;
+use fet_privacy::accountant::gaussian;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
@@ -94,17 +95,23 @@ fn symbols_tell_the_primary_what_the_records_say_and_state_their_cost() {
     let epsilon = party.epsilon.expect("a bound");
     assert!(epsilon <= 4.0 && epsilon > 3.999, "{epsilon}");
     assert!(code.symbols == 3 && code.truth > 0.9 && (code.epsilon - 3.2).abs() < 1e-3, "{code:?}");
-    let sentences = record.assumptions.join(" ");
-    assert!(
-        sentences.contains("learns the primary's keys and the labels of the training rows"),
-        "{sentences}"
-    );
+    // The sums differ by 1 for an added record, and by 2·√(2/3) for replaced columns; the symbols by ln(p·2/(1 − p)).
+    let replaced = gaussian::epsilon(2.0 * (2f64 / 3.0).sqrt() / party.noise_multiplier, 1e-5)
+        + (code.truth * 2.0 / (1.0 - code.truth)).ln();
+    let found = code.epsilon_of_columns;
+    assert!(found >= replaced && found < replaced + 1e-3, "{found} {replaced}");
+    assert!(epsilon < found);
     let card = read(&folder.join("released"), "model-card.md");
-    assert!(card.contains("(`record-code`): ε = 4.0000, δ = 0.00001"), "{card}");
-
-    accuracy(folder, "labels", &["release.label_epsilon=0.01"]);
-    let protected = report(&folder.join("labels")).release.expect("a release").assumptions.join(" ");
-    assert!(protected.contains("by randomised response with ε = 0.01"), "{protected}");
+    for part in [
+        "\"laboratory\" released 900 numbers once (`record-code`): ε = 4.0000, δ = 0.00001",
+        "Each secondary learned the primary's keys, and the labels of the training rows without protection.",
+        "the columns of a record that is known to be in a table: ε = ",
+    ] {
+        assert!(card.contains(part), "{part} in {card}");
+    }
+    for wrong in ["No data left the primary", "no data left it"] {
+        assert!(!card.contains(wrong) && !read(&folder.join("released"), "report.html").contains(wrong));
+    }
 }
 
 /// The bins of a regression are the symbols.
@@ -204,13 +211,21 @@ fn symbols_are_drawn_once() {
     again();
     accuracy(folder, "run", &[own]);
     assert_eq!(file(), kept);
-    // Further keys, other labels or another linker would be another release.
+    // Further keys, or labels of other rows, would be another release.
     again();
     let patients = read(folder, "patients.csv");
     write(folder, "patients.csv", &(patients.clone() + "1000,50,ill\n"));
     refused(&run(folder, "run", &[own]), &["party1/release.json", "rows of the primary"]);
     write(folder, "patients.csv", &patients);
-    refused(&run(folder, "run", &[own, "seed=5"]), &["run"]);
+    refused(&run(folder, "run", &[own, "split.test=0.3"]), &["party1/release.json", "rows of the primary"]);
+    // A damaged release is refused, and never made again.
+    let mut damaged: serde_json::Value = serde_json::from_str(&kept).expect("JSON");
+    for values in [vec![], vec![2, 3], vec![-1, 3], vec![2, 1 << 40, 5, 1]] {
+        damaged["released"]["values"] = values.into();
+        write(folder, "run/parties/party1/release.json", &damaged.to_string());
+        refused(&run(folder, "run", &[own]), &["party1/release.json", "is damaged"]);
+    }
+    write(folder, "run/parties/party1/release.json", &kept);
     assert_eq!(file(), kept);
 }
 
@@ -239,7 +254,8 @@ fn refuses_codes_without_public_ranges_or_independent_links() {
         ),
         (&["release.epsilon=0"], &["`release.epsilon`", "at least 0.01"]),
         (&["release.means_share=1"], &["`release.means_share`", "below 1"]),
-        (&["release.label_epsilon=-1"], &["`release.label_epsilon`", "at least 0"]),
+        (&["labels.kind=randomised-response"], &["`labels.kind`", "without protection"]),
+        (&["linker.neighbours=2"], &["`linker.neighbours`", "must be 1"]),
         (
             &["linker={kind='posterior', inner={kind='nearest', neighbours=5}}"],
             &["`linker.kind`", "without any other record", "\"posterior\""],
@@ -263,9 +279,8 @@ fn unnamed_columns_have_one_range() {
     let folder = folder.path();
     write(folder, "codes.toml", EXPERIMENT);
     let digits = "data={kind='split', source={kind='digits'}, key_noise=0.0, rows=600}";
-    let sets =
-        [digits, "release.columns={'*'={'*'=[0, 16]}}", "release.epsilon=8", "method.kind=linear-solo"];
-    let sets = sets.map(|set| if set.starts_with("method") { "method={kind='linear-solo'}" } else { set });
+    let linear = "method={kind='linear-solo'}";
+    let sets = [digits, "release.columns={'*'={'*'=[0, 16]}}", "release.epsilon=8", linear];
     let released = accuracy(folder, "released", &sets);
     let noise = accuracy(folder, "noise", &[&sets[..], &["release.noise_only=true"]].concat());
     assert!(released > noise + 0.03, "{released} {noise}");
