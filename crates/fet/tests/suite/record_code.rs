@@ -220,7 +220,7 @@ fn symbols_are_drawn_once() {
     refused(&run(folder, "run", &[own, "split.test=0.3"]), &["party1/release.json", "rows of the primary"]);
     // A damaged release is refused, and never made again.
     let mut damaged: serde_json::Value = serde_json::from_str(&kept).expect("JSON");
-    for values in [vec![], vec![2, 3], vec![-1, 3], vec![2, 1 << 40, 5, 1]] {
+    for values in [vec![], vec![2, 3], vec![-1, 3], vec![2, 1_i64 << 40, 5, 1]] {
         damaged["released"]["values"] = values.into();
         write(folder, "run/parties/party1/release.json", &damaged.to_string());
         refused(&run(folder, "run", &[own]), &["party1/release.json", "is damaged"]);
