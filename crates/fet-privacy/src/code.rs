@@ -7,7 +7,7 @@ mod sums;
 
 use rand::Rng;
 
-pub use self::sums::{CodeDesign, DesignError, SymbolSums};
+pub use self::sums::{CodeDesign, CodeError, SymbolSums};
 
 use crate::labels::{EPSILON_RANGE, LabelError, RandomisedResponse};
 

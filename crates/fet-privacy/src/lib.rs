@@ -12,6 +12,7 @@ pub mod accountant;
 pub mod audit;
 pub mod code;
 pub mod identity;
+pub mod integers;
 pub mod labels;
 pub mod noise;
 pub mod secure_sum;

@@ -10,6 +10,7 @@ mod design;
 mod pyramid;
 mod smooth;
 
-pub use design::{Design, DesignError, Relation, UNIT};
+pub use crate::integers::DesignError;
+pub use design::{Design, Relation, UNIT};
 pub use pyramid::{AreaError, MOST_CELLS, Pyramid};
 pub use smooth::{Estimate, Surface};

@@ -17,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::means::Means;
+use super::{CHECKSUMS, DECLARED, EXISTENCE, ONE_RECORD, Ranges};
 
 /// Name of an entry for all secondaries, or for all number columns.
 const ALL: &str = "*";
@@ -29,7 +30,7 @@ pub struct RecordCodeSettings {
     /// `columns.laboratory = { creatinine = [0, 5] }`. The name "*" means all other secondaries, or all other number
     /// columns. A value outside counts as the end of the range, a missing value as the middle.
     #[schemars(extend("x-rule" = "tables of ranges [low, high], by secondary"))]
-    pub columns: BTreeMap<String, BTreeMap<String, [f64; 2]>>,
+    pub columns: Ranges,
     /// ε of each secondary's release, the means included.
     #[schemars(range(min = 0.01, max = 20))]
     pub epsilon: f64,
@@ -80,16 +81,7 @@ impl Default for RecordCodeSettings {
 
 impl Recipe<dyn Release> for RecordCodeSettings {
     fn check(&self) -> Result<(), Violation> {
-        for (party, columns) in &self.columns {
-            for (column, [low, high]) in columns {
-                if !(low.is_finite() && (high - low).is_finite() && low < high) {
-                    let field = format!("columns.{party}.{column}");
-                    let value = format!("[{low}, {high}]");
-                    return Err(Violation::new(field, "must be a range [low, high]", value));
-                }
-            }
-        }
-        Ok(())
+        super::check_ranges(&self.columns)
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Release>, Violation> {
@@ -213,11 +205,7 @@ impl Release for RecordCode {
     }
 
     fn check_parties(&self, parties: &[&str]) -> Result<(), Violation> {
-        let known = |name: &String| name == ALL || parties.contains(&name.as_str());
-        if let Some(unknown) = self.0.columns.keys().find(|name| !known(name)) {
-            let rule = format!("must name secondaries ({})", parties.join(", "));
-            return Err(Violation::new("release.columns", rule, format!("{unknown:?}")));
-        }
+        super::check_names(&self.0.columns, parties, Some(ALL))?;
         let has = |name: &&str| self.0.columns.contains_key(*name) || self.0.columns.contains_key(ALL);
         match parties.iter().find(|name| !has(name)) {
             Some(without) => {
@@ -238,7 +226,7 @@ impl Release for RecordCode {
         let Rows { columns, values: rows } = self.rows(table)?;
         let symbols = places.symbols;
         let design = self.design(columns, symbols).map_err(|error| DataError::new("`release`", error))?;
-        let mut totals = vec![0i64; design.sums.len()];
+        let mut totals = vec![0i64; design.sums.noise().count()];
         let offers = if self.0.noise_only { &[][..] } else { &places.offers };
         for (row, &place) in rows.iter().zip(offers) {
             if let Some(label) = places.labels[place] {
@@ -246,7 +234,7 @@ impl Release for RecordCode {
                 of_label.iter_mut().zip(design.sums.of_record(row)).for_each(|(total, own)| *total += own);
             }
         }
-        let sums = design.sums.release(&totals, noise);
+        let sums = design.sums.release(totals, noise);
         let means = Means::from_sums(&sums, symbols, design.sums.noise_of_count());
         let mut of_places: Vec<Vec<usize>> = vec![Vec::new(); places.keys.len()];
         for (row, &place) in rows.iter().zip(offers) {
@@ -306,7 +294,7 @@ impl Release for RecordCode {
         let party = |(one, design): (&Released, &CodeDesign)| PartyRelease {
             party: one.party.clone(),
             epsilon: Some(epsilon_of(std::slice::from_ref(design))).filter(|epsilon| epsilon.is_finite()),
-            noise_multiplier: design.sums.noise_multiplier(),
+            noise_multiplier: design.sums.noise().noise_multiplier(),
             noise_of_count: design.sums.noise_of_count(),
             code: Some(CodeRecord {
                 symbols: one.values[1] as usize,
@@ -342,21 +330,17 @@ impl Release for RecordCode {
             ),
             assumptions: vec![
                 "The ranges of `release.columns` do not follow from any party's records.".into(),
-                "Each column of `release.columns` and each key has a declared form, such as `number:plain`: an inferred form \
-                 follows from all records."
-                    .into(),
-                "A person has one record in a table: the ε of several records is larger than their number times ε.".into(),
+                DECLARED.into(),
+                ONE_RECORD.into(),
                 "This is the only release of the table: runs with other settings, seeds, folders, tables or rows of the \
                  primary add to ε."
                     .into(),
                 "The primary's keys and labels do not follow from any secondary's records; the numbers of columns and of symbols \
                  are public."
                     .into(),
-                "Checksums in reports and in the run's folder stay with people who may know the table: they confirm a guess \
-                 of it."
-                    .into(),
+                CHECKSUMS.into(),
                 "Each secondary draws its own symbols, so that colluding secondaries do not change ε.".into(),
-                "The guarantee covers neither the number of releases nor that a secondary takes part.".into(),
+                EXISTENCE.into(),
             ],
         }
     }

@@ -13,6 +13,8 @@ use fet_privacy::surface::{AreaError, Design, Estimate, Pyramid, Relation, Surfa
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{CHECKSUMS, DECLARED, EXISTENCE, ONE_RECORD, Ranges};
+
 /// Settings of `surface`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -25,7 +27,7 @@ pub struct SurfaceSettings {
     /// { temp = [-20, 120] }`. A value outside counts as the end of the range, a missing value as the middle. A
     /// secondary without an entry releases counts only.
     #[schemars(extend("x-rule" = "tables of ranges [low, high], by secondary"))]
-    pub columns: BTreeMap<String, BTreeMap<String, [f64; 2]>>,
+    pub columns: Ranges,
     /// ε of each secondary's release.
     #[schemars(range(min = 0.01, max = 20))]
     pub epsilon: f64,
@@ -87,15 +89,7 @@ impl From<[f64; 2]> for Range {
 
 impl Recipe<dyn Release> for SurfaceSettings {
     fn check(&self) -> Result<(), Violation> {
-        let all =
-            self.columns.iter().flat_map(|(party, columns)| columns.iter().map(move |one| (party, one)));
-        for (party, (column, [low, high])) in all {
-            if !(low.is_finite() && (high - low).is_finite() && low < high) {
-                let field = format!("columns.{party}.{column}");
-                return Err(Violation::new(field, "must be a range [low, high]", format!("[{low}, {high}]")));
-            }
-        }
-        Ok(())
+        super::check_ranges(&self.columns)
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Release>, Violation> {
@@ -201,13 +195,7 @@ impl SurfaceRelease {
 
 impl Release for SurfaceRelease {
     fn check_parties(&self, parties: &[&str]) -> Result<(), Violation> {
-        match self.settings.columns.keys().find(|name| !parties.contains(&name.as_str())) {
-            Some(unknown) => {
-                let rule = format!("must name secondaries ({})", parties.join(", "));
-                Err(Violation::new("release.columns", rule, format!("{unknown:?}")))
-            }
-            None => Ok(()),
-        }
+        super::check_names(&self.settings.columns, parties, None)
     }
 
     fn make(
@@ -299,18 +287,14 @@ impl Release for SurfaceRelease {
             ),
             assumptions: vec![
                 "`release.area` and the ranges of `release.columns` do not follow from any party's records.".into(),
-                "Each released column and each key has a declared form, such as `number:plain`: an inferred form follows from \
-                 all records."
-                    .into(),
-                "A person has one record in a table: the ε of several records is larger than their number times ε.".into(),
+                DECLARED.into(),
+                ONE_RECORD.into(),
                 "This is the only release of the table: runs with other settings, seeds, folders or tables add to ε.".into(),
-                "Checksums in reports and in the run's folder stay with people who may know the table: they confirm a guess \
-                 of it."
-                    .into(),
+                CHECKSUMS.into(),
                 "Each secondary adds the whole noise to its own release, so that colluding secondaries do not \
                  change ε."
                     .into(),
-                "The guarantee covers neither the number of releases nor that a secondary takes part.".into(),
+                EXISTENCE.into(),
             ],
         }
     }

@@ -3,108 +3,70 @@
 use rand::Rng;
 
 use super::{Code, CodeRelation};
-use crate::accountant::{AccountError, Event, Total, gaussian};
+use crate::accountant::Total;
+use crate::integers::{DesignError, NoisyIntegers};
 use crate::labels::LabelError;
-use crate::noise::{DiscreteGaussian, LEAST_DEVIATION, NoiseError};
 
 /// Number of integer units of 1, q.
 const UNIT: f64 = (1u32 << 14) as f64;
-/// Variance, in units², that the discrete noise loses against the Gaussian (Lemma 3 of the crate's statement).
-const LOSS: f64 = 9.0;
 
 /// Sums of the records' numbers by symbol: φ = (1, x₁, …, x_d)/√(d + 1), with each x from −1 to 1.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SymbolSums {
     columns: usize,
-    symbols: usize,
-    relation: CodeRelation,
-    deviation: f64,
+    noise: NoisyIntegers,
 }
 
 /// Settings of a code that no release can have.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum DesignError {
+pub enum CodeError {
     /// ε of the code is out of range.
     #[error(transparent)]
     Code(#[from] LabelError),
-    /// ε or δ of the sums is out of range.
+    /// ε or δ of the sums, or their noise, is out of range.
     #[error(transparent)]
-    Account(#[from] AccountError),
-    /// The deviation of the noise is out of range.
-    #[error(transparent)]
-    Noise(#[from] NoiseError),
+    Sums(#[from] DesignError),
+}
+
+/// Returns the L2 sensitivity of the sums of `columns` columns, in integer units.
+fn sensitivity(columns: usize, relation: CodeRelation) -> f64 {
+    let d = columns as f64;
+    match relation {
+        CodeRelation::AddRemove => UNIT,
+        // With another symbol √2, and with the same one all columns can change their signs.
+        CodeRelation::Replace | CodeRelation::Features => {
+            UNIT * (2.0 * (d / (d + 1.0)).sqrt()).max(2.0f64.sqrt())
+        }
+    }
 }
 
 impl SymbolSums {
-    /// Creates the sums with the smallest noise that satisfies (ε, δ), up to a relative precision of 1e-6.
+    /// Creates the sums with the smallest noise that satisfies (ε, δ): for each symbol a count and the sums of d columns.
     ///
     /// # Errors
     /// ε or δ is out of range, or the noise is.
     pub fn for_target(
         [columns, symbols]: [usize; 2],
         relation: CodeRelation,
-        [epsilon, delta]: [f64; 2],
+        target: [f64; 2],
     ) -> Result<Self, DesignError> {
-        let of = |deviation| Self { columns, symbols, relation, deviation };
-        let sensitivity = of(LEAST_DEVIATION).sensitivity();
-        let mut low = gaussian::noise(epsilon, delta)? * sensitivity;
-        let mut high = low.max(LEAST_DEVIATION);
-        while of(high).epsilon(delta) > epsilon {
-            low = high;
-            high *= 1.0 + 1e-3;
-            DiscreteGaussian::new(high)?;
-        }
-        while high > low * (1.0 + 1e-6) {
-            let middle = f64::midpoint(low, high);
-            if of(middle).epsilon(delta) <= epsilon { high = middle } else { low = middle }
-        }
-        DiscreteGaussian::new(high)?;
-        Ok(of(high))
+        let count = (columns + 1) * symbols;
+        Ok(Self { columns, noise: NoisyIntegers::for_target(count, sensitivity(columns, relation), target)? })
     }
 
-    /// Returns the number of sums: for each symbol a count and the sums of d columns.
-    pub fn len(&self) -> usize {
-        (self.columns + 1) * self.symbols
+    /// Returns the noise of the sums and its account.
+    pub fn noise(&self) -> &NoisyIntegers {
+        &self.noise
     }
 
-    /// Returns true if there are no sums.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns the L2 sensitivity of the sums, in integer units.
-    pub fn sensitivity(&self) -> f64 {
-        let d = self.columns as f64;
-        match self.relation {
-            CodeRelation::AddRemove => UNIT,
-            // With another symbol √2, and with the same one all columns can change their signs.
-            CodeRelation::Replace | CodeRelation::Features => {
-                UNIT * (2.0 * (d / (d + 1.0)).sqrt()).max(2.0f64.sqrt())
-            }
-        }
+    /// Returns one record in units of a sum.
+    fn weight(&self) -> f64 {
+        UNIT / ((self.columns + 1) as f64).sqrt()
     }
 
     /// Returns the standard deviation of the noise on a count, in records.
     pub fn noise_of_count(&self) -> f64 {
-        self.deviation / UNIT * ((self.columns + 1) as f64).sqrt()
-    }
-
-    /// Returns the noise in units of the sensitivity, reduced by the loss of the discrete noise.
-    pub fn noise_multiplier(&self) -> f64 {
-        (self.deviation * self.deviation - LOSS).sqrt() / self.sensitivity()
-    }
-
-    /// Adds the privacy loss to a total.
-    fn add_to(&self, total: &mut Total) {
-        let event = Event { noise: self.noise_multiplier(), rate: 1.0, steps: 1 };
-        total.add_gaussian([event], self.len() as f64);
-    }
-
-    /// Returns ε at δ, or infinity without a bound.
-    pub fn epsilon(&self, delta: f64) -> f64 {
-        let mut total = Total::default();
-        self.add_to(&mut total);
-        total.epsilon(delta)
+        self.noise.deviation() / self.weight()
     }
 
     /// Returns the integers that a record adds to the sums of its symbol. A missing number becomes 0, and a number
@@ -114,23 +76,20 @@ impl SymbolSums {
     /// If the number of values is not d, which is an error of the caller.
     pub fn of_record(&self, values: &[f64]) -> Vec<i64> {
         assert_eq!(values.len(), self.columns, "values of a record");
-        let weight = UNIT / ((self.columns + 1) as f64).sqrt();
+        let weight = self.weight();
         // The conversion rounds towards zero, so that no integer exceeds its number, and makes NaN 0.
         let unit = |value: f64| (value * weight) as i64;
         std::iter::once(unit(1.0)).chain(values.iter().map(|value| unit(value.clamp(-1.0, 1.0)))).collect()
     }
 
-    /// Returns the sums with noise, in records and symbol by symbol. `noise` must be secret, and must not be used for another release.
+    /// Returns the sums with noise, in records and symbol by symbol. `noise` must be secret, and must not be used for
+    /// another release.
     ///
     /// # Panics
     /// If the number of sums is another one, which is an error of the caller.
-    pub fn release(&self, totals: &[i64], noise: &mut impl Rng) -> Vec<f64> {
-        assert_eq!(totals.len(), self.len(), "sums of a release");
-        let sampler = DiscreteGaussian::new(self.deviation).expect("checked when the design was made");
-        let mut drawn = vec![0i32; totals.len()];
-        sampler.fill(&mut drawn, noise);
-        let weight = UNIT / ((self.columns + 1) as f64).sqrt();
-        totals.iter().zip(drawn).map(|(total, noise)| (total + i64::from(noise)) as f64 / weight).collect()
+    pub fn release(&self, totals: Vec<i64>, noise: &mut impl Rng) -> Vec<f64> {
+        let weight = self.weight();
+        self.noise.release(totals, noise).into_iter().map(|total| total as f64 / weight).collect()
     }
 }
 
@@ -154,7 +113,7 @@ impl CodeDesign {
         relation: CodeRelation,
         [epsilon, delta]: [f64; 2],
         means: f64,
-    ) -> Result<Self, DesignError> {
+    ) -> Result<Self, CodeError> {
         let sums = SymbolSums::for_target([columns, symbols], relation, [epsilon * means, delta])?;
         let code = Code::for_target(symbols, relation, epsilon * (1.0 - means))?;
         Ok(Self { sums, code, relation })
@@ -163,8 +122,9 @@ impl CodeDesign {
     /// Returns the same noise and symbols under another relation.
     #[must_use]
     pub fn under(&self, relation: CodeRelation) -> Self {
-        let sums = SymbolSums { relation, ..self.sums.clone() };
-        Self { sums, relation, ..self.clone() }
+        let SymbolSums { columns, noise } = self.sums;
+        let noise = noise.with_sensitivity(sensitivity(columns, relation));
+        Self { sums: SymbolSums { columns, noise }, relation, ..self.clone() }
     }
 
     /// Returns ε at δ, or infinity without a bound.
@@ -176,7 +136,7 @@ impl CodeDesign {
     pub fn epsilon_of_all<'a>(designs: impl IntoIterator<Item = &'a Self>, delta: f64) -> f64 {
         let mut total = Total::default();
         for design in designs {
-            design.sums.add_to(&mut total);
+            design.sums.noise.add_to(&mut total);
             total.add_bound(design.code.epsilon(design.relation), 0.0);
         }
         total.epsilon(delta)

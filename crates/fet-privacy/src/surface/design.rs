@@ -3,15 +3,11 @@
 use rand::Rng;
 
 use super::pyramid::Pyramid;
-use crate::accountant::{AccountError, Event, Total};
-use crate::noise::{DiscreteGaussian, LEAST_DEVIATION, NoiseError};
+use crate::accountant::Total;
+use crate::integers::{DesignError, NoisyIntegers};
 
 /// Number of integer units of one record in a count, q.
 pub const UNIT: i64 = 1 << 10;
-/// Variance, in units², that the discrete noise loses against the Gaussian (Lemma 3 of the crate's statement).
-const LOSS: f64 = 9.0;
-/// Largest noise multiplier that the calibration tries.
-const MOST_NOISE: f64 = 1e4;
 
 /// Neighbouring relation of two tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,23 +23,11 @@ pub enum Relation {
 pub struct Design {
     pyramid: Pyramid,
     columns: usize,
-    relation: Relation,
-    deviation: f64,
-}
-
-/// Noise that a release cannot have.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum DesignError {
-    /// ε, δ or the number of values is out of range.
-    #[error(transparent)]
-    Account(#[from] AccountError),
-    /// The deviation is out of range.
-    #[error(transparent)]
-    Noise(#[from] NoiseError),
+    noise: NoisyIntegers,
 }
 
 impl Design {
-    /// Creates the design with the smallest noise whose release satisfies (ε, δ), up to a relative precision
+    /// Creates the design with the smallest noise whose release satisfies the target (ε, δ), up to a relative precision
     /// of 1e-6. `columns` is d, the number of released columns.
     ///
     /// # Errors
@@ -52,30 +36,11 @@ impl Design {
         pyramid: Pyramid,
         columns: usize,
         relation: Relation,
-        [epsilon, delta]: [f64; 2],
+        target: [f64; 2],
     ) -> Result<Self, DesignError> {
-        let of = |deviation| Self { pyramid: pyramid.clone(), columns, relation, deviation };
-        let sensitivity = of(LEAST_DEVIATION).sensitivity();
-        // `noise` refuses an ε or a δ outside its range.
-        let mut low = crate::accountant::gaussian::noise(epsilon, delta)? * sensitivity;
-        let most = MOST_NOISE * sensitivity;
-        let mut high = low.max(LEAST_DEVIATION);
-        while of(high).epsilon(delta) > epsilon {
-            low = high;
-            high *= 1.0 + 1e-3;
-            if high > most {
-                let (least, found) = (of(LEAST_DEVIATION).epsilon(delta), of(most).epsilon(delta));
-                let (low, high) = (LEAST_DEVIATION / sensitivity, MOST_NOISE);
-                let error =
-                    AccountError::OutOfReach { target: epsilon, low, high, least: found, most: least };
-                return Err(error.into());
-            }
-        }
-        while high > low * (1.0 + 1e-6) {
-            let middle = f64::midpoint(low, high);
-            if of(middle).epsilon(delta) <= epsilon { high = middle } else { low = middle }
-        }
-        Self::with_deviation(pyramid, columns, relation, high)
+        let (count, sensitivity) = (count(&pyramid, columns), sensitivity(&pyramid, columns, relation));
+        let noise = NoisyIntegers::for_target(count, sensitivity, target)?;
+        Ok(Self { pyramid, columns, noise })
     }
 
     /// Creates the design with noise of parameter `deviation`, s, in integer units.
@@ -88,8 +53,9 @@ impl Design {
         relation: Relation,
         deviation: f64,
     ) -> Result<Self, DesignError> {
-        DiscreteGaussian::new(deviation)?;
-        Ok(Self { pyramid, columns, relation, deviation })
+        let (count, sensitivity) = (count(&pyramid, columns), sensitivity(&pyramid, columns, relation));
+        let noise = NoisyIntegers::with_deviation(count, sensitivity, deviation)?;
+        Ok(Self { pyramid, columns, noise })
     }
 
     /// Returns the cells.
@@ -104,12 +70,12 @@ impl Design {
 
     /// Returns s, the parameter of the noise in integer units.
     pub fn deviation(&self) -> f64 {
-        self.deviation
+        self.noise.deviation()
     }
 
     /// Returns the number of released integers.
     pub fn len(&self) -> usize {
-        self.pyramid.all_cells() * (1 + self.columns)
+        self.noise.count()
     }
 
     /// Returns false: a release has at least one integer.
@@ -140,18 +106,12 @@ impl Design {
     /// Returns the L2 sensitivity of the totals, in integer units: the largest distance between the totals of
     /// neighbouring tables.
     pub fn sensitivity(&self) -> f64 {
-        let norm = if self.columns == 0 { 1.0 } else { 2.0 };
-        let moved = match self.relation {
-            Relation::AddRemove => norm,
-            // In different cells 2c², in one cell at most 4 if there are numbers: both are 2c².
-            Relation::Record => 2.0 * norm,
-        };
-        UNIT as f64 * (self.pyramid.levels() as f64 * moved).sqrt()
+        self.noise.sensitivity()
     }
 
     /// Returns the noise in units of the sensitivity, z, reduced by the loss of the discrete noise.
     pub fn noise_multiplier(&self) -> f64 {
-        (self.deviation * self.deviation - LOSS).sqrt() / self.sensitivity()
+        self.noise.noise_multiplier()
     }
 
     /// Returns ε of the release at δ, or infinity without a bound.
@@ -163,8 +123,7 @@ impl Design {
     pub fn epsilon_of_all<'a>(designs: impl IntoIterator<Item = &'a Self>, delta: f64) -> f64 {
         let mut total = Total::default();
         for design in designs {
-            let event = Event { noise: design.noise_multiplier(), rate: 1.0, steps: 1 };
-            total.add_gaussian([event], design.len() as f64);
+            design.noise.add_to(&mut total);
         }
         total.epsilon(delta)
     }
@@ -173,12 +132,23 @@ impl Design {
     ///
     /// # Panics
     /// If the totals are not those of this design, which is an error of the caller.
-    pub fn release(&self, mut totals: Vec<i64>, noise: &mut impl Rng) -> Vec<i64> {
-        assert_eq!(totals.len(), self.len(), "totals of a release");
-        let sampler = DiscreteGaussian::new(self.deviation).expect("checked when the design was made");
-        let mut drawn = vec![0i32; totals.len()];
-        sampler.fill(&mut drawn, noise);
-        totals.iter_mut().zip(drawn).for_each(|(total, noise)| *total += i64::from(noise));
-        totals
+    pub fn release(&self, totals: Vec<i64>, noise: &mut impl Rng) -> Vec<i64> {
+        self.noise.release(totals, noise)
     }
+}
+
+/// Returns the number of integers of a release.
+fn count(pyramid: &Pyramid, columns: usize) -> usize {
+    pyramid.all_cells() * (1 + columns)
+}
+
+/// Returns the largest distance between the totals of neighbouring tables, in integer units.
+fn sensitivity(pyramid: &Pyramid, columns: usize, relation: Relation) -> f64 {
+    let norm = if columns == 0 { 1.0 } else { 2.0 };
+    let moved = match relation {
+        Relation::AddRemove => norm,
+        // In different cells 2c², in one cell at most 4 if there are numbers: both are 2c².
+        Relation::Record => 2.0 * norm,
+    };
+    UNIT as f64 * (pyramid.levels() as f64 * moved).sqrt()
 }

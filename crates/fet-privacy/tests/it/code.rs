@@ -167,7 +167,7 @@ fn sums_of_neighbouring_tables_are_within_the_sensitivity() {
         for relation in RELATIONS {
             let sums = SymbolSums::for_target([columns, 2], relation, [1.0, 1e-5]).expect("in range");
             let of = |record: &Option<(usize, Vec<f64>)>| {
-                let mut totals = vec![0i64; sums.len()];
+                let mut totals = vec![0i64; sums.noise().count()];
                 if let Some((label, values)) = record {
                     let own = sums.of_record(values);
                     totals[label * (columns + 1)..][..columns + 1].copy_from_slice(&own);
@@ -182,7 +182,7 @@ fn sums_of_neighbouring_tables_are_within_the_sensitivity() {
                     _ => Some(record(&mut rng, columns)).filter(|_| rng.random_range(0..8) > 0),
                 };
                 let moved: f64 = of(&one).iter().zip(of(&other)).map(|(a, b)| ((a - b) as f64).powi(2)).sum();
-                most = most.max(moved.sqrt() / sums.sensitivity());
+                most = most.max(moved.sqrt() / sums.noise().sensitivity());
             }
             assert!(most <= 1.0 && most > 0.999, "{columns} {relation:?}: {most}");
         }
@@ -200,8 +200,8 @@ fn sums_and_symbols_together_satisfy_the_target() {
         let relation = RELATIONS[rng.random_range(0..3)];
         let design = CodeDesign::for_target(shape, relation, [epsilon, 1e-5], share).expect("in range");
         let found = CodeDesign::epsilon_of_all([&design], 1e-5);
-        let exact =
-            gaussian::epsilon(1.0 / design.sums.noise_multiplier(), 1e-5) + design.code.epsilon(relation);
+        let exact = gaussian::epsilon(1.0 / design.sums.noise().noise_multiplier(), 1e-5)
+            + design.code.epsilon(relation);
         assert!(found <= epsilon && found > 0.999 * epsilon, "{shape:?} {relation:?} {epsilon}: {found}");
         assert!(found >= exact - 1e-9, "{shape:?} {relation:?} {epsilon}: {found} {exact}");
         let both = CodeDesign::epsilon_of_all([&design, &design], 1e-5);
@@ -215,10 +215,10 @@ fn sums_and_symbols_together_satisfy_the_target() {
 fn released_sums_have_the_stated_noise() {
     let relation = CodeRelation::AddRemove;
     let sums = SymbolSums::for_target([399, 10], relation, [1.0, 1e-5]).expect("in range");
-    let mut totals = vec![0i64; sums.len()];
+    let mut totals = vec![0i64; sums.noise().count()];
     let own = sums.of_record(&[0.5; 399]);
     (0..1_000).for_each(|_| totals[..400].iter_mut().zip(&own).for_each(|(total, own)| *total += own));
-    let found = sums.release(&totals, &mut ChaCha8Rng::seed_from_u64(2));
+    let found = sums.release(totals, &mut ChaCha8Rng::seed_from_u64(2));
     let expected = |at: usize| match at {
         0 => 1_000.0,
         1..400 => 500.0,

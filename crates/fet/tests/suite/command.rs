@@ -7,6 +7,8 @@ use std::process::{Command, Output};
 use fet_eval::records::{Report, RunEvent};
 use serde_json::Value;
 
+use crate::support::report;
+
 pub(crate) const TINY: &str = r#"
 name = "tiny"
 [data]
@@ -31,6 +33,19 @@ pub(crate) fn fet(folder: &Path, arguments: &[&str]) -> Output {
         .env("FET_DATA", folder)
         .output()
         .expect("the program starts")
+}
+
+/// Runs an experiment file of the folder with these settings.
+pub(crate) fn run(folder: &Path, file: &str, out: &str, sets: &[&str]) -> Output {
+    let sets = sets.iter().flat_map(|set| ["--set", set]);
+    fet(folder, &["run", file, "--out", out].into_iter().chain(sets).collect::<Vec<_>>())
+}
+
+/// Runs an experiment file, and returns the test value of its metric.
+pub(crate) fn tested(folder: &Path, file: &str, out: &str, sets: &[&str]) -> f64 {
+    let output = run(folder, file, out, sets);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    report(&folder.join(out)).best.test
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {

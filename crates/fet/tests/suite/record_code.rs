@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::path::Path;
+use std::process::Output;
 
 use fet_core::rng::{ChaCha8Rng, Purpose, stream};
 use fet_eval::records::TableRelation;
@@ -9,7 +10,7 @@ use fet_privacy::accountant::gaussian;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 
-use crate::command::{fet, read, refused, text, write};
+use crate::command::{self, fet, read, refused, text, write};
 use crate::own_data::{numbers, table};
 use crate::support::report;
 
@@ -63,16 +64,13 @@ fn tables(folder: &Path, rows: usize) {
     write(folder, "codes.toml", EXPERIMENT);
 }
 
-fn run(folder: &Path, out: &str, sets: &[&str]) -> std::process::Output {
-    let sets = sets.iter().flat_map(|set| ["--set", set]);
-    fet(folder, &["run", "codes.toml", "--out", out].into_iter().chain(sets).collect::<Vec<_>>())
+fn run(folder: &Path, out: &str, sets: &[&str]) -> Output {
+    command::run(folder, "codes.toml", out, sets)
 }
 
 /// Returns the test accuracy of a finished run.
 fn accuracy(folder: &Path, out: &str, sets: &[&str]) -> f64 {
-    let output = run(folder, out, sets);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    report(&folder.join(out)).best.test
+    command::tested(folder, "codes.toml", out, sets)
 }
 
 #[test]

@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 use std::path::Path;
+use std::process::Output;
 
 use fet_core::rng::{Purpose, stream};
 use fet_eval::records::{Randomness, TableRelation};
 use fet_privacy::accountant::gaussian;
 use rand::RngExt;
 
-use crate::command::{fet, read, refused, text, write};
+use crate::command::{self, fet, read, refused, text, write};
 use crate::own_data::{numbers, table};
 use crate::support::report;
 
@@ -64,16 +65,13 @@ fn places(folder: &Path, flats: usize) {
     write(folder, "places.toml", EXPERIMENT);
 }
 
-fn run(folder: &Path, out: &str, sets: &[&str]) -> std::process::Output {
-    let sets = sets.iter().flat_map(|set| ["--set", set]);
-    fet(folder, &["run", "places.toml", "--out", out].into_iter().chain(sets).collect::<Vec<_>>())
+fn run(folder: &Path, out: &str, sets: &[&str]) -> Output {
+    command::run(folder, "places.toml", out, sets)
 }
 
 /// Returns the test error of a finished run.
 fn error(folder: &Path, out: &str, sets: &[&str]) -> f64 {
-    let output = run(folder, out, sets);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    report(&folder.join(out)).best.test
+    command::tested(folder, "places.toml", out, sets)
 }
 
 #[test]
