@@ -388,6 +388,22 @@ mod tests {
         assert!(found.iter().all(|&output| output == 1.0), "{:?}", &found[..4]);
     }
 
+    /// Two proposals that fit the same gradients differ if each has its own sample of the rows, and only then.
+    #[test]
+    fn each_proposal_has_its_own_sample_of_the_rows() {
+        for (proposal_rows, differ) in [(0.4, true), (1.0, false)] {
+            let settings = FetTreesSettings { proposals: 2, proposal_rows, ..settings() };
+            let mut run = Run::new(Task::Regression, 1, &settings, 1, false);
+            run.memory(0..TRAINING, true);
+            let noise = random(2, 5);
+            let gradient: Vec<f32> = (0..TRAINING).flat_map(|row| [noise[row]; 2]).collect();
+            let gradient = Tensor::from_data(TensorData::new(gradient, [TRAINING, 1, 2]), &Device::flex());
+            run.secondaries[0].backward(gradient);
+            let found = host(run.memory(0..TRAINING, true).tensor);
+            assert_eq!(found.chunks_exact(2).any(|pair| pair[0] != pair[1]), differ, "{proposal_rows}");
+        }
+    }
+
     #[test]
     fn settings_that_do_not_fit_are_refused() {
         let growth = |trees| Growth { trees, ..FetTreesSettings::default().growth };
