@@ -45,6 +45,11 @@ pub trait Release: Send + Sync {
         noise: &mut ChaCha8Rng,
     ) -> Result<Released, DataError>;
 
+    /// Returns warnings about a release of this table, for its owner alone: they follow from the records without noise.
+    fn advice(&self, _table: &PartyTable, _places: Option<&Places>) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Returns the names of the columns that the primary derives from the release of the secondary with this
     /// name.
     fn names(&self, party: &str) -> Vec<String>;

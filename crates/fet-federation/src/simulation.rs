@@ -96,6 +96,8 @@ impl<'a> Simulation<'a> {
             let folder = self.folder.map(|folder| Self::party_folder(folder, number));
             let offered = |own: &OwnPlaces| own.offered(table, PartyIndex::new(number - 1));
             let places = places.as_ref().map(offered).transpose()?;
+            let advice = component.advice(table, places.as_ref());
+            advice.into_iter().for_each(|warning| (self.tell)(warning));
             let table = (table, places.as_ref());
             let kept = folder
                 .map(|folder| release::kept((self.experiment, component.as_ref()), table, &folder))

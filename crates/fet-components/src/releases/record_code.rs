@@ -3,6 +3,7 @@
 //!
 //! Statement, account and proof are in [`fet_privacy::code`].
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use fet_core::data::{Column, DataError, Features, Keys, PartyTable, Values};
@@ -44,7 +45,7 @@ pub struct RecordCodeSettings {
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub means_share: f64,
     /// Number of symbols for a regression: bins with equal numbers of training labels. With classes, each class has a
-    /// symbol.
+    /// symbol. With more symbols than about e to the power of ε, few symbols are true: the report has the probability.
     #[schemars(range(min = 2, max = 64))]
     pub bins: usize,
     /// True to release symbols without any record: the control that shows the gain from random symbols.
@@ -86,7 +87,7 @@ impl Recipe<dyn Release> for RecordCodeSettings {
 
     fn build(&self, (): &()) -> Result<Box<dyn Release>, Violation> {
         if self.columns.values().all(BTreeMap::is_empty) {
-            let rule = "must state the range of the columns from public knowledge, as in `columns = { \"*\" = { \"*\" = [0, 1] } }`";
+            let rule = "must state the range of the columns from public knowledge, as in `columns = { laboratory = { creatinine = [0, 5] } }`";
             return Err(Violation::new("columns", rule, "{}"));
         }
         let component = RecordCode(self.clone());
@@ -105,10 +106,48 @@ inventory::submit! {
 
 struct RecordCode(RecordCodeSettings);
 
-/// The columns of each record, mapped from their ranges to −1 to 1.
-struct Rows {
-    columns: usize,
-    values: Vec<Vec<f64>>,
+/// A column of a secondary, and its range.
+struct Ranged<'a> {
+    name: String,
+    values: Cow<'a, [f64]>,
+    range: [f64; 2],
+}
+
+impl Ranged<'_> {
+    /// Returns a record's value, mapped from the range to −1 to 1; NaN if it is missing.
+    fn scaled(&self, row: usize) -> f64 {
+        let [low, high] = self.range;
+        (self.values[row] - f64::midpoint(low, high)) / (0.5 * (high - low))
+    }
+
+    /// Returns a warning if many values are missing or outside the range, or if they cover little of it.
+    fn advice(&self, party: &str) -> Option<String> {
+        let rows = self.values.len().max(1) as f64;
+        let share = |count: usize| (100.0 * count as f64 / rows).round();
+        let scaled: Vec<f64> = (0..self.values.len()).map(|row| self.scaled(row)).collect();
+        let missing = scaled.iter().filter(|value| value.is_nan()).count();
+        let outside = scaled.iter().filter(|value| value.abs() > 1.0).count();
+        let inside = || scaled.iter().copied().filter(|value| value.abs() <= 1.0);
+        let covered = 0.5 * (inside().fold(-1.0, f64::max) - inside().fold(1.0, f64::min)).max(0.0);
+        let [low, high] = self.range;
+        let place = format!("{party}: `release.columns`, column `{}`", self.name);
+        if share(outside) > 20.0 {
+            let percent = share(outside);
+            return Some(format!(
+                "{place}: {percent} % of the values are outside [{low}, {high}] and count as its ends"
+            ));
+        }
+        if share(missing) > 20.0 {
+            return Some(format!(
+                "{place}: {} % of the values are missing and count as the middle",
+                share(missing)
+            ));
+        }
+        (covered < 0.1).then(|| {
+            let percent = (100.0 * covered).round();
+            format!("{place}: the values cover {percent} % of [{low}, {high}], so that the noise hides them")
+        })
+    }
 }
 
 impl RecordCode {
@@ -127,14 +166,14 @@ impl RecordCode {
             .map_err(|error| error.to_string())
     }
 
-    /// Returns the columns of each record, mapped from their ranges to −1 to 1.
-    fn rows(&self, table: &PartyTable) -> Result<Rows, DataError> {
+    /// Returns the columns of a table that determine its symbols.
+    fn columns_of<'a>(&self, table: &'a PartyTable) -> Result<Vec<Ranged<'a>>, DataError> {
         static NONE: BTreeMap<String, [f64; 2]> = BTreeMap::new();
         let place = || format!("`release.columns.{}`", table.name);
         let all = &self.0.columns;
         let ranges = all.get(&table.name).or_else(|| all.get(ALL)).unwrap_or(&NONE);
         let range = |name: &str| ranges.get(name).or_else(|| ranges.get(ALL)).copied();
-        let mut columns: Vec<(Vec<f64>, [f64; 2])> = Vec::new();
+        let mut columns = Vec::new();
         match &table.features {
             Features::Columns(known) => {
                 for name in ranges.keys().filter(|name| *name != ALL) {
@@ -147,7 +186,7 @@ impl RecordCode {
                 }
                 for column in &known.table.columns {
                     if let (Values::Number(values), Some(range)) = (&column.values, range(&column.name)) {
-                        columns.push((values.clone(), range));
+                        columns.push(Ranged { name: column.name.clone(), values: values.into(), range });
                     }
                 }
             }
@@ -157,9 +196,13 @@ impl RecordCode {
                         "must have a range for \"*\" alone: the columns of this dataset are unnamed";
                     return Err(DataError::new(place(), problem));
                 };
-                let of =
-                    |column| (0..numbers.rows()).map(|row| f64::from(numbers.row(row)[column])).collect();
-                columns.extend((0..numbers.columns()).map(|column| (of(column), range)));
+                let values =
+                    |column: usize| (0..numbers.rows()).map(move |row| f64::from(numbers.row(row)[column]));
+                columns.extend((0..numbers.columns()).map(|column| Ranged {
+                    name: column.to_string(),
+                    values: values(column).collect::<Vec<f64>>().into(),
+                    range,
+                }));
             }
         }
         if !(1..=MOST_COLUMNS).contains(&columns.len()) {
@@ -169,13 +212,17 @@ impl RecordCode {
             );
             return Err(DataError::new(place(), problem));
         }
-        let scaled = |value: f64, [low, high]: [f64; 2]| {
-            let value = (value - f64::midpoint(low, high)) / (0.5 * (high - low));
-            if value.is_nan() { 0.0 } else { value.clamp(-1.0, 1.0) }
-        };
-        let of_row = |row: usize| columns.iter().map(|(values, range)| scaled(values[row], *range)).collect();
-        Ok(Rows { columns: columns.len(), values: (0..table.keys.rows()).map(of_row).collect() })
+        Ok(columns)
     }
+}
+
+/// Returns a record's columns, each within −1 and 1; 0 for a missing value.
+fn limited(columns: &[Ranged<'_>], row: usize) -> Vec<f64> {
+    let of = |column: &Ranged<'_>| {
+        let value = column.scaled(row);
+        if value.is_nan() { 0.0 } else { value.clamp(-1.0, 1.0) }
+    };
+    columns.iter().map(of).collect()
 }
 
 /// Largest number of columns.
@@ -223,11 +270,12 @@ impl Release for RecordCode {
         noise: &mut ChaCha8Rng,
     ) -> Result<Released, DataError> {
         let places = places.expect("the kind of release needs them");
-        let Rows { columns, values: rows } = self.rows(table)?;
-        let symbols = places.symbols;
+        let ranged = self.columns_of(table)?;
+        let (columns, symbols) = (ranged.len(), places.symbols);
         let design = self.design(columns, symbols).map_err(|error| DataError::new("`release`", error))?;
         let mut totals = vec![0i64; design.sums.noise().count()];
         let offers = if self.0.noise_only { &[][..] } else { &places.offers };
+        let rows: Vec<Vec<f64>> = (0..offers.len()).map(|row| limited(&ranged, row)).collect();
         for (row, &place) in rows.iter().zip(offers) {
             if let Some(label) = places.labels[place] {
                 let of_label = &mut totals[label * (columns + 1)..][..columns + 1];
@@ -244,6 +292,29 @@ impl Release for RecordCode {
         let drawn = drawn.flat_map(|(key, offers)| [*key, design.code.draw(offers, noise) as i64]);
         let values = [columns as i64, symbols as i64].into_iter().chain(drawn).collect();
         Ok(Released { party: table.name.clone(), values })
+    }
+
+    fn advice(&self, table: &PartyTable, places: Option<&Places>) -> Vec<String> {
+        let party = &table.name;
+        let mut all = Vec::new();
+        if let Some(Places { keys, offers, .. }) = places {
+            let mut counts = vec![0usize; keys.len()];
+            offers.iter().for_each(|&place| counts[place] += 1);
+            let of = |kind: fn(usize) -> bool| counts.iter().filter(|&&count| kind(count)).count();
+            let [none, one, several] =
+                [of(|count| count == 0), of(|count| count == 1), of(|count| count > 1)];
+            if 2 * one < keys.len() {
+                all.push(format!(
+                    "{party}: {one} of the primary's {} keys have exactly one record, {none} have none and {several} have several: \
+                     only the {one} get a symbol that says something. Remove records that belong to no row, and repeated \
+                     records",
+                    keys.len()
+                ));
+            }
+        }
+        let columns = self.columns_of(table).unwrap_or_default();
+        all.extend(columns.iter().filter_map(|column| column.advice(party)));
+        all
     }
 
     fn names(&self, party: &str) -> Vec<String> {

@@ -110,8 +110,11 @@ impl ReleaseRecord {
             .map(|party| {
                 let loss =
                     if self.noise_only { "noise alone, ε = 0".to_string() } else { shown(party.epsilon) };
+                let truth = party.code.map_or(String::new(), |code| {
+                    format!("; a symbol of {} is true with a probability of {:.3}", code.symbols, code.truth)
+                });
                 format!(
-                    "\"{}\" released {} numbers once (`{}`): {loss}, δ = {}",
+                    "\"{}\" released {} numbers once (`{}`): {loss}, δ = {}{truth}",
                     party.party, party.values, self.kind, self.delta
                 )
             })

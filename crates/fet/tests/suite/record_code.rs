@@ -101,7 +101,8 @@ fn symbols_tell_the_primary_what_the_records_say_and_state_their_cost() {
     assert!(epsilon < found);
     let card = read(&folder.join("released"), "model-card.md");
     for part in [
-        "\"laboratory\" released 900 numbers once (`record-code`): ε = 4.0000, δ = 0.00001",
+        "\"laboratory\" released 900 numbers once (`record-code`): ε = 4.0000, δ = 0.00001; a symbol of 3 is true with a \
+         probability of 0.97",
         "Each secondary learned the primary's keys, and the labels of the training rows without protection.",
         "the columns of a record that is known to be in a table: ε = ",
     ] {
@@ -225,6 +226,57 @@ fn symbols_are_drawn_once() {
     }
     write(folder, "run/parties/party1/release.json", &kept);
     assert_eq!(file(), kept);
+}
+
+/// Warnings go to the user's terminal, and not into the report, because they follow from records without noise.
+#[test]
+fn warns_of_releases_that_say_little() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    tables(folder, 300);
+    let laboratory = read(folder, "laboratory.csv");
+    let records = laboratory.split_once('\n').expect("a head").1;
+    let cases: [(&str, String, &[&str]); 5] = [
+        ("fine", laboratory.clone(), &[]),
+        (
+            "twice",
+            laboratory.clone() + records,
+            &["0 of the primary's 300 keys have exactly one record", "300 have several"],
+        ),
+        ("clipped", laboratory.clone(), &["column `a`", "outside [2, 3] and count as its ends"]),
+        ("narrow", laboratory.clone(), &["column `b`", "the values cover 0 % of [-1000, 1000]"]),
+        (
+            "missing",
+            "time,a,b,note\n1,0.5,,x\n2,,,x\n3,0.1,0.2,x\n".to_string(),
+            &["% of the values are missing"],
+        ),
+    ];
+    for (name, table, parts) in cases {
+        write(folder, "laboratory.csv", &table);
+        let ranges = match name {
+            "clipped" => "release.columns={laboratory={a=[2, 3], b=[-1, 1]}}",
+            "narrow" => "release.columns={laboratory={a=[-1, 1], b=[-1000, 1000]}}",
+            _ => "release.epsilon=4.0",
+        };
+        for command in ["run", "data"] {
+            let out = format!("out-{name}");
+            let arguments: &[&str] = match command {
+                "run" => &["run", "codes.toml", "--out", &out, "--set", ranges],
+                _ => &["data", "check", "codes.toml", "--set", ranges],
+            };
+            let output = fet(folder, arguments);
+            assert!(output.status.success(), "{}", text(&output.stderr));
+            let warned = text(&output.stderr);
+            assert!(parts.iter().all(|part| warned.contains(part)), "{name} {command}: {warned}");
+            assert_eq!(
+                warned.contains("warning: laboratory: "),
+                !parts.is_empty(),
+                "{name} {command}: {warned}"
+            );
+        }
+        let report = read(folder, &format!("out-{name}/report.json"));
+        assert!(!report.contains("exactly one record") && !report.contains("of the values"), "{name}");
+    }
 }
 
 #[test]
