@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fet_core::privacy::{Loss, NoisyReleases};
 use fet_core::registry::Violation;
 
 mod means;
@@ -23,6 +24,11 @@ const CHECKSUMS: &str = "Checksums in reports and in the run's folder stay with 
                          of it.";
 const EXISTENCE: &str =
     "The guarantee covers neither the number of releases nor that a secondary takes part.";
+
+/// Returns the loss of `values` noisy integers with this noise, in units of their sensitivity.
+fn gaussian(noise: f64, values: usize) -> Loss {
+    Loss::Gaussian { releases: vec![NoisyReleases { noise, rate: 1.0, count: 1 }], values: values as f64 }
+}
 
 /// Refuses ranges that are none.
 fn check_ranges(ranges: &Ranges) -> Result<(), Violation> {

@@ -403,6 +403,7 @@ impl Experiment {
             encoder: self.encoder.clone(),
             aggregator: self.aggregator.clone(),
             privacy: self.privacy.clone(),
+            release: self.release.clone(),
         }
     }
 

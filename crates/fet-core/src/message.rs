@@ -9,6 +9,7 @@ pub mod codec;
 mod keys;
 mod parameters;
 mod parts;
+mod release;
 mod round;
 mod sums;
 
@@ -22,13 +23,14 @@ use crate::parameters::Parameters;
 pub use block::{Block, ShapeError};
 pub use codec::{CodecError, LARGEST_FRAME, Message, decode, encode, encode_behind, frames};
 pub use parts::Parts;
+pub use release::{ReleasePlaces, ReleasedValues};
 pub use round::Round;
 pub use sums::{
     Age, Agreed, Confirmed, KeyShares, Masked, PublicKey, PublicKeys, Reveal, SignedKey, Unmask, Words,
 };
 
 /// Version of the messages and of their frame. Increase it whenever a message changes.
-pub const PROTOCOL_VERSION: u16 = 6;
+pub const PROTOCOL_VERSION: u16 = 7;
 
 /// A request from the primary to a secondary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,6 +76,8 @@ pub enum Request {
     Finish,
     /// The primary has written its report: delete the saved states.
     Forget,
+    /// Make the release of the run, for these places if its kind needs them. The party takes no other part in the run.
+    Release(Option<ReleasePlaces>),
 }
 
 /// A secondary's reply.
@@ -106,6 +110,8 @@ pub enum Reply {
     Saved(Saved),
     /// Done; no content.
     Done,
+    /// The release of the run.
+    Released(ReleasedValues),
 }
 
 /// A party's refusal of a request: a sentence for the primary's operator, which reveals nothing about the
@@ -184,6 +190,21 @@ pub struct LifetimeState {
     pub epsilon: Option<f64>,
     /// δ of the account.
     pub delta: f64,
+}
+
+impl LifetimeState {
+    /// Returns a warning for the report of a run if the account of the party with this name has earlier runs.
+    pub fn warning(&self, party: &str) -> Option<String> {
+        let Self { earlier, epsilon, delta, .. } = self;
+        let epsilon = epsilon.map_or_else(|| "unbounded".to_string(), |epsilon| format!("{epsilon:.4}"));
+        (*earlier > 0).then(|| {
+            format!(
+                "party \"{party}\": its lifetime account has {earlier} earlier runs, which the ε of this \
+                 report does not include; together with this run as planned they have ε = {epsilon} at δ = \
+                 {delta:e}"
+            )
+        })
+    }
 }
 
 /// The primary's keys: in the clear, or as the linker encodes them.
@@ -301,6 +322,7 @@ impl Request {
             Self::Predict(_) => "Predict",
             Self::Finish => "Finish",
             Self::Forget => "Forget",
+            Self::Release(_) => "Release",
         }
     }
 
@@ -330,6 +352,7 @@ impl Request {
                 (message.key_shares.sealed.len() + message.signatures.len()) as u64
             }
             Self::LoadParameters(message) => 4 * message.parameters.values().len() as u64,
+            Self::Release(Some(places)) => places.keys.bytes() + 4 * places.labels.len() as u64,
             _ => 0,
         }
     }
@@ -352,6 +375,7 @@ impl Reply {
             Self::MaskedParameters(_) => "MaskedParameters",
             Self::Saved(_) => "Saved",
             Self::Done => "Done",
+            Self::Released(_) => "Released",
         }
     }
 
@@ -371,6 +395,7 @@ impl Reply {
             Self::Agreed(message) => (message.key_shares.sealed.len() + message.signature.len()) as u64,
             Self::Unmasking(_) | Self::Share(_) => UNMASKING,
             Self::MaskedParameters(message) => 8 * message.words.len() as u64 + UNMASKING,
+            Self::Released(message) => 8 * message.values.len() as u64,
             Self::Joined(_) | Self::Saved(_) | Self::Done => 0,
         }
     }

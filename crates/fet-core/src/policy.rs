@@ -8,6 +8,7 @@ use crate::aggregator::{Aggregator, Role};
 use crate::linker::Linker;
 use crate::privacy::{Learning, Neighbouring, PrivacyMechanism};
 use crate::registry::{Plugin, Slot, SlotKind, Violation, did_you_mean, plugins};
+use crate::release::Release;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,9 @@ pub struct Policy {
     /// Aggregators that the party accepts; an empty list accepts all. To keep the party's contribution hidden
     /// in a sum, name only aggregators that use secure aggregation.
     pub aggregators: Vec<String>,
+    /// Kinds of `[release]` that the party accepts. An empty list accepts all, unless `mechanisms`, `aggregators`,
+    /// `least_noise` or `least_summed` limits the form of what leaves the party: then it accepts none.
+    pub releases: Vec<String>,
     /// Maximum ε of a run, computed at `most_delta`; 0 for no limit.
     #[schemars(range(min = 0))]
     pub most_epsilon: f64,
@@ -74,6 +78,7 @@ impl Default for Policy {
             linkers: Vec::new(),
             mechanisms: Vec::new(),
             aggregators: Vec::new(),
+            releases: Vec::new(),
             most_epsilon: 0.0,
             most_delta: 1e-5,
             neighbouring: Vec::new(),
@@ -107,7 +112,8 @@ impl Policy {
     pub fn check(&self) -> Result<(), Violation> {
         known::<dyn Linker>("linkers", &self.linkers)?;
         known::<dyn PrivacyMechanism>("mechanisms", &self.mechanisms)?;
-        known::<dyn Aggregator>("aggregators", &self.aggregators)
+        known::<dyn Aggregator>("aggregators", &self.aggregators)?;
+        known::<dyn Release>("releases", &self.releases)
     }
 }
 

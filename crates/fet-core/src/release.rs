@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Column, DataError, Keys, PartyTable};
+use crate::privacy::{Loss, Neighbouring};
 use crate::registry::{Plugin, SlotKind, Violation};
 use crate::rng::ChaCha8Rng;
 
@@ -64,8 +65,24 @@ pub trait Release: Send + Sync {
     /// Returns a note on keys for which the columns are less accurate, if there are any.
     fn note(&self, keys: &Keys) -> Option<String>;
 
+    /// Returns the privacy loss of a release of this table, for its party's own account, before the release is made.
+    /// `symbols` is the number of classes or bins of the primary's places, if the release needs them.
+    ///
+    /// # Errors
+    /// The table lacks a declared column.
+    fn loss(&self, table: &PartyTable, symbols: usize) -> Result<ReleaseLoss, DataError>;
+
     /// Returns the privacy loss of these releases.
     fn account(&self, released: &[Released]) -> ReleaseRecord;
+}
+
+/// Privacy loss of a release, for its party's own account.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReleaseLoss {
+    /// Neighbouring relation for which the loss holds.
+    pub relation: Neighbouring,
+    /// The loss.
+    pub loss: Loss,
 }
 
 /// Form of the labels that secondaries need. They receive it without protection.

@@ -28,8 +28,9 @@ use crate::state_file::StateError;
 
 /// Name of the account's file in a party's own folder.
 pub const FILE: &str = "lifetime.jsonl";
-/// Version of the account's lines.
-const VERSION: u32 = 1;
+/// Version of the account's lines. Lines with a loss in parts have it; others have version 1, so that earlier versions of
+/// the program read them.
+const VERSION: u32 = 2;
 
 /// A party's lifetime account.
 #[derive(Debug)]
@@ -159,8 +160,9 @@ impl Lifetime {
 
     fn append(&mut self, kind: Kind, run: &RunLoss, covers: Vec<String>, age: u64) -> Result<(), StateError> {
         let about = if self.run(&run.name).is_none() { run.about.clone() } else { None };
+        let in_parts = run.lost.iter().chain([&run.loss]).any(|loss| matches!(loss, Loss::Parts { .. }));
         let line = AccountLine {
-            version: VERSION,
+            version: if in_parts { VERSION } else { 1 },
             age,
             kind,
             run: run.name.clone(),
@@ -268,6 +270,11 @@ impl RunLoss {
         Self { name, about: None, loss: Loss::NONE, lost: Vec::new(), open: false, last: 0, ledger: 0 }
     }
 
+    /// Makes the entry of a release that is made once.
+    pub(crate) fn of_release(name: String, about: About, loss: Loss) -> Self {
+        Self { about: Some(about), loss, ..Self::new(name) }
+    }
+
     /// Adds the run's loss to a total.
     pub fn add_to(&self, total: &mut Total) {
         self.lost.iter().chain([&self.loss]).for_each(|loss| add(total, loss));
@@ -280,10 +287,7 @@ impl RunLoss {
 
     /// Returns the reason why the run's loss is unbounded; `None` if it is bounded.
     pub fn unbounded(&self) -> Option<&str> {
-        self.lost.iter().chain([&self.loss]).find_map(|loss| match loss {
-            Loss::Unbounded { reason } => Some(reason.as_str()),
-            _ => None,
-        })
+        self.lost.iter().chain([&self.loss]).find_map(Loss::unbounded)
     }
 
     /// Returns the run with another loss. A loss without a bound, such as that of a rehearsal, stays in the
@@ -323,6 +327,7 @@ pub(crate) fn add(total: &mut Total, loss: &Loss) {
         }
         Loss::Bound { epsilon, delta } => total.add_bound(*epsilon, *delta),
         Loss::Unbounded { .. } => total.add_unbounded(),
+        Loss::Parts { parts } => parts.iter().for_each(|part| add(total, part)),
     }
 }
 

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 
 use fet_core::data::{Columns, DataError, Features, Matrix, PartyTable, Values, VerticalData};
 use fet_core::experiment::Experiment;
-use fet_core::registry::Violation;
+use fet_core::registry::{Slot, Violation};
 use fet_core::release::{Places, Release, ReleaseRecord, Released};
 use fet_core::rng::{OwnSeed, Purpose};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-pub(crate) use self::places::OwnPlaces;
+pub(crate) use self::places::{OwnPlaces, WrongPlaces};
 use crate::table_digest;
 
 /// File of a secondary's release in its folder.
@@ -47,65 +47,76 @@ impl ReleaseError {
     }
 }
 
-/// Returns the release of an experiment; `None` if it has none.
-pub(crate) fn component(experiment: &Experiment) -> Result<Option<Box<dyn Release>>, Violation> {
-    experiment.release.as_ref().map(|release| release.build(&())).transpose()
+/// The release that an experiment's settings name.
+pub(crate) struct NamedRelease {
+    /// The settings as text.
+    settings: String,
+    pub(crate) component: Box<dyn Release>,
 }
 
-/// Returns the digest of everything that determines a release, except the seed.
-fn made_from(experiment: &Experiment, table: &PartyTable, places: Option<&Places>) -> [u8; 32] {
-    let settings = experiment.release.as_ref().map(|release| release.settings().to_string());
-    let mut hash = Sha256::new().chain_update(b"fet release, 1");
-    for part in [settings.unwrap_or_default().as_bytes(), table.name.as_bytes()] {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
+impl NamedRelease {
+    /// Builds the release of these settings; `None` if they have none.
+    pub(crate) fn build(settings: Option<&Slot<dyn Release>>) -> Result<Option<Self>, Violation> {
+        let Some(slot) = settings else { return Ok(None) };
+        Ok(Some(Self { settings: slot.settings().to_string(), component: slot.build(&())? }))
     }
-    hash.update(table_digest::of_table(table));
-    if let Some(Places { keys, labels, symbols, offers }) = places {
-        let numbers =
-            labels.iter().map(|label| label.map_or(0, |label| label + 1)).chain(offers.iter().copied());
-        let numbers = std::iter::once(*symbols).chain(numbers);
-        hash.update((keys.len() as u64).to_le_bytes());
-        keys.iter().for_each(|key| hash.update(key.to_le_bytes()));
-        numbers.for_each(|number| hash.update((number as u64).to_le_bytes()));
-    }
-    hash.finalize().into()
-}
 
-/// Returns the release in a secondary's folder; `None` if there is none.
-///
-/// # Errors
-/// The release is damaged, or has other settings or another table.
-pub(crate) fn kept(
-    (experiment, component): (&Experiment, &dyn Release),
-    (table, places): (&PartyTable, Option<&Places>),
-    folder: &Path,
-) -> Result<Option<KeptRelease>, ReleaseError> {
-    let Some(kept) = read(folder)? else { return Ok(None) };
-    if kept.made_from == fet_io::hex(&made_from(experiment, table, places)) {
-        let is_whole = kept.released.party == table.name && component.is_whole(&kept.released, places);
-        return if is_whole { Ok(Some(kept)) } else { Err(damaged(&folder.join(FILE))) };
+    /// Returns the digest of everything that determines a release, except the seed.
+    pub(crate) fn made_from(&self, table: &PartyTable, places: Option<&Places>) -> [u8; 32] {
+        let mut hash = Sha256::new().chain_update(b"fet release, 1");
+        for part in [self.settings.as_bytes(), table.name.as_bytes()] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        hash.update(table_digest::of_table(table));
+        if let Some(Places { keys, labels, symbols, offers }) = places {
+            let numbers =
+                labels.iter().map(|label| label.map_or(0, |label| label + 1)).chain(offers.iter().copied());
+            let numbers = std::iter::once(*symbols).chain(numbers);
+            hash.update((keys.len() as u64).to_le_bytes());
+            keys.iter().for_each(|key| hash.update(key.to_le_bytes()));
+            numbers.for_each(|number| hash.update((number as u64).to_le_bytes()));
+        }
+        hash.finalize().into()
     }
-    let problem = format!(
-        "holds the release of another table of \"{}\", or one with other settings or rows of the primary. Another release \
-         would add to its ε. Restore the table, the settings and the rows, or use another folder",
-        table.name
-    );
-    Err(ReleaseError::new(&folder.join(FILE), problem))
-}
 
-/// Makes a secondary's release with noise from the secondary's own seed.
-///
-/// # Errors
-/// The table does not fit the settings.
-pub(crate) fn make(
-    (experiment, component): (&Experiment, &dyn Release),
-    (table, places): (&PartyTable, Option<&Places>),
-    seed: &OwnSeed,
-) -> Result<KeptRelease, DataError> {
-    let digest = made_from(experiment, table, places);
-    let mut noise = seed.stream_over(Purpose::Release, 0, &digest);
-    Ok(KeptRelease { made_from: fet_io::hex(&digest), released: component.make(table, places, &mut noise)? })
+    /// Returns the release in a secondary's folder; `None` if there is none.
+    ///
+    /// # Errors
+    /// The release is damaged, or has other settings or another table.
+    pub(crate) fn kept(
+        &self,
+        (table, places): (&PartyTable, Option<&Places>),
+        folder: &Path,
+    ) -> Result<Option<KeptRelease>, ReleaseError> {
+        let Some(kept) = read(folder)? else { return Ok(None) };
+        if kept.made_from == fet_io::hex(&self.made_from(table, places)) {
+            let is_whole =
+                kept.released.party == table.name && self.component.is_whole(&kept.released, places);
+            return if is_whole { Ok(Some(kept)) } else { Err(damaged(&folder.join(FILE))) };
+        }
+        let problem = format!(
+            "holds the release of another table of \"{}\", or one with other settings or rows of the primary. Another release \
+             would add to its ε. Restore the table, the settings and the rows, or use another folder",
+            table.name
+        );
+        Err(ReleaseError::new(&folder.join(FILE), problem))
+    }
+
+    /// Makes a secondary's release with noise from the secondary's own seed.
+    ///
+    /// # Errors
+    /// The table does not fit the settings.
+    pub(crate) fn make(
+        &self,
+        (table, places): (&PartyTable, Option<&Places>),
+        seed: &OwnSeed,
+    ) -> Result<KeptRelease, DataError> {
+        let digest = self.made_from(table, places);
+        let mut noise = seed.stream_over(Purpose::Release, 0, &digest);
+        let released = self.component.make(table, places, &mut noise)?;
+        Ok(KeptRelease { made_from: fet_io::hex(&digest), released })
+    }
 }
 
 /// All releases of a run, and their privacy loss; empty for an experiment without a release.
@@ -113,13 +124,21 @@ pub(crate) fn make(
 pub struct OneTimeReleases {
     kept: Vec<KeptRelease>,
     record: Option<ReleaseRecord>,
+    /// Warnings about the parties' accounts.
+    warnings: Vec<String>,
 }
 
 impl OneTimeReleases {
     pub(crate) fn new(experiment: &Experiment, component: &dyn Release, kept: Vec<KeptRelease>) -> Self {
         let released: Vec<Released> = kept.iter().map(|one| one.released.clone()).collect();
         let record = component.account(&released);
-        Self { kept, record: Some(ReleaseRecord { randomness: experiment.train.randomness, ..record }) }
+        let record = Some(ReleaseRecord { randomness: experiment.train.randomness, ..record });
+        Self { kept, record, warnings: Vec::new() }
+    }
+
+    /// Adds warnings about the parties' accounts.
+    pub(crate) fn with_warnings(self, warnings: Vec<String>) -> Self {
+        Self { warnings, ..self }
     }
 
     /// Returns the releases, as the primary holds them.
@@ -130,6 +149,11 @@ impl OneTimeReleases {
     /// Returns the privacy loss; `None` without a release.
     pub fn record(&self) -> Option<&ReleaseRecord> {
         self.record.as_ref()
+    }
+
+    /// Returns warnings about the parties' accounts.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Writes each release that is not there yet into the folder of its secondary. `folder` returns the folder
@@ -143,7 +167,18 @@ impl OneTimeReleases {
 }
 
 impl KeptRelease {
-    fn keep(&self, folder: &Path) -> Result<(), ReleaseError> {
+    /// Makes the primary's copy of a release that a party elsewhere made. The party alone has the digest of its table.
+    pub(crate) fn of_party(released: Released) -> Self {
+        Self { made_from: String::new(), released }
+    }
+
+    /// Returns the released integers.
+    pub(crate) fn values(&self) -> &[i64] {
+        &self.released.values
+    }
+
+    /// Writes the release into the folder of its secondary, unless it is there.
+    pub(crate) fn keep(&self, folder: &Path) -> Result<(), ReleaseError> {
         let path = folder.join(FILE);
         if let Some(there) = read(folder)? {
             let is_same = there.made_from == self.made_from && there.released.values == self.released.values;
@@ -170,6 +205,12 @@ fn read(folder: &Path) -> Result<Option<KeptRelease>, ReleaseError> {
     }
 }
 
+/// Returns the release of an experiment; `None` if it has none.
+fn component(experiment: &Experiment) -> Result<Option<Box<dyn Release>>, DataError> {
+    let named = experiment.release.as_ref().map(|release| release.build(&())).transpose();
+    named.map_err(|error| DataError::new("`release`", error))
+}
+
 /// Returns the data with the columns of these releases among the primary's columns, and without the
 /// secondaries. Data of an experiment without a release stays unchanged.
 ///
@@ -194,8 +235,7 @@ pub fn joined_table(
     mut primary: PartyTable,
     released: &[Released],
 ) -> Result<PartyTable, DataError> {
-    let component = component(experiment).map_err(|error| DataError::new("`release`", error))?;
-    let Some(component) = component else { return Ok(primary) };
+    let Some(component) = component(experiment)? else { return Ok(primary) };
     for one in released {
         for column in component.columns(one, &primary.keys)? {
             let own = match &mut primary.features {
@@ -234,8 +274,7 @@ fn with_column(numbers: &Matrix<f32>, values: &Values) -> Matrix<f32> {
 /// # Errors
 /// A release does not fit the settings.
 pub fn columns(experiment: &Experiment, released: &[Released]) -> Result<Vec<String>, DataError> {
-    let component = component(experiment).map_err(|error| DataError::new("`release`", error))?;
-    let Some(component) = component else { return Ok(Vec::new()) };
+    let Some(component) = component(experiment)? else { return Ok(Vec::new()) };
     Ok(released.iter().flat_map(|one| component.names(&one.party)).collect())
 }
 
@@ -244,7 +283,7 @@ pub(crate) fn check_joined(experiment: &Experiment, data: &VerticalData) -> Resu
     if experiment.release.is_none() || data.secondaries.is_empty() {
         return Ok(());
     }
-    Err(DataError::new("`release`", "must be left out here: this command does not make releases yet"))
+    Err(DataError::new("`release`", "must be left out here: this command makes no releases"))
 }
 
 /// Adds the release's note on the primary's keys to the notes of its table.

@@ -12,6 +12,7 @@ mod join;
 mod ledger;
 mod lifetime;
 mod linking;
+mod one_time;
 mod policy;
 mod received;
 mod representation;
@@ -32,6 +33,7 @@ use fet_core::party::{Failure, Party, Refusal};
 
 pub use self::config::{LifetimePlace, PartyConfig, WarnOperator};
 pub use self::error::SecondaryError;
+use self::one_time::Releasing;
 pub use self::selection::linking_seed;
 use self::session::{RowOrigin, Session};
 pub(crate) use self::state::has_entries;
@@ -49,6 +51,8 @@ enum PartyState {
     Joining(Box<PartyConfig>),
     /// The party agreed to the terms of a run.
     Joined(Box<Session>),
+    /// The party agreed to the terms of a run with a release, and makes the release.
+    Releasing(Box<Releasing>),
     /// The party agreed to the terms, but cannot use its records or its model in the run.
     Unusable,
 }
@@ -147,6 +151,9 @@ impl Secondary {
     /// Returns the state of the lifetime account in words, once the party has joined; `None` if it has no
     /// account. For the party's operator.
     pub fn lifetime(&self) -> Option<String> {
+        if let PartyState::Releasing(releasing) = &self.state {
+            return releasing.words();
+        }
         self.session().ok()?.release.account.lifetime.as_ref().map(lifetime::Spending::words)
     }
 
@@ -155,6 +162,7 @@ impl Secondary {
         match &self.state {
             PartyState::Joined(session) => Ok(session),
             PartyState::Joining(_) | PartyState::Unusable => Err(SecondaryError::NotJoined),
+            PartyState::Releasing(_) => Err(SecondaryError::OnlyReleases),
         }
     }
 
@@ -162,6 +170,7 @@ impl Secondary {
         match &mut self.state {
             PartyState::Joined(session) => Ok(session),
             PartyState::Joining(_) | PartyState::Unusable => Err(SecondaryError::NotJoined),
+            PartyState::Releasing(_) => Err(SecondaryError::OnlyReleases),
         }
     }
 
@@ -169,6 +178,9 @@ impl Secondary {
     /// use.
     fn join(&mut self, terms: &Terms) -> Result<Reply, SecondaryError> {
         let PartyState::Joining(config) = &self.state else { return Err(SecondaryError::AlreadyJoined) };
+        if config.settings.release.is_some() {
+            return self.join_for_release(terms);
+        }
         let agreement = join::agree(config, terms)?;
         let PartyState::Joining(config) = std::mem::replace(&mut self.state, PartyState::Unusable) else {
             return Err(SecondaryError::AlreadyJoined);
@@ -183,9 +195,28 @@ impl Secondary {
         Ok(Reply::Joined(joined))
     }
 
+    /// Agrees to the terms of a run with a release, or refuses them and stays unchanged.
+    fn join_for_release(&mut self, terms: &Terms) -> Result<Reply, SecondaryError> {
+        let PartyState::Joining(config) = &self.state else { return Err(SecondaryError::AlreadyJoined) };
+        let agreed = Releasing::agree(config, terms)?;
+        let PartyState::Joining(config) = std::mem::replace(&mut self.state, PartyState::Unusable) else {
+            return Err(SecondaryError::AlreadyJoined);
+        };
+        let releasing = Releasing::begin(*config, terms, agreed)?;
+        let joined = Joined { parameters: 0, table: releasing.table(), lifetime: releasing.standing() };
+        self.state = PartyState::Releasing(Box::new(releasing));
+        Ok(Reply::Joined(joined))
+    }
+
     fn handle(&mut self, request: Request) -> Result<Reply, SecondaryError> {
         if let Request::Join(terms) = request {
             return self.join(&terms);
+        }
+        if let PartyState::Releasing(releasing) = &mut self.state {
+            return match request {
+                Request::Release(places) => releasing.release(places),
+                _ => Err(SecondaryError::OnlyReleases),
+            };
         }
         let session = self.session_mut()?;
         // Only these requests leave the model unchanged, so that the cache of the evaluation stays valid.
@@ -221,6 +252,7 @@ impl Secondary {
                 session.saved.store.forget();
                 Ok(Reply::Done)
             }
+            Request::Release(_) => Err(SecondaryError::NoRelease),
             other => Err(SecondaryError::Unknown { name: other.name() }),
         }
     }

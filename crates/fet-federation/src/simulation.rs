@@ -19,7 +19,8 @@ use fet_privacy::identity::Identity;
 use crate::data::{divided, read};
 use crate::federation::PartyIndex;
 use crate::prepare::PrimaryData;
-use crate::release::{self, OneTimeReleases, OwnPlaces};
+use crate::release::{NamedRelease, OneTimeReleases, OwnPlaces};
+use crate::releasing::with_releases;
 use crate::secondary::{FinishedModel, PartyConfig, Secondary, Store, WarnOperator, has_entries};
 use crate::trainer::{Beginning, Machine, RunError, SavedModel, Trainer};
 
@@ -85,9 +86,10 @@ impl<'a> Simulation<'a> {
     /// Returns the primary's data, split as the experiment requires, and the secondaries' tables. With a
     /// release, the primary's data include its columns, and there are no secondaries.
     pub fn divided(&self, data: VerticalData) -> Result<(PrimaryData, Vec<PartyTable>), RunError> {
-        let Some(component) = release::component(self.experiment)? else {
+        let Some(named) = NamedRelease::build(self.experiment.release.as_ref())? else {
             return Ok(divided(self.experiment, data)?);
         };
+        let component = named.component.as_ref();
         let names: Vec<&str> = data.secondaries.iter().map(|table| table.name.as_str()).collect();
         component.check_parties(&names)?;
         let own = |needs| OwnPlaces::new(self.experiment, &data, needs);
@@ -99,23 +101,14 @@ impl<'a> Simulation<'a> {
             let advice = component.advice(table, places.as_ref());
             advice.into_iter().for_each(|warning| (self.tell)(warning));
             let table = (table, places.as_ref());
-            let kept = folder
-                .map(|folder| release::kept((self.experiment, component.as_ref()), table, &folder))
-                .transpose()?;
-            match kept.flatten() {
+            match folder.map(|folder| named.kept(table, &folder)).transpose()?.flatten() {
                 Some(kept) => Ok(kept),
-                None => {
-                    let seed = self.seed(number)?;
-                    Ok(release::make((self.experiment, component.as_ref()), table, &seed)?)
-                }
+                None => Ok(named.make(table, &self.seed(number)?)?),
             }
         });
         let kept = kept.collect::<Result<Vec<_>, RunError>>()?;
-        let releases = OneTimeReleases::new(self.experiment, component.as_ref(), kept);
-        let mut data = release::joined(self.experiment, data, &releases.released())?;
-        release::note(component.as_ref(), &mut data.primary);
-        let (primary, tables) = divided(self.experiment, data)?;
-        Ok((PrimaryData { releases, ..primary }, tables))
+        let releases = OneTimeReleases::new(self.experiment, component, kept);
+        Ok((with_releases(self.experiment, &named, data, releases)?, Vec::new()))
     }
 
     /// Makes the trainer from tables that are already loaded; all parties agree to the terms and link.

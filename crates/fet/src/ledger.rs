@@ -308,10 +308,14 @@ fn alone(run: &RunLoss, delta: f64) -> f64 {
 }
 
 fn releases(run: &RunLoss) -> u64 {
-    let count = |loss: &Loss| match loss {
-        Loss::Gaussian { releases, .. } => releases.iter().map(|kind| kind.count).sum(),
-        _ => 0,
-    };
+    fn count(loss: &Loss) -> u64 {
+        match loss {
+            Loss::Gaussian { releases, .. } => releases.iter().map(|kind| kind.count).sum(),
+            // The parts leave together.
+            Loss::Parts { parts } => parts.iter().map(count).max().unwrap_or(0),
+            Loss::Bound { .. } | Loss::Unbounded { .. } => 0,
+        }
+    }
     run.lost.iter().chain([&run.loss]).map(count).sum()
 }
 

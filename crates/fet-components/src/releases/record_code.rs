@@ -7,10 +7,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use fet_core::data::{Column, DataError, Features, Keys, PartyTable, Values};
-use fet_core::privacy::Randomness;
+use fet_core::privacy::{Loss, Neighbouring, Randomness};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::release::{
-    CodeRecord, PartyRelease, PlaceNeeds, Places, Release, ReleaseRecord, Released, TableRelation,
+    CodeRecord, PartyRelease, PlaceNeeds, Places, Release, ReleaseLoss, ReleaseRecord, Released,
+    TableRelation,
 };
 use fet_core::rng::ChaCha8Rng;
 use fet_privacy::code::{CodeDesign, CodeRelation};
@@ -351,6 +352,25 @@ impl Release for RecordCode {
 
     fn note(&self, _keys: &Keys) -> Option<String> {
         None
+    }
+
+    /// The loss covers a record's membership, also for a release that is designed for the columns alone.
+    fn loss(&self, table: &PartyTable, symbols: usize) -> Result<ReleaseLoss, DataError> {
+        let design = self.design(self.columns_of(table)?.len(), symbols);
+        let design = design.map_err(|error| DataError::new("`release`", error))?;
+        let (relation, covered) = match self.0.neighbouring {
+            RecordRelation::AddRemove => (Neighbouring::AddRemove, CodeRelation::AddRemove),
+            RecordRelation::Record | RecordRelation::Features => {
+                (Neighbouring::Record, CodeRelation::Replace)
+            }
+        };
+        if self.0.noise_only {
+            return Ok(ReleaseLoss { relation, loss: Loss::NONE });
+        }
+        let CodeDesign { sums, code, .. } = design.under(covered);
+        let symbols = Loss::Bound { epsilon: code.epsilon(covered), delta: 0.0 };
+        let means = super::gaussian(sums.noise().noise_multiplier(), sums.noise().count());
+        Ok(ReleaseLoss { relation, loss: Loss::Parts { parts: vec![means, symbols] } })
     }
 
     fn account(&self, released: &[Released]) -> ReleaseRecord {

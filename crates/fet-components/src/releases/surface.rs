@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 
 use fet_core::data::{Column, DataError, Features, Keys, Matrix, PartyTable, Values};
-use fet_core::privacy::Randomness;
+use fet_core::privacy::{Loss, Neighbouring, Randomness};
 use fet_core::registry::{Plugin, Recipe, Violation};
-use fet_core::release::{PartyRelease, Places, Release, ReleaseRecord, Released, TableRelation as Recorded};
+use fet_core::release::{
+    PartyRelease, Places, Release, ReleaseLoss, ReleaseRecord, Released, TableRelation as Recorded,
+};
 use fet_core::rng::ChaCha8Rng;
 use fet_privacy::surface::{AreaError, Design, Estimate, Pyramid, Relation, Surface, UNIT};
 use schemars::JsonSchema;
@@ -246,6 +248,20 @@ impl Release for SurfaceRelease {
                 keys.rows()
             )
         })
+    }
+
+    fn loss(&self, table: &PartyTable, _symbols: usize) -> Result<ReleaseLoss, DataError> {
+        let design = self.design_for(&table.name)?;
+        let relation = match self.settings.neighbouring {
+            TableRelation::AddRemove => Neighbouring::AddRemove,
+            TableRelation::Record => Neighbouring::Record,
+        };
+        let loss = if self.settings.noise_only {
+            Loss::NONE
+        } else {
+            super::gaussian(design.noise_multiplier(), design.len())
+        };
+        Ok(ReleaseLoss { relation, loss })
     }
 
     fn account(&self, released: &[Released]) -> ReleaseRecord {

@@ -30,6 +30,7 @@ words! {
     u8 => |x: u8| x;
     u32 => u32::to_le;
     u64 => u64::to_le;
+    i64 => i64::to_le;
     f32 => |x: f32| f32::from_bits(x.to_bits().to_le());
     f64 => |x: f64| f64::from_bits(x.to_bits().to_le());
 }

@@ -25,6 +25,11 @@ pub enum Loss {
         /// The reason.
         reason: String,
     },
+    /// Parts of different forms, such as noisy sums and randomised symbols, which add up.
+    Parts {
+        /// The losses of the parts.
+        parts: Vec<Loss>,
+    },
 }
 
 /// Number and noise of releases of one kind.
@@ -44,6 +49,32 @@ impl Loss {
 
     /// Returns true for the loss without any release.
     pub fn is_none(&self) -> bool {
-        matches!(self, Self::Gaussian { releases, .. } if releases.iter().all(|release| release.count == 0))
+        match self {
+            Self::Gaussian { releases, .. } => releases.iter().all(|release| release.count == 0),
+            Self::Parts { parts } => parts.iter().all(Self::is_none),
+            Self::Bound { .. } | Self::Unbounded { .. } => false,
+        }
+    }
+
+    /// Returns true if a file can hold the loss: its numbers are finite.
+    pub fn is_finite(&self) -> bool {
+        match self {
+            Self::Gaussian { releases, values } => {
+                values.is_finite()
+                    && releases.iter().all(|kind| kind.noise.is_finite() && kind.rate.is_finite())
+            }
+            Self::Bound { epsilon, delta } => epsilon.is_finite() && delta.is_finite(),
+            Self::Unbounded { .. } => true,
+            Self::Parts { parts } => parts.iter().all(Self::is_finite),
+        }
+    }
+
+    /// Returns the reason why the loss is unbounded; `None` if it is bounded.
+    pub fn unbounded(&self) -> Option<&str> {
+        match self {
+            Self::Unbounded { reason } => Some(reason),
+            Self::Parts { parts } => parts.iter().find_map(Self::unbounded),
+            Self::Gaussian { .. } | Self::Bound { .. } => None,
+        }
     }
 }

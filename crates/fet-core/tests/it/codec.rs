@@ -5,9 +5,9 @@ use cap::Cap;
 use fet_core::data::{Keys, Matrix, Sealed, Standardise, TextTable};
 use fet_core::message::{
     Age, Agreed, Answer, Backward, Block, CodecError, Confirmed, Epoch, Forward, Joined, KeyShares,
-    LARGEST_FRAME, LifetimeState, LinkKeys, Linked, LoadParameters, Masked, Parts, PublicKeys, Reply,
-    Request, Reveal, Round, Saved, ShareParameters, SignedKey, Terms, Unmask, Words, decode, encode,
-    encode_behind, frames,
+    LARGEST_FRAME, LifetimeState, LinkKeys, Linked, LoadParameters, Masked, Parts, PublicKeys, ReleasePlaces,
+    ReleasedValues, Reply, Request, Reveal, Round, Saved, ShareParameters, SignedKey, Terms, Unmask, Words,
+    decode, encode, encode_behind, frames,
 };
 use fet_core::parameters::Parameters;
 use fet_core::party::Refusal;
@@ -78,6 +78,12 @@ fn requests() -> Vec<Request> {
         Request::Load(Saved { epoch: 3, tag: [9; 32] }),
         Request::Finish,
         Request::Forget,
+        Request::Release(None),
+        Request::Release(Some(ReleasePlaces {
+            keys: Keys::Numbers(Matrix::new(1, vec![7.0, 2.5])),
+            labels: vec![0, 3],
+            symbols: 3,
+        })),
     ]
 }
 
@@ -116,6 +122,8 @@ fn answers() -> Vec<Answer> {
         Ok(Reply::MaskedParameters(Words { words: vec![u64::MAX, 0], commitment: [2; 32] })),
         Ok(Reply::Saved(Saved { epoch: 1, tag: [1; 32] })),
         Ok(Reply::Done),
+        Ok(Reply::Released(ReleasedValues { values: vec![i64::MIN, 0, 5], lifetime: Some(standing()) })),
+        Ok(Reply::Released(ReleasedValues { values: Vec::new(), lifetime: None })),
         Err(Refusal::new("`rows` must be below 100; it is 200")),
     ]
 }
@@ -153,7 +161,7 @@ fn the_frame_is_the_documented_one() {
     let active = [4, 0, 0, 0, 0];
     let attempt = [0];
     let body = [&variant[..], &round, &rows, &active, &attempt].concat();
-    assert_eq!(&frame[..8], [b'F', b'e', b'T', b'm', 6, 0, 0, 0]);
+    assert_eq!(&frame[..8], [b'F', b'e', b'T', b'm', 7, 0, 0, 0]);
     assert_eq!(frame[8..16], (body.len() as u64).to_le_bytes());
     assert_eq!(&frame[24..], body);
     let sum = xxhash_rust::xxh3::xxh3_64(&[&frame[..16], &frame[24..]].concat());

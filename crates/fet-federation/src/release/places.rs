@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use fet_core::data::{DataError, Keys, PartyTable, Task, VerticalData};
-use fet_core::experiment::Experiment;
+use fet_core::experiment::{CommonSettings, Experiment};
 use fet_core::linker::{self, Linker};
-use fet_core::registry::Violation;
+use fet_core::message::ReleasePlaces;
+use fet_core::registry::{Slot, Violation};
 use fet_core::release::{PlaceNeeds, Places};
 
 use crate::data;
@@ -34,17 +35,7 @@ impl OwnPlaces {
         data: &VerticalData,
         needs: PlaceNeeds,
     ) -> Result<Self, RunError> {
-        let linker = experiment.linker.build(&())?;
-        let about = linker.about();
-        if !(about.independent && about.in_the_clear) || about.by_position {
-            let rule = "must link each record without any other record and with plain keys, as \"nearest\" does, for a release \
-                        that follows from the primary's keys";
-            return Err(Violation::new("linker.kind", rule, format!("{:?}", experiment.linker.kind())).into());
-        }
-        if about.neighbours != 1 {
-            let rule = "must be 1 for a release that follows from the primary's keys: each record belongs to one row";
-            return Err(Violation::new("linker.neighbours", rule, about.neighbours).into());
-        }
+        let linker = checked_linker(&experiment.linker)?;
         let rows = data.labels.len();
         let training = split(&data::parts_of(experiment, data)?, rows, experiment.seed)?.train;
         let (bins, symbols) = match data.task {
@@ -74,22 +65,114 @@ impl OwnPlaces {
         })
     }
 
+    /// Reads the places that a primary sent.
+    ///
+    /// # Errors
+    /// The message or the linker does not fit.
+    pub(crate) fn received(settings: &CommonSettings, message: ReleasePlaces) -> Result<Self, WrongPlaces> {
+        let ReleasePlaces { keys, labels, symbols } = message;
+        let linker = checked_linker(&settings.linker)?;
+        let wrong = |field, rule: String, value| Err(WrongPlaces::Message { field, rule, value });
+        if !(2..=MOST_SYMBOLS).contains(&symbols) {
+            return wrong("symbols", format!("must be 2 to {MOST_SYMBOLS}"), symbols.to_string());
+        }
+        if labels.len() != keys.rows() {
+            let rule = format!("must have {} entries, one for each key", keys.rows());
+            return wrong("labels", rule, labels.len().to_string());
+        }
+        if let Some(label) = labels.iter().find(|&&label| label > symbols) {
+            return wrong("labels", format!("must be 0 to {symbols}"), label.to_string());
+        }
+        let label = |label: u32| (label as usize).checked_sub(1);
+        Ok(Self {
+            digests: keys.digests(),
+            keys,
+            labels: labels.into_iter().map(label).collect(),
+            symbols: symbols as usize,
+            linker,
+            seed: settings.seed,
+        })
+    }
+
+    /// Returns the places in the form of a message.
+    pub(crate) fn message(&self) -> ReleasePlaces {
+        let label = |label: &Option<usize>| label.map_or(0, |label| label as u32 + 1);
+        ReleasePlaces {
+            keys: self.keys.clone(),
+            labels: self.labels.iter().map(label).collect(),
+            symbols: self.symbols as u32,
+        }
+    }
+
+    /// Returns the number of places.
+    pub(crate) fn rows(&self) -> usize {
+        self.digests.len()
+    }
+
+    /// Returns the number of classes or bins.
+    pub(crate) fn symbols(&self) -> usize {
+        self.symbols
+    }
+
+    /// Returns the places without the offers of a secondary.
+    pub(crate) fn without_offers(&self) -> Places {
+        let Self { digests, labels, symbols, .. } = self;
+        Places { keys: digests.clone(), labels: labels.clone(), symbols: *symbols, offers: Vec::new() }
+    }
+
     /// Returns the places with the offers of a secondary's records.
     ///
     /// # Errors
     /// The keys cannot be linked.
-    pub(crate) fn offered(&self, table: &PartyTable, party: PartyIndex) -> Result<Places, RunError> {
+    pub(crate) fn offered(&self, table: &PartyTable, party: PartyIndex) -> Result<Places, DataError> {
         let seed = linking_seed(self.seed, party);
         let links = linker::link(self.linker.as_ref(), &table.keys, &self.keys, seed, &|_| ())
             .map_err(|error| DataError::new(format!("keys of {}", table.name), error))?;
         let nearest = |row: usize| links.row(row)[0] as usize;
-        Ok(Places {
-            keys: self.digests.clone(),
-            labels: self.labels.clone(),
-            symbols: self.symbols,
-            offers: (0..links.rows()).map(nearest).collect(),
-        })
+        Ok(Places { offers: (0..links.rows()).map(nearest).collect(), ..self.without_offers() })
     }
+}
+
+/// Largest number of symbols that a message may name.
+const MOST_SYMBOLS: u32 = 1 << 16;
+
+/// Reason why a party cannot use the primary's places.
+#[derive(Debug)]
+pub(crate) enum WrongPlaces {
+    /// The message breaks a rule.
+    Message {
+        /// The field.
+        field: &'static str,
+        /// The rule.
+        rule: String,
+        /// Value of the field.
+        value: String,
+    },
+    /// A setting breaks a rule.
+    Settings(Violation),
+}
+
+impl From<Violation> for WrongPlaces {
+    fn from(violation: Violation) -> Self {
+        Self::Settings(violation)
+    }
+}
+
+/// Returns the linker, which must link each record without any other record.
+fn checked_linker(settings: &Slot<dyn Linker>) -> Result<Box<dyn Linker>, Violation> {
+    let linker = settings.build(&())?;
+    let about = linker.about();
+    if !(about.independent && about.in_the_clear) || about.by_position {
+        let rule = "must link each record without any other record and with plain keys, as \"nearest\" does, for a release \
+                    that follows from the primary's keys";
+        return Err(Violation::new("linker.kind", rule, format!("{:?}", settings.kind())));
+    }
+    if about.neighbours != 1 {
+        let rule =
+            "must be 1 for a release that follows from the primary's keys: each record belongs to one row";
+        return Err(Violation::new("linker.neighbours", rule, about.neighbours));
+    }
+    Ok(linker)
 }
 
 /// Returns the bin of each label of a regression, and the number of bins. The training rows are in bins of equal numbers,

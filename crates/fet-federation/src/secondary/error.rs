@@ -92,6 +92,12 @@ pub enum SecondaryError {
     /// The party serves a finished model.
     #[error("it serves a finished model: it answers only requests for predictions")]
     OnlyPredictions,
+    /// The run has a release, and the party takes no other part in it.
+    #[error("it makes one release in this run (`[release]`), and takes no other part in it")]
+    OnlyReleases,
+    /// The run has no release.
+    #[error("the run has no `[release]`")]
+    NoRelease,
     /// Parameters do not fit the party's model.
     #[error(transparent)]
     Parameters(#[from] ParameterError),

@@ -56,8 +56,8 @@ pub(super) struct Agreement {
     validator: RequestValidator,
 }
 
-/// Compares the terms with the party's own settings and policy, and builds the parts of a session from them.
-pub(super) fn agree(own: &PartyConfig, terms: &Terms) -> Result<Agreement, SecondaryError> {
+/// Compares the terms with the party's own settings; returns the party's number.
+pub(super) fn check_terms(own: &PartyConfig, terms: &Terms) -> Result<PartyIndex, SecondaryError> {
     let PartyConfig { table, settings, .. } = own;
     if terms.protocol != PROTOCOL_VERSION {
         return Err(differs("protocol", terms.protocol, PROTOCOL_VERSION));
@@ -93,6 +93,13 @@ pub(super) fn agree(own: &PartyConfig, terms: &Terms) -> Result<Agreement, Secon
     if terms.rows > MOST_ROWS {
         return Err(message("rows", format!("must be at most {MOST_ROWS}"), terms.rows));
     }
+    Ok(party)
+}
+
+/// Compares the terms with the party's own settings and policy, and builds the parts of a session from them.
+pub(super) fn agree(own: &PartyConfig, terms: &Terms) -> Result<Agreement, SecondaryError> {
+    let PartyConfig { table, settings, .. } = own;
+    let party = check_terms(own, terms)?;
     let method = settings.method.build(&())?;
     let plan = method.plan();
     let aggregator = settings.aggregator.build(&())?;

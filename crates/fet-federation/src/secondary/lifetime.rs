@@ -19,7 +19,8 @@ use crate::lifetime::{About, Lifetime, RunLoss, add};
 use crate::privacy::{planned, within};
 
 /// The reason why a rehearsal is unbounded.
-const REHEARSAL: &str = "it was a rehearsal: its noise follows from the experiment's seed and hides nothing";
+pub(super) const REHEARSAL: &str =
+    "it was a rehearsal: its noise follows from the experiment's seed and hides nothing";
 
 /// A session's part in the lifetime account.
 pub(super) struct Spending {
@@ -89,23 +90,7 @@ impl Spending {
         let Joining { folder, name, mut about, rehearsal, policy, tell } = joining;
         let mut account = Lifetime::open(folder)?;
         let (limit, delta) = (policy.lifetime_epsilon, policy.most_delta);
-        let refuse =
-            |rule| Err(SecondaryError::Policy { field: "lifetime_epsilon", rule, value: limit.to_string() });
-        let unknown = account.unknown_ledgers();
-        if !unknown.is_empty() {
-            tell(format!(
-                "{}: the lifetime account does not know the releases of {} ledgers of former versions \
-                 (ledger-{}). Add them with `fet ledger add`: `noise_multiplier` and `releases` are in \
-                 the reports of their runs",
-                folder.display(),
-                unknown.len(),
-                unknown.join(", ledger-")
-            ));
-            if limit > 0.0 {
-                let rule = "needs the releases of former versions in the account; the party's log names their ledgers";
-                return refuse(rule.to_string());
-            }
-        }
+        check_known(&account, limit, tell)?;
         let run = account.run(&name).cloned();
         let others = account.total_without(&name);
         let plan = loss(privacy, releases, &planned(releases, privacy.freezes_secondaries()), rehearsal);
@@ -117,13 +102,14 @@ impl Spending {
         if limit > 0.0 && !within(epsilon, limit) {
             let mut alone = Total::default();
             add(&mut alone, &plan);
-            return refuse(format!(
+            let rule = format!(
                 "must be at least the ε of all runs together with this one ({}): earlier runs spent {}, and this run alone needs \
                  {}, all at δ = {delta:e}",
                 shown(epsilon),
                 shown(spent),
                 shown(alone.epsilon(delta))
-            ));
+            );
+            return Err(refused(limit, rule));
         }
         if let Some(guarantee) = privacy.spent(releases, &[]).guarantee {
             (about.neighbouring, about.learning) = (Some(guarantee.neighbouring), Some(guarantee.learning));
@@ -219,6 +205,29 @@ impl Spending {
     }
 }
 
+/// Refuses an account that lacks the releases of former versions if the party limits ε.
+pub(super) fn check_known(account: &Lifetime, limit: f64, tell: &WarnOperator) -> Result<(), SecondaryError> {
+    let unknown = account.unknown_ledgers();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    tell(format!(
+        "{}: the lifetime account does not know the releases of {} ledgers of former versions \
+         (ledger-{}). Add them with `fet ledger add`: `noise_multiplier` and `releases` are in \
+         the reports of their runs",
+        account.folder().display(),
+        unknown.len(),
+        unknown.join(", ledger-")
+    ));
+    let rule = "needs the releases of former versions in the account; the party's log names their ledgers";
+    if limit > 0.0 { Err(refused(limit, rule.to_string())) } else { Ok(()) }
+}
+
+/// Returns the refusal of a run by `policy.lifetime_epsilon`.
+pub(super) fn refused(limit: f64, rule: String) -> SecondaryError {
+    SecondaryError::Policy { field: "lifetime_epsilon", rule, value: limit.to_string() }
+}
+
 /// Returns the loss of releases, in numbers that a file can hold.
 fn loss(privacy: &dyn PrivacyMechanism, releases: &Releases, made: &[Tally], rehearsal: bool) -> Loss {
     let made_any = made.iter().any(|tally| tally.releases() > 0);
@@ -226,17 +235,18 @@ fn loss(privacy: &dyn PrivacyMechanism, releases: &Releases, made: &[Tally], reh
         return Loss::Unbounded { reason: REHEARSAL.into() };
     }
     let loss = privacy.loss(releases, made);
-    let finite = match &loss {
-        Loss::Gaussian { releases, values } => {
-            values.is_finite() && releases.iter().all(|kind| kind.noise.is_finite() && kind.rate.is_finite())
-        }
-        Loss::Bound { epsilon, delta } => epsilon.is_finite() && delta.is_finite(),
-        Loss::Unbounded { .. } => true,
-    };
-    if finite { loss } else { Loss::Unbounded { reason: "its noise gives no finite bound".into() } }
+    bounded(loss)
 }
 
-fn shown(epsilon: f64) -> String {
+/// Returns the loss in numbers that a file can hold.
+pub(super) fn bounded(loss: Loss) -> Loss {
+    match loss.is_finite() {
+        true => loss,
+        false => Loss::Unbounded { reason: "its noise gives no finite bound".into() },
+    }
+}
+
+pub(super) fn shown(epsilon: f64) -> String {
     if epsilon.is_finite() { format!("{epsilon:.4}") } else { "unbounded".to_string() }
 }
 

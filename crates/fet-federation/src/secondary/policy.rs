@@ -8,10 +8,13 @@ use fet_core::aggregator::SecureSum;
 use fet_core::experiment::CommonSettings;
 use fet_core::policy::Policy;
 use fet_core::privacy::{Learning, Neighbouring, PrivacyMechanism, Releases, Spent};
+use fet_core::release::{PlaceNeeds, ReleaseLoss};
+use fet_privacy::accountant::Total;
 use fet_privacy::secure_sum::MaskGraph;
 use serde::Serialize;
 
 use super::error::SecondaryError;
+use crate::lifetime::add;
 use crate::privacy::{planned, solvable_sums, within};
 
 /// Returns true if the party requires sums that hide its part, and only sums over identical sets of parties
@@ -95,6 +98,60 @@ pub(super) fn check_policy(policy: &Policy, run: &ProposedRun<'_>) -> Result<(),
     Ok(())
 }
 
+/// Refuses a release that the policy does not accept. Returns warnings about a relation that weakens ε if the policy does
+/// not limit ε. `planned` is the loss of the release.
+pub(super) fn check_release(
+    policy: &Policy,
+    settings: &CommonSettings,
+    rows: usize,
+    needs: Option<PlaceNeeds>,
+    planned: &ReleaseLoss,
+) -> Result<Vec<String>, SecondaryError> {
+    let refuse = |field, rule: String, value: String| Err(SecondaryError::Policy { field, rule, value });
+    let kind = settings.release.as_ref().map_or_else(String::new, |slot| slot.kind().to_string());
+    let other_limits = [
+        ("mechanisms", !policy.mechanisms.is_empty()),
+        ("aggregators", !policy.aggregators.is_empty()),
+        ("learning", !policy.learning.is_empty()),
+        ("least_noise", policy.least_noise > 0.0),
+        ("least_summed", policy.least_summed > 2),
+    ];
+    if !policy.releases.is_empty() && !policy.releases.contains(&kind) {
+        return refuse("releases", format!("must name \"{kind}\""), format!("{:?}", policy.releases));
+    }
+    if let (true, Some((other, _))) =
+        (policy.releases.is_empty(), other_limits.iter().find(|(_, is_set)| *is_set))
+    {
+        let rule = format!(
+            "must name \"{kind}\", because `policy.{other}` limits the form of what leaves the party, and a release has another \
+             form"
+        );
+        return refuse("releases", rule, "[]".into());
+    }
+    let linker = settings.linker.kind();
+    if needs.is_some() && !policy.linkers.is_empty() && !policy.linkers.iter().any(|name| name == linker) {
+        return refuse("linkers", format!("must name \"{linker}\""), format!("{:?}", policy.linkers));
+    }
+    if rows < policy.least_rows {
+        let rule = format!("must be at most the number of primary records ({rows})");
+        return refuse("least_rows", rule, policy.least_rows.to_string());
+    }
+    if policy.most_epsilon > 0.0 {
+        let mut total = Total::default();
+        add(&mut total, &planned.loss);
+        let (delta, epsilon) = (policy.most_delta, total.epsilon(policy.most_delta));
+        if !within(epsilon, policy.most_epsilon) {
+            let rule = format!(
+                "must be at least the ε of the release ({epsilon:.4} at δ = {delta:e}, `policy.most_delta`)"
+            );
+            return refuse("most_epsilon", rule, policy.most_epsilon.to_string());
+        }
+    }
+    let term = Term::of_relation("release.neighbouring", planned.relation, policy);
+    term.check(policy)?;
+    Ok(if limits(policy).is_some() { Vec::new() } else { term.warning().into_iter().collect() })
+}
+
 /// A term of the guarantee, and the policy's rule about it.
 struct Term {
     /// Setting of the run, followed by its value.
@@ -130,11 +187,7 @@ pub(super) fn check_guarantee(
     };
     let (relation, learning) = (guarantee.neighbouring, guarantee.learning);
     let terms = [
-        Term {
-            weakness: (relation == Neighbouring::AddRemove)
-                .then_some("does not cover the replacement of a record, which can cost up to twice as much"),
-            ..Term::new("privacy.neighbouring", "neighbouring", &relation, &policy.neighbouring)
-        },
+        Term::of_relation("privacy.neighbouring", relation, policy),
         Term {
             weakness: (learning == Learning::Assumed)
                 .then_some("does not count the models' learning from the records"),
@@ -169,6 +222,14 @@ fn limits(policy: &Policy) -> Option<(&'static str, f64)> {
 }
 
 impl Term {
+    fn of_relation(setting: &'static str, relation: Neighbouring, policy: &Policy) -> Self {
+        Self {
+            weakness: (relation == Neighbouring::AddRemove)
+                .then_some("does not cover the replacement of a record, which can cost up to twice as much"),
+            ..Self::new(setting, "neighbouring", &relation, &policy.neighbouring)
+        }
+    }
+
     fn new<T: PartialEq + Serialize>(
         setting: &'static str,
         field: &'static str,

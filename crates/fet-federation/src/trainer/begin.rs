@@ -139,6 +139,7 @@ fn trainer(
     let nouns = if earlier.is_some() { ALL_ROWS } else { HELD_OUT };
     collected.extend(warnings(&departures, nouns, |row| file_rows.get(row).copied().unwrap_or(row)));
     collected.extend(notes);
+    collected.extend(one_time.warnings().iter().cloned());
     if plan.secondaries {
         collected.extend(components.linker.notes(&records.raw_keys));
     }

@@ -217,7 +217,7 @@ impl PrimaryCore {
         for (&party, (sent, reply)) in active.iter().zip(federation.exchange_all(&active, requests)?) {
             let Reply::Joined(joined) = reply else { return Err(sent.unexpected(&reply).into()) };
             let protected = joined.lifetime.filter(|_| !components.privacy.is_identity());
-            warnings.extend(protected.and_then(|standing| lifetime_warning(&sent.party, standing)));
+            warnings.extend(protected.and_then(|standing| standing.warning(&sent.party)));
             profiles[party] = PartyProfile {
                 standing: joined.lifetime,
                 table: Some(joined.table),
@@ -648,17 +648,4 @@ fn checked(sent: SentRequest, block: Block, expected: [Option<usize>; 3]) -> Res
         return Err(sent.wrong("shape", rule, format!("{shape:?}")));
     }
     Ok(block)
-}
-
-/// Returns a warning about the loss of a party's other runs, which the report of one run does not show.
-fn lifetime_warning(party: &str, standing: LifetimeState) -> Option<String> {
-    let LifetimeState { earlier, epsilon, delta, .. } = standing;
-    let epsilon = epsilon.map_or_else(|| "unbounded".to_string(), |epsilon| format!("{epsilon:.4}"));
-    (earlier > 0).then(|| {
-        format!(
-            "party \"{party}\": its lifetime account has {earlier} earlier runs, which the ε of this \
-             report does not include; together with this run as planned they have ε = {epsilon} at δ = \
-             {delta:e}"
-        )
-    })
 }

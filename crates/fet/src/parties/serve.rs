@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fet_core::message::{Answer, LARGEST_FRAME, Request, decode, encode_behind, frames};
+use fet_core::message::{Answer, LARGEST_FRAME, Reply, Request, decode, encode_behind, frames};
 use fet_core::party::{Failure, Party, Refusal};
 use fet_federation::secondary::Secondary;
 use fet_net::{Connection, Local, Peer, Service};
@@ -221,6 +221,7 @@ impl Serving {
             Request::Predict(message) => Some(message.keys.rows()),
             _ => None,
         };
+        let is_release = matches!(request, Request::Release(_));
         let Some(secondary) = &mut self.secondary else {
             let reason = "this run is no longer under way at the party, because another command with the primary's key has joined. \
              Give the same command again after the other command has ended";
@@ -234,6 +235,17 @@ impl Serving {
                 } else if is_join {
                     let lifetime = secondary.lifetime();
                     self.tell("agreed", "agreed to the terms");
+                    if let Some(lifetime) = lifetime {
+                        self.tell("lifetime", lifetime);
+                    }
+                } else if is_release {
+                    let lifetime = secondary.lifetime();
+                    let values =
+                        if let Reply::Released(released) = &reply { released.values.len() } else { 0 };
+                    self.tell(
+                        "released",
+                        format_args!("released {values} numbers; the run goes on without this party"),
+                    );
                     if let Some(lifetime) = lifetime {
                         self.tell("lifetime", lifetime);
                     }

@@ -8,6 +8,7 @@ use fet_core::experiment::Experiment;
 use fet_federation::checkpoint::{self, CheckpointError};
 use fet_federation::data::{divided, read_primary, reordered};
 use fet_federation::federation::PartyError;
+use fet_federation::releasing::ReleasingParties;
 use fet_federation::simulation::Simulation;
 use fet_federation::trainer::{Machine, RunError, Trainer};
 
@@ -53,10 +54,12 @@ pub(super) fn distributed(
     folder: &Path,
     elsewhere: &Elsewhere,
 ) -> anyhow::Result<Trainer> {
-    if !experiment.method.build(&()).map_err(input)?.plan().secondaries {
+    let releases = experiment.release.is_some();
+    if !releases && !experiment.method.build(&()).map_err(input)?.plan().secondaries {
         let kind = experiment.method.kind();
         return Err(input(format!(
-            "--parties: the method \"{kind}\" uses only the primary; remove --parties"
+            "--parties: the method \"{kind}\" uses only the primary, and no `[release]` names columns of other parties; \
+             remove --parties"
         )));
     }
     let rehearsal = elsewhere.is_rehearsal();
@@ -78,26 +81,40 @@ pub(super) fn distributed(
         true => data,
         false => reordered(data, &elsewhere.own_seed()),
     };
-    let (primary, _) = divided(experiment, data).map_err(input)?;
-    let network = elsewhere.join(experiment, folder)?;
-    if names.len() != network.len() {
-        return Err(input(format!(
-            "--parties: the roster has {} parties in addition to the primary, but the experiment has {}",
-            network.len(),
-            names.len()
-        )));
-    }
     // All parties compute at the same time.
     let machine = Machine { party_threads: names.len(), ..machine(backend) };
-    let parties = folder.join(PARTIES);
+    let network = || {
+        let network = elsewhere.join(experiment, folder)?;
+        match names.len() == network.len() {
+            true => Ok(network.parties(names.clone())),
+            false => Err(input(format!(
+                "--parties: the roster has {} parties in addition to the primary, but the experiment has {}",
+                network.len(),
+                names.len()
+            ))),
+        }
+    };
+    // The primary reports problems of its own data before it waits for the parties.
+    let (primary, parties) = if releases {
+        let mut releasing = ReleasingParties::new(experiment, &data, &names).map_err(input)?;
+        releasing.join(network()?, data.labels.len(), names.len()).map_err(parties::error)?;
+        elsewhere.see(releasing.standings())?;
+        (releasing.release(data).map_err(parties::error)?, Vec::new())
+    } else {
+        let (primary, _) = divided(experiment, data).map_err(input)?;
+        (primary, network()?)
+    };
+    let own = folder.join(PARTIES);
     let simulation = Simulation {
-        folder: Some(&parties),
+        folder: Some(&own),
         dropped_out: dropped_parties(folder)?,
         primary: Some(elsewhere.own_seed()),
         ..Simulation::new(experiment, &machine)
     };
-    let trainer = simulation.trainer(primary, network.parties(names)).map_err(parties::error)?;
-    elsewhere.see(&trainer.standings())?;
+    let trainer = simulation.trainer(primary, parties).map_err(parties::error)?;
+    if !releases {
+        elsewhere.see(&trainer.standings())?;
+    }
     Ok(trainer)
 }
 
