@@ -104,11 +104,6 @@ impl OwnPlaces {
         }
     }
 
-    /// Returns the number of places.
-    pub(crate) fn rows(&self) -> usize {
-        self.digests.len()
-    }
-
     /// Returns the number of classes or bins.
     pub(crate) fn symbols(&self) -> usize {
         self.symbols

@@ -14,7 +14,7 @@ use crate::command::{self, fet, read, refused, text, write};
 use crate::own_data::{numbers, table};
 use crate::support::report;
 
-const EXPERIMENT: &str = r#"
+pub(crate) const EXPERIMENT: &str = r#"
 name = "codes"
 seed = 4
 
@@ -45,7 +45,7 @@ columns.laboratory = { a = [-1, 1], b = [-1, 1] }
 
 /// Writes patients of three states, with a column that says little about them, and the laboratory's records with two columns
 /// that separate the states.
-fn tables(folder: &Path, rows: usize) {
+pub(crate) fn tables(folder: &Path, rows: usize) {
     let mut rng = stream(8, 0, Purpose::Parties, 0);
     let mut own = "time,age,state\n".to_string();
     let mut theirs = Vec::new();

@@ -13,7 +13,7 @@ use crate::command::{self, fet, read, refused, text, write};
 use crate::own_data::{numbers, table};
 use crate::support::report;
 
-const EXPERIMENT: &str = r#"
+pub(crate) const EXPERIMENT: &str = r#"
 name = "places"
 seed = 4
 
@@ -45,7 +45,7 @@ columns.hosts = { rent = [0, 4] }
 
 /// Writes flats whose price is the mean rent of their place and their size, places of hosts with a rent that
 /// varies by place, and shops. The prices vary by 1 through the place, and by 0.3 through the size.
-fn places(folder: &Path, flats: usize) {
+pub(crate) fn places(folder: &Path, flats: usize) {
     let mut rng = stream(8, 0, Purpose::Parties, 0);
     let rent = |x: f64, y: f64| 2.0 + 1.4 * (7.0 * x).sin() * (5.0 * y).cos();
     let mut own = "lon,lat,size,price\n".to_string();
