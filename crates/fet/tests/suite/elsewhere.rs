@@ -112,6 +112,11 @@ fn follows_the_guide_verbatim() {
     assert!(log.lines().all(is_stamped) && !log.contains("streets: streets: "), "{log}");
     let lines: Vec<serde_json::Value> =
         read("weather/party.log").lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let private = read("streets/private.log");
+    for part in ["released 1000 numbers", "lifetime account: 0 earlier runs, with this release ε = 4."] {
+        assert!(private.contains(part), "{part} in {private}");
+    }
+    assert!(said.contains("1 runs together: ε = 4.") && said.contains("record-code, add-remove"), "{said}");
     for event in ["ready", "joined", "agreed", "over"] {
         assert!(lines.iter().any(|line| line["event"] == event && line["party"] == "weather"), "{lines:?}");
     }
@@ -145,8 +150,9 @@ fn follows_the_guide_verbatim() {
     };
     let text = named(named(read("shops.toml"), "streets"), "weather");
     fs::write(one.join("shops.toml"), text).expect("written");
-    let script =
-        "set -e\nfet run shops.toml --out result\nfet predict result --rows new.csv --out predictions.csv\n";
+    fs::write(one.join("private.toml"), read("private.toml")).expect("written");
+    let script = "set -e\nfet run shops.toml --out result\nfet predict result --rows new.csv --out predictions.csv\n\
+                  fet run private.toml --out private\n";
     let (ended, said) = obeyed(script, &one);
     assert!(ended.success(), "{ended}: {said}");
     let bytes = |name: &str| fs::read(city.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -154,6 +160,8 @@ fn follows_the_guide_verbatim() {
     let run = kept.lines().next().expect("a line");
     for (here, there) in [
         ("one/result/predictions.csv", "bank/result/predictions.csv".to_string()),
+        ("one/private/predictions.csv", "bank/private/predictions.csv".to_string()),
+        ("one/private/model.safetensors", "bank/private/model.safetensors".to_string()),
         (
             "one/result/parties/party1/model.safetensors",
             format!("streets/state/runs/{}/model.safetensors", run),
