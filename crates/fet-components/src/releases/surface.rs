@@ -22,8 +22,10 @@ use super::{CHECKSUMS, DECLARED, EXISTENCE, ONE_RECORD, Ranges};
 #[serde(default, deny_unknown_fields)]
 pub struct SurfaceSettings {
     /// Range of each key column, in the order of the keys, from public knowledge and never from any party's
-    /// records. Records outside are left out; a primary's row outside has the values of the edge.
-    #[schemars(extend("x-rule" = "one or two ranges [low, high]"))]
+    /// records. Records outside are left out; a primary's row outside has the values of the edge. With four ranges, such as
+    /// the start and the end of a trip, set `finest` to 16: the finest level has at most 65,536 cells. A date counts as the
+    /// number of days since 1970.
+    #[schemars(extend("x-rule" = "1 to 8 ranges [low, high]"))]
     pub area: Vec<[f64; 2]>,
     /// Number columns to release, by secondary, each with its range from public knowledge, as in `columns.weather =
     /// { temp = [-20, 120] }`. A value outside counts as the end of the range, a missing value as the middle. A

@@ -2,6 +2,8 @@
 
 /// Maximum number of cells of the finest level.
 pub const MOST_CELLS: usize = 1 << 16;
+/// Maximum number of dimensions: the finest level has at least two cells a side.
+pub const MOST_DIMENSIONS: usize = 8;
 
 /// An area and its division into cells, level by level.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +17,7 @@ pub struct Pyramid {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum AreaError {
     /// The number of dimensions.
-    #[error("must have one or two ranges, one for each key column")]
+    #[error("must have 1 to {MOST_DIMENSIONS} ranges, one for each key column")]
     Dimensions(usize),
     /// A range.
     #[error("must hold finite ranges [low, high] with low below high")]
@@ -38,9 +40,9 @@ impl Pyramid {
     /// further level, until `finest`.
     ///
     /// # Errors
-    /// The area has more than two dimensions or none, a range is empty, or the sides do not fit.
+    /// The area has more than [`MOST_DIMENSIONS`] dimensions or none, a range is empty, or the sides do not fit.
     pub fn new(area: &[[f64; 2]], coarsest: usize, finest: usize) -> Result<Self, AreaError> {
-        if !(1..=2).contains(&area.len()) {
+        if !(1..=MOST_DIMENSIONS).contains(&area.len()) {
             return Err(AreaError::Dimensions(area.len()));
         }
         let is_range = |[low, high]: [f64; 2]| low.is_finite() && (high - low).is_finite() && low < high;
@@ -121,10 +123,14 @@ impl Pyramid {
     /// Returns the cell of the level before that contains a cell of `level`, which must not be 0.
     pub(super) fn parent(&self, level: usize, cell: usize) -> usize {
         let side = self.side(level);
-        match self.area.len() {
-            1 => cell / 2,
-            _ => (cell / side / 2) * (side / 2) + cell % side / 2,
+        // The last dimension is the last digit of a cell's number in base `side`.
+        let (mut rest, mut parent, mut unit) = (cell, 0, 1);
+        for _ in &self.area {
+            parent += rest % side / 2 * unit;
+            rest /= side;
+            unit *= side / 2;
         }
+        parent
     }
 
     /// Returns the number of cells of the next level in one cell.
@@ -168,7 +174,8 @@ mod tests {
         let square = [[0.0, 1.0], [0.0, 1.0]];
         for (area, coarsest, finest, expected) in [
             (&[][..], 4, 64, AreaError::Dimensions(0)),
-            (&[[0.0, 1.0]; 3], 4, 64, AreaError::Dimensions(3)),
+            (&[[0.0, 1.0]; 9], 1, 2, AreaError::Dimensions(9)),
+            (&[[0.0, 1.0]; 3], 4, 64, AreaError::Cells(262_144)),
             (&[[1.0, 1.0]], 4, 64, AreaError::Range([1.0, 1.0])),
             (&[[f64::NEG_INFINITY, 1.0]], 4, 64, AreaError::Range([f64::NEG_INFINITY, 1.0])),
             (&square, 4, 48, AreaError::Sides { coarsest: 4, finest: 48 }),
@@ -184,11 +191,15 @@ mod tests {
 
     #[test]
     fn each_cell_lies_in_its_parent() {
-        for area in [vec![[-1.0, 2.0]], vec![[-1.0, 2.0], [10.0, 11.0]]] {
-            let pyramid = Pyramid::new(&area, 3, 24).expect("valid");
-            for step in 0..=200 {
-                let share = f64::from(step) / 200.0;
-                let key: Vec<f64> = area.iter().map(|[low, high]| low + share * (high - low)).collect();
+        for (dimensions, finest) in [(1, 24), (2, 24), (3, 24), (4, 12), (6, 6)] {
+            let area =
+                &[[-1.0, 2.0], [10.0, 11.0], [0.0, 1.0], [5.0, 7.5], [-3.0, 0.0], [0.0, 9.0]][..dimensions];
+            let pyramid = Pyramid::new(area, 3, finest).expect("valid");
+            for step in 0..=200u32 {
+                // Each dimension has another place, so that the test does not follow the diagonal.
+                let share = |column: usize| f64::from((step * (2 * column as u32 + 1)) % 201) / 200.0;
+                let place = |(column, [low, high]): (usize, &[f64; 2])| low + share(column) * (high - low);
+                let key: Vec<f64> = area.iter().enumerate().map(place).collect();
                 let cells: Vec<usize> = pyramid.cells_of(&key).expect("inside").collect();
                 assert_eq!(*cells.last().expect("levels"), pyramid.nearest(&key));
                 for level in 1..pyramid.levels() {
