@@ -70,7 +70,7 @@ pub struct Experiment {
     /// Privacy mechanism.
     pub privacy: Slot<dyn PrivacyMechanism>,
     /// Release that each secondary makes once, in place of taking part in the training; none if the table is
-    /// missing.
+    /// missing, or if its `kind` is "none".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<Slot<dyn Release>>,
     /// Limits that the secondaries of a simulation put on the primary's requests; a separate party has a
@@ -101,6 +101,11 @@ impl Experiment {
     /// A slot that is missing, or whose table has no `kind`, gets the default plug-in. The method chooses the
     /// defaults of encoder and aggregator.
     pub fn from_table(mut table: toml::Table) -> Result<Self, SettingsError> {
+        // So that a variant of a study can leave the release out.
+        let kind = table.get("release").and_then(|release| release.get("kind"));
+        if kind.and_then(toml::Value::as_str) == Some("none") {
+            table.remove("release");
+        }
         schema::check(&table, Self::schema())?;
         for slot in ["method", "linker", "privacy", "labels"] {
             fill_in(&mut table, slot, "");

@@ -11,6 +11,7 @@ mod compare;
 mod findings;
 mod page;
 mod plan;
+mod private;
 mod show;
 mod verdict;
 
@@ -49,6 +50,9 @@ pub(crate) struct WorthArguments {
     /// share].
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     keys: Vec<String>,
+    /// Values of ε to compare, for an experiment file with `[release]` [default: that of the file].
+    #[arg(long, value_delimiter = ',', value_name = "E,F", allow_negative_numbers = true)]
+    epsilon: Vec<f64>,
     /// Fewer splits, without the slowest method and most checks of the best one.
     #[arg(long)]
     quick: bool,
@@ -70,6 +74,7 @@ const AFTER_HELP: &str = "\
 The folder DIR then has the experiment (experiment.toml), the answer (worth.html, worth.json), the best experiment
 (recommended.toml), and two studies: methods/ (every method alone and with the other parties) and checks/ (the best
 method with random links, without each party, and with fewer labels). The same command resumes an interrupted one.
+An experiment file with `[release]` has another answer: the gain and the cost of the releases at each ε, and no HTML.
 To change a choice of the experiment, edit DIR/experiment.toml and run `fet worth DIR/experiment.toml --out DIR2`.
 
 Exit codes: 0 the answer is complete; 1 a run failed; 2 the input is invalid; 130 interrupted.";
@@ -100,8 +105,19 @@ pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
     let loaded = ExperimentArguments { file: base.clone(), ..ExperimentArguments::default() };
     let loaded = experiment_file::load(&loaded).map_err(|error| input(error.to_string()))?;
     let facts = ExperimentFacts::new(&loaded.to_table());
-    let methods = plan::methods(&facts, arguments.quick);
     let mut runner = Runner::new(arguments, &base)?;
+    if let Some(release) = &loaded.release {
+        let epsilon = release.settings().get("epsilon").and_then(toml::Value::as_float).unwrap_or(1.0);
+        return private::worth(arguments, &facts, epsilon, runner);
+    }
+    if !arguments.epsilon.is_empty() {
+        return Err(input(format!(
+            "--epsilon: needs an experiment file with `[release]`, whose ranges follow from public knowledge and not from the \
+             tables (`fet help release`); {} has none",
+            base.display()
+        )));
+    }
+    let methods = plan::methods(&facts, arguments.quick);
     let variants = plan::pairs(&methods);
     // The first split shows the number of labelled rows.
     let Some(first) = runner.run(METHODS, &variants)? else { return Ok(ExitCode::from(130)) };

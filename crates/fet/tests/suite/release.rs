@@ -240,8 +240,14 @@ fn refuses_releases_that_state_no_public_ranges_or_do_not_fit() {
         (&["release.area=[[0, 1], [1, 0]]"], &["`release.area`", "low below high"]),
         (&["release.area=[[0, 1]]"], &["`release.area`", "one range for each key column", "2 key columns"]),
         (&["release.area=[[0, 1], [0, 1], [0, 1]]"], &["`release.area`", "it has 3, and", "2 key columns"]),
-        (&["release={area=[[0, 1], [0, 1], [0, 1]], finest=64}"], &["`release.finest`", "at most 65536 cells"]),
-        (&["release.area=[[0,1],[0,1],[0,1],[0,1],[0,1],[0,1],[0,1],[0,1],[0,1]]"], &["`release.area`", "1 to 8 ranges"]),
+        (
+            &["release={area=[[0, 1], [0, 1], [0, 1]], finest=64}"],
+            &["`release.finest`", "at most 65536 cells"],
+        ),
+        (
+            &["release.area=[[0,1],[0,1],[0,1],[0,1],[0,1],[0,1],[0,1],[0,1],[0,1]]"],
+            &["`release.area`", "1 to 8 ranges"],
+        ),
         (&["release.finest=48"], &["`release.finest`", "1, 2, 4, 8"]),
         (&["release.finest=1024"], &["`release.finest`", "at most 65536 cells"]),
         (&["release.epsilon=0"], &["`release.epsilon`", "at least 0.01"]),
