@@ -12,5 +12,5 @@ mod smooth;
 
 pub use crate::integers::DesignError;
 pub use design::{Design, Relation, UNIT};
-pub use pyramid::{AreaError, MOST_CELLS, Pyramid};
+pub use pyramid::{AreaError, MOST_CELLS, MOST_DIMENSIONS, Pyramid};
 pub use smooth::{Estimate, Surface};

@@ -241,7 +241,7 @@ fn refuses_releases_that_state_no_public_ranges_or_do_not_fit() {
         (&["release.area=[[0, 1]]"], &["`release.area`", "one range for each key column", "2 key columns"]),
         (&["release.area=[[0, 1], [0, 1], [0, 1]]"], &["`release.area`", "it has 3, and", "2 key columns"]),
         (
-            &["release={area=[[0, 1], [0, 1], [0, 1]], finest=64}"],
+            &["release.area=[[0, 1], [0, 1], [0, 1]]", "release.finest=64"],
             &["`release.finest`", "at most 65536 cells"],
         ),
         (

@@ -163,3 +163,47 @@ fn refuses_incomplete_and_contradictory_requests() {
     }
     assert_eq!(fs::read(folder.join("primary.csv")).expect("a table"), primary);
 }
+
+/// The laboratory's symbols say much about the state at ε = 6, and nothing at ε = 0.1.
+#[test]
+fn states_what_private_releases_cost_and_bring_at_each_epsilon() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    crate::record_code::tables(folder, 300);
+    let (code, out, err) = fet(&["worth", "codes.toml", "--epsilon", "6,0.1", "--quick"], folder);
+    assert_eq!(code, 0, "{err}");
+    let found = answer(folder);
+    let level = |at: usize| &found["levels"][at];
+    assert_eq!((level(0)["epsilon"].as_f64(), level(1)["epsilon"].as_f64()), (Some(0.1), Some(6.0)));
+    assert_eq!(
+        (level(0)["verdict"].as_str(), level(1)["verdict"].as_str()),
+        (Some("not-shown"), Some("yes")),
+        "{found}"
+    );
+    let number = |value: &Value| value.as_f64().expect("a number");
+    assert!(number(&level(1)["gain"]["lower"]) > 0.1, "{found}");
+    assert!(number(&level(0)["gain"]["upper"]) < 0.15, "{found}");
+    let cost = number(&level(1)["cost"]["parties"][0]["epsilon"]);
+    assert!(cost <= 6.0 && cost > 5.999, "{cost}");
+    for part in [
+        "ε = 0.1. Not shown: do not federate at this ε",
+        "ε = 6. Yes: the releases improve the prediction.",
+        "\"laboratory\" released 300 numbers once (`record-code`): ε = 6.0000",
+        "--set release.epsilon=6.0 --set train.randomness=own",
+        "the smallest ε with a gain",
+    ] {
+        assert!(out.contains(part), "{part} in {out}");
+    }
+    // The same command has its answer, without another run.
+    assert_eq!(fet(&["worth", "codes.toml", "--epsilon", "6,0.1", "--quick"], folder).1, out);
+    for (arguments, part) in [
+        (&["worth", "codes.toml", "--epsilon", "0"][..], "--epsilon: must be above 0; it is 0"),
+        (
+            &["worth", "patients.csv", "laboratory.csv", "--label", "state", "--epsilon", "1", "--out", "o"],
+            "needs an experiment file with `[release]`",
+        ),
+    ] {
+        let (code, _, err) = fet(arguments, folder);
+        assert!(code == 2 && err.contains(part), "{code} {err}");
+    }
+}
