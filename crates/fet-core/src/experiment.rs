@@ -387,6 +387,7 @@ impl Experiment {
             randomness,
             class_weights,
             target,
+            gate,
             refine_keys,
             ..
         } = TrainSettings::default();
@@ -400,6 +401,7 @@ impl Experiment {
                 randomness,
                 class_weights,
                 target,
+                gate,
                 refine_keys,
                 ..self.train.clone()
             },

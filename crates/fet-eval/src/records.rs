@@ -14,7 +14,7 @@ mod show;
 pub use attack::{AttackRecord, Attacker, Measure, Target};
 pub use event::RunEvent;
 pub use privacy::{Guarantee, LabelPrivacy, Learning, Neighbouring, Randomness, Spent};
-pub use release::{CodeRecord, PartyRelease, ReleaseRecord, TableRelation};
+pub use release::{CodeRecord, GateRecord, PartyRelease, ReleaseRecord, TableRelation};
 pub use report::{
     Best, Cost, DataRecord, EpochReport, PartyTraffic, Phases, Program, Report, Rows, TableDigest, Traffic,
 };

@@ -14,6 +14,7 @@ use fet_core::experiment::Experiment;
 use fet_core::registry::{Slot, Violation};
 use fet_core::release::{Places, Release, ReleaseRecord, Released};
 use fet_core::rng::{OwnSeed, Purpose};
+use fet_eval::records::GateRecord;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -126,6 +127,8 @@ pub struct OneTimeReleases {
     record: Option<ReleaseRecord>,
     /// Warnings about the parties' accounts.
     warnings: Vec<String>,
+    /// True if the model does not use the releases.
+    is_unused: bool,
 }
 
 impl OneTimeReleases {
@@ -133,7 +136,7 @@ impl OneTimeReleases {
         let released: Vec<Released> = kept.iter().map(|one| one.released.clone()).collect();
         let record = component.account(&released);
         let record = Some(ReleaseRecord { randomness: experiment.train.randomness, ..record });
-        Self { kept, record, warnings: Vec::new() }
+        Self { kept, record, warnings: Vec::new(), is_unused: false }
     }
 
     /// Adds warnings about the parties' accounts.
@@ -144,6 +147,21 @@ impl OneTimeReleases {
     /// Returns the releases, as the primary holds them.
     pub fn released(&self) -> Vec<Released> {
         self.kept.iter().map(|one| one.released.clone()).collect()
+    }
+
+    /// Returns the releases whose columns the model uses.
+    pub fn in_model(&self) -> Vec<Released> {
+        if self.is_unused { Vec::new() } else { self.released() }
+    }
+
+    /// Notes the choice between a model with the releases and one without them.
+    #[must_use]
+    pub fn gated(mut self, gate: GateRecord) -> Self {
+        self.is_unused = !gate.used;
+        if let Some(record) = &mut self.record {
+            record.gate = Some(gate);
+        }
+        self
     }
 
     /// Returns the privacy loss; `None` without a release.

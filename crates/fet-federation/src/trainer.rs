@@ -655,6 +655,11 @@ impl Trainer {
         (!self.core.federation.is_empty()).then(|| self.privacy().spent(planned, &self.counted()))
     }
 
+    /// Sets the releases of the run: those that this model uses, or those that another model of the run used.
+    pub fn set_one_time_releases(&mut self, releases: OneTimeReleases) {
+        self.one_time = releases;
+    }
+
     /// Returns the releases that the secondaries made once.
     pub fn one_time_releases(&self) -> &OneTimeReleases {
         &self.one_time

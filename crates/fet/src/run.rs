@@ -11,6 +11,7 @@
 //! folder (`lock`).
 
 mod begin;
+mod gate;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -199,6 +200,14 @@ pub fn run_among(
             let seconds = earlier + start.elapsed().as_secs_f64();
             write(&folder.join(CHECKPOINT), &checkpoint::save(&mut trainer, &state, seconds)?)?;
         }
+    }
+    if experiment.release.is_some() && experiment.train.gate {
+        let place = (&backend, folder);
+        let Some(better) = gate::better(trainer, experiment, place, elsewhere, stop)? else {
+            return Ok(RunOutcome::Interrupted(folder.to_path_buf()));
+        };
+        trainer = better;
+        warned = warned.min(trainer.warnings().len());
     }
     let cost = Cost {
         seconds: earlier + start.elapsed().as_secs_f64(),

@@ -414,6 +414,7 @@ impl Release for RecordCode {
             parties,
             epsilon_of_person: Some(epsilon_of(&designs)).filter(|epsilon| epsilon.is_finite()),
             epsilon_by_colluding: vec![most; released.len().min(2)],
+            gate: None,
             of_primary: "Each secondary learned the primary's keys, and the labels of the training rows without protection".into(),
             statement: format!(
                 "ε protects one record of one secondary, {relation}, in everything that the primary computes from its \

@@ -298,6 +298,7 @@ impl Release for SurfaceRelease {
             parties,
             epsilon_of_person: Some(of_person).filter(|epsilon| epsilon.is_finite()),
             epsilon_by_colluding: vec![most; released.len().min(2)],
+            gate: None,
             of_primary: String::new(),
             statement: format!(
                 "ε protects one record of one secondary, {relation}, in everything that the primary computes from its \

@@ -14,7 +14,7 @@ use crate::release::Release;
 /// The settings that all parties must share. Each party chooses its own files and its way of computing. These
 /// settings are not included: `device`, `data`, `split` (which the terms contain), `scores`,
 /// `train.evaluation_cache`, `train.recompute`, `train.kernels`, `train.wire`, `train.randomness`,
-/// `train.class_weights`, `train.target` and `train.refine_keys`. `labels` is not included either: it protects data that only
+/// `train.class_weights`, `train.target`, `train.gate` and `train.refine_keys`. `labels` is not included either: it protects data that only
 /// the primary has, and does not change the other parties' computation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -62,6 +62,12 @@ pub struct TrainSettings {
     /// label's own unit. With a transformation, a prediction is closer to the median of the label than to its mean, so
     /// that the mean absolute error often falls and the RMSE may rise. It concerns only the primary.
     pub target: TargetTransformation,
+    /// True if a run with `[release]` also trains without its columns, and keeps the model with them only if they improve the
+    /// metric on the validation rows by more than a standard error. The releases cost ε in either case. It concerns only the
+    /// primary.
+    #[serde(skip_serializing_if = "Clone::clone")]
+    #[schemars(extend("default" = true))]
+    pub gate: bool,
     /// True if the primary replaces its keys for linking by keys predicted from its own columns, with a
     /// linear regression on its training rows. This helps if the keys are imprecise and the columns say more.
     /// A party that learns keys from the linker then learns this information about the columns. It concerns
@@ -199,6 +205,7 @@ impl Default for TrainSettings {
             neighbours_until: 1.0,
             class_weights: Weighting::Rule(WeightingRule::None),
             target: TargetTransformation::None,
+            gate: true,
             refine_keys: false,
             key_inputs: true,
             early_stopping: 0,

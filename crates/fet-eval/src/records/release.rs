@@ -28,6 +28,10 @@ pub struct ReleaseRecord {
     /// the loss is unbounded.
     #[serde(deserialize_with = "nullable::all_infinite")]
     pub epsilon_by_colluding: Vec<f64>,
+    /// Comparison with the same method on the primary's own columns, which decided if the model uses the releases; `None` without
+    /// one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<GateRecord>,
     /// Data of the primary that the secondaries learned; empty for none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub of_primary: String,
@@ -35,6 +39,23 @@ pub struct ReleaseRecord {
     pub statement: String,
     /// Assumptions of the guarantee, one sentence each.
     pub assumptions: Vec<String>,
+}
+
+/// Comparison of a method with and without the columns of the releases on the validation rows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GateRecord {
+    /// True if the model uses the releases.
+    pub used: bool,
+    /// Metric without the releases.
+    pub alone: f64,
+    /// Metric with the releases.
+    pub released: f64,
+    /// Improvement by the releases.
+    pub gain: f64,
+    /// Standard error of the improvement over the rows. Infinite if the rows are too few for one.
+    #[serde(deserialize_with = "nullable::infinite")]
+    pub error: f64,
 }
 
 /// Release of one secondary.
@@ -85,6 +106,23 @@ pub enum TableRelation {
     Features,
 }
 
+impl GateRecord {
+    fn sentence(self) -> String {
+        let Self { used, alone, released, gain, error } = self;
+        let shown = format!(
+            "on the validation rows the metric is {alone:.4} without the releases and {released:.4} with them (gain {gain:+.4}, \
+             standard error {error:.4})"
+        );
+        match used {
+            true => format!("{shown}: the model uses them"),
+            false => format!(
+                "{shown}: the model uses the primary's own columns alone, and the ε of the releases is spent; the metric without \
+                 this choice is that of `train.gate = false`"
+            ),
+        }
+    }
+}
+
 impl ReleaseRecord {
     /// Returns the largest ε of a secondary's release, or infinity if a loss is unbounded.
     pub fn epsilon(&self) -> f64 {
@@ -120,6 +158,7 @@ impl ReleaseRecord {
             })
             .collect();
         if self.noise_only {
+            all.extend(self.gate.map(GateRecord::sentence));
             return all;
         }
         let of_columns = self.parties.iter().filter_map(|party| Some(party.code?.epsilon_of_columns));
@@ -143,6 +182,7 @@ impl ReleaseRecord {
         let by: Vec<String> =
             by.map(|(count, &epsilon)| format!("{} with {count}", shown(Some(epsilon)))).collect();
         all.push(format!("by the secondaries that collude with the primary: {}", by.join(", ")));
+        all.extend(self.gate.map(GateRecord::sentence));
         if self.randomness == Randomness::Experiment {
             all.push(
                 "the noise follows from the experiment's seed, so that the run repeats: anyone who knows the seed can subtract \

@@ -81,7 +81,7 @@ impl SavedModel {
                 similarities: trainer.similarity_scales().to_vec(),
                 encodings: trainer.encodings().to_vec(),
                 conformal,
-                released: trainer.one_time_releases().released(),
+                released: trainer.one_time_releases().in_model(),
                 reference: Some(trainer.reference()),
             },
             parameters: trainer.best().clone(),

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fet_backends::Backend;
+use fet_core::data::VerticalData;
 use fet_core::experiment::Experiment;
 use fet_federation::checkpoint::{self, CheckpointError};
 use fet_federation::data::{divided, read_primary, reordered};
@@ -75,12 +76,7 @@ pub(super) fn distributed(
         return Err(input("--parties: a run cannot yet start from the models of another run (--from)"));
     }
     let (data, names) = read_primary(experiment, &data_folders(experiment)).map_err(input)?;
-    // The order of a file that is sorted by label would reveal the labels. A rehearsal hides nothing and
-    // gives the same bytes as a simulation.
-    let data = match rehearsal || experiment.linker.build(&()).map_err(input)?.about().by_position {
-        true => data,
-        false => reordered(data, &elsewhere.own_seed()),
-    };
+    let data = ordered(experiment, data, elsewhere)?;
     // All parties compute at the same time.
     let machine = Machine { party_threads: names.len(), ..machine(backend) };
     let network = || {
@@ -116,6 +112,43 @@ pub(super) fn distributed(
         elsewhere.see(&trainer.standings())?;
     }
     Ok(trainer)
+}
+
+/// Builds the trainer of the same experiment without its release, on the primary's data alone.
+pub(super) fn alone(
+    experiment: &Experiment,
+    backend: &Backend,
+    folder: &Path,
+    elsewhere: Option<&Elsewhere>,
+) -> anyhow::Result<Trainer> {
+    let alone = Experiment { release: None, ..experiment.clone() };
+    let machine = machine(backend);
+    let (data, _) = read_primary(&alone, &data_folders(&alone)).map_err(input)?;
+    let data = match elsewhere {
+        Some(elsewhere) => ordered(&alone, data, elsewhere)?,
+        None => data,
+    };
+    let (primary, _) = divided(&alone, data).map_err(input)?;
+    let own = folder.join(PARTIES);
+    let simulation = Simulation {
+        folder: Some(&own),
+        primary: elsewhere.map(Elsewhere::own_seed),
+        ..Simulation::new(&alone, &machine)
+    };
+    Ok(simulation.trainer(primary, Vec::new()).map_err(input)?)
+}
+
+/// Returns the primary's data in the order in which the parties know the rows.
+///
+/// The order of a file that is sorted by label would reveal the labels. A rehearsal hides nothing and gives the same bytes
+/// as a simulation.
+fn ordered(
+    experiment: &Experiment,
+    data: VerticalData,
+    elsewhere: &Elsewhere,
+) -> anyhow::Result<VerticalData> {
+    let by_position = experiment.linker.build(&()).map_err(input)?.about().by_position;
+    Ok(if elsewhere.is_rehearsal() || by_position { data } else { reordered(data, &elsewhere.own_seed()) })
 }
 
 /// Returns the parties that have dropped out of the interrupted run in a folder.

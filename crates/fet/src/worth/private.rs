@@ -317,6 +317,7 @@ mod tests {
                 parties: Vec::new(),
                 epsilon_of_person: None,
                 epsilon_by_colluding: vec![epsilon],
+                gate: None,
                 of_primary: String::new(),
                 statement: String::new(),
                 assumptions: Vec::new(),
