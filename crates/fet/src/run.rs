@@ -207,7 +207,6 @@ pub fn run_among(
             return Ok(RunOutcome::Interrupted(folder.to_path_buf()));
         };
         trainer = better;
-        warned = warned.min(trainer.warnings().len());
     }
     let cost = Cost {
         seconds: earlier + start.elapsed().as_secs_f64(),

@@ -1,6 +1,7 @@
 //! The gate of a run with `[release]`: the same method without the columns of the releases, and the choice between both models
 //! on the validation rows.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
@@ -9,11 +10,11 @@ use fet_core::experiment::Experiment;
 use fet_eval::paired::{self, TestedRun};
 use fet_eval::records::GateRecord;
 use fet_eval::{ChaCha8Rng, SeedableRng};
+use fet_federation::report;
 use fet_federation::trainer::{RunError, Trainer};
 
 use super::begin::alone;
 use crate::parties::network::Elsewhere;
-use std::path::Path;
 
 /// Number of standard errors of a 95 % interval on each side.
 const ENDS: f64 = 1.96;
@@ -21,7 +22,7 @@ const ENDS: f64 = 1.96;
 /// Trains the method of a finished run without the columns of its releases. Returns the trainer of the better model, which
 /// notes the choice; `None` if `stop` was set.
 pub(super) fn better(
-    mut released: Trainer,
+    released: Trainer,
     experiment: &Experiment,
     (backend, folder): (&Backend, &Path),
     elsewhere: Option<&Elsewhere>,
@@ -38,13 +39,7 @@ pub(super) fn better(
     }
     let gate = compare(&released, &own, experiment)?;
     let releases = released.one_time_releases().clone().gated(gate);
-    let mut chosen = if gate.used {
-        released
-    } else {
-        // A new trainer has no releases of its own.
-        released.forget()?;
-        own
-    };
+    let mut chosen = if gate.used { released } else { own };
     chosen.set_one_time_releases(releases);
     Ok(Some(chosen))
 }
@@ -64,7 +59,7 @@ fn compare(released: &Trainer, own: &Trainer, experiment: &Experiment) -> anyhow
             fitted: trainer.split().train.len(),
         })
     };
-    let best = |trainer: &Trainer| trainer.progress().best.as_ref().map_or(f64::NAN, |best| best.validation);
+    let best = |trainer: &Trainer| report::best(trainer).map_or(f64::NAN, |best| best.validation);
     let (with, without) = ([of(released)?], [of(own)?]);
     let settings = paired::bounded_settings(&with, metric);
     let rng = &mut ChaCha8Rng::seed_from_u64(experiment.seed);
