@@ -13,6 +13,7 @@
 
 mod canaries;
 mod game;
+mod releases;
 mod replay;
 mod table;
 mod tape;
@@ -33,6 +34,7 @@ use fet_io::input::input;
 use game::Game;
 
 pub use game::Owner;
+pub use releases::{MadeReleases, audit_releases};
 
 pub use table::table;
 
@@ -106,6 +108,16 @@ pub fn audit_on(
     machine: &Machine,
     owner: Owner<'_>,
 ) -> anyhow::Result<Audit> {
+    check(settings)?;
+    let &Settings { canaries, runs, .. } = settings;
+    let game = |canaries| Game::new(experiment, data, canaries, machine, owner);
+    let (single, many) = (game(1)?, game(canaries)?);
+    let found = many_runs(&single, runs)?;
+    Ok(judge(experiment, settings, &found, one_run(&many, experiment.seed)?))
+}
+
+/// Refuses settings that give no bounds.
+fn check(settings: &Settings) -> anyhow::Result<()> {
     let &Settings { canaries, runs, alpha } = settings;
     if !(alpha > 0.0 && alpha < 1.0) {
         return Err(input(format!("`--alpha` must be above 0 and below 1; it is {alpha}")));
@@ -116,10 +128,7 @@ pub fn audit_on(
     if canaries < 4 {
         return Err(input(format!("`--canaries` must be at least 4; it is {canaries}")));
     }
-    let game = |canaries| Game::new(experiment, data, canaries, machine, owner);
-    let (single, many) = (game(1)?, game(canaries)?);
-    let found = many_runs(&single, runs)?;
-    Ok(judge(experiment, settings, &found, one_run(&many, experiment.seed)?))
+    Ok(())
 }
 
 /// Statistics of the runs with and without the canary, and the privacy cost of the last run.

@@ -46,6 +46,18 @@ pub trait Release: Send + Sync {
         noise: &mut ChaCha8Rng,
     ) -> Result<Released, DataError>;
 
+    /// Returns the release of a table without noise, for an audit. `None` if the kind cannot state it, and cannot be audited.
+    ///
+    /// # Errors
+    /// As for [`Release::make`].
+    fn noiseless(
+        &self,
+        _table: &PartyTable,
+        _places: Option<&Places>,
+    ) -> Result<Option<Noiseless>, DataError> {
+        Ok(None)
+    }
+
     /// Returns warnings about a release of this table, for its owner alone: they follow from the records without noise.
     fn advice(&self, _table: &PartyTable, _places: Option<&Places>) -> Vec<String> {
         Vec::new()
@@ -83,6 +95,77 @@ pub struct ReleaseLoss {
     pub relation: Neighbouring,
     /// The loss.
     pub loss: Loss,
+}
+
+/// A release without its noise, and the distribution of the noise.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Noiseless {
+    /// All released integers, with Gaussian noise.
+    Sums {
+        /// The integers.
+        values: Vec<i64>,
+        /// Standard deviation of the noise.
+        deviation: f64,
+    },
+    /// A symbol for each place, by randomised response.
+    Symbols {
+        /// Number of released integers before the first symbol.
+        first: usize,
+        /// Number of released integers from one symbol to the next.
+        step: usize,
+        /// The true symbol of each place; `None` for a uniform one.
+        offers: Vec<Option<usize>>,
+        /// Number of symbols.
+        symbols: usize,
+        /// Probability of the true symbol.
+        truth: f64,
+    },
+}
+
+impl Noiseless {
+    /// The release of nothing.
+    pub const NONE: Self = Self::Sums { values: Vec::new(), deviation: 1.0 };
+
+    /// Returns the log-likelihood ratio of a release: of this table against `other`. For symbols it takes the true symbols of
+    /// both tables as known, although noise decides them too.
+    pub fn ratio(&self, other: &Self, released: &Released) -> f64 {
+        match (self, other) {
+            (Self::Sums { values, deviation }, Self::Sums { values: others, .. }) => {
+                let square = |a: i64, b: i64| ((a - b) as f64).powi(2);
+                let differs = values.iter().zip(others).zip(&released.values);
+                let sum: f64 =
+                    differs.map(|((own, other), found)| square(*found, *other) - square(*found, *own)).sum();
+                sum / (2.0 * deviation * deviation)
+            }
+            (Self::Symbols { first, step, offers, symbols, truth }, Self::Symbols { offers: others, .. }) => {
+                let (symbols, truth) = (*symbols as f64, *truth);
+                let log = |offer: Option<usize>, found: i64| match offer {
+                    None => -symbols.ln(),
+                    Some(own) if own as i64 == found => truth.ln(),
+                    Some(_) => ((1.0 - truth) / (symbols - 1.0)).ln(),
+                };
+                let found = released.values.iter().skip(*first).step_by(*step);
+                offers
+                    .iter()
+                    .zip(others)
+                    .zip(found)
+                    .map(|((own, other), found)| log(*own, *found) - log(*other, *found))
+                    .sum()
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// Returns the distance of two tables' sums, in standard deviations of the noise; `None` for symbols.
+    pub fn distance(&self, other: &Self) -> Option<f64> {
+        match (self, other) {
+            (Self::Sums { values, deviation }, Self::Sums { values: others, .. }) => {
+                let square = |(own, other): (&i64, &i64)| ((own - other) as f64).powi(2);
+                Some(values.iter().zip(others).map(square).sum::<f64>().sqrt() / deviation)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Form of the labels that secondaries need. They receive it without protection.

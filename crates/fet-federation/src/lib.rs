@@ -13,6 +13,7 @@ pub mod lifetime;
 pub mod prepare;
 pub mod privacy;
 pub mod release;
+pub mod release_maker;
 pub mod releasing;
 pub mod report;
 mod rows;

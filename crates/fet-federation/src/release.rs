@@ -190,6 +190,11 @@ impl KeptRelease {
         Self { made_from: String::new(), released }
     }
 
+    /// Returns the release, as the primary receives it.
+    pub(crate) fn released(self) -> Released {
+        self.released
+    }
+
     /// Returns the released integers.
     pub(crate) fn values(&self) -> &[i64] {
         &self.released.values

@@ -3,7 +3,7 @@
 use fet_core::experiment::Experiment;
 use fet_io::input::input;
 
-pub use fet_attacks::audit::{Audit, Owner, Settings, audit_on};
+pub use fet_attacks::audit::{Audit, MadeReleases, Owner, Settings, audit_on, audit_releases};
 
 use crate::experiment_file::data_folders;
 use crate::experiment_file::machine;
@@ -12,6 +12,11 @@ use crate::experiment_file::machine;
 pub fn audit(experiment: &Experiment, settings: &Settings) -> anyhow::Result<Audit> {
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
     let data = fet_federation::data::read(experiment, &data_folders(experiment)).map_err(input)?;
+    if experiment.release.is_some() {
+        return audit_releases(experiment, &data, settings, &|maker, table, seed| {
+            Ok(vec![maker.make(table, seed).map_err(input)?])
+        });
+    }
     let data = fet_federation::data::in_numbers(data).map_err(input)?;
     audit_on(experiment, &data, settings, &machine(&backend), &|table| table)
 }

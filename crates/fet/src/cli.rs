@@ -214,8 +214,8 @@ enum FetCommand {
     },
     /// Test an experiment's claimed ε with canaries.
     ///
-    /// The command trains the experiment many times with canaries in a secondary's table. It compares lower
-    /// bounds on ε with the claimed ε, and exits with 1 if a bound refutes the claim.
+    /// The command trains the experiment many times with canaries in a secondary's table, or makes its release many times
+    /// (`[release]`). It compares lower bounds on ε with the claimed ε, and exits with 1 if a bound refutes the claim.
     Audit {
         #[command(flatten)]
         experiment: ExperimentArguments,

@@ -10,7 +10,7 @@ use fet_core::data::{Column, DataError, Features, Keys, PartyTable, Values};
 use fet_core::privacy::{Loss, Neighbouring, Randomness};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::release::{
-    CodeRecord, PartyRelease, PlaceNeeds, Places, Release, ReleaseLoss, ReleaseRecord, Released,
+    CodeRecord, Noiseless, PartyRelease, PlaceNeeds, Places, Release, ReleaseLoss, ReleaseRecord, Released,
     TableRelation,
 };
 use fet_core::rng::ChaCha8Rng;
@@ -217,6 +217,48 @@ impl RecordCode {
     }
 }
 
+/// The records of a table that offer themselves to places, and their sums without noise.
+struct Records<'a> {
+    columns: usize,
+    design: CodeDesign,
+    /// Columns of each record.
+    rows: Vec<Vec<f64>>,
+    /// Place of each record.
+    offers: &'a [usize],
+    /// For each label, the number of records, and the sum of each column.
+    totals: Vec<i64>,
+}
+
+impl Records<'_> {
+    /// Returns the symbols of the records of each place, with the means of these sums.
+    fn symbols(&self, places: &Places, sums: &[f64]) -> Vec<Vec<usize>> {
+        let means = Means::from_sums(sums, places.symbols, self.design.sums.noise_of_count());
+        let mut of_places: Vec<Vec<usize>> = vec![Vec::new(); places.keys.len()];
+        for (row, &place) in self.rows.iter().zip(self.offers) {
+            of_places[place].push(means.nearest(row));
+        }
+        of_places
+    }
+}
+
+impl RecordCode {
+    fn records<'a>(&self, table: &PartyTable, places: &'a Places) -> Result<Records<'a>, DataError> {
+        let ranged = self.columns_of(table)?;
+        let (columns, symbols) = (ranged.len(), places.symbols);
+        let design = self.design(columns, symbols).map_err(|error| DataError::new("`release`", error))?;
+        let mut totals = vec![0i64; design.sums.noise().count()];
+        let offers = if self.0.noise_only { &[][..] } else { &places.offers };
+        let rows: Vec<Vec<f64>> = (0..offers.len()).map(|row| limited(&ranged, row)).collect();
+        for (row, &place) in rows.iter().zip(offers) {
+            if let Some(label) = places.labels[place] {
+                let of_label = &mut totals[label * (columns + 1)..][..columns + 1];
+                of_label.iter_mut().zip(design.sums.of_record(row)).for_each(|(total, own)| *total += own);
+            }
+        }
+        Ok(Records { columns, design, rows, offers, totals })
+    }
+}
+
 /// Returns a record's columns, each within −1 and 1; 0 for a missing value.
 fn limited(columns: &[Ranged<'_>], row: usize) -> Vec<f64> {
     let of = |column: &Ranged<'_>| {
@@ -271,28 +313,33 @@ impl Release for RecordCode {
         noise: &mut ChaCha8Rng,
     ) -> Result<Released, DataError> {
         let places = places.expect("the kind of release needs them");
-        let ranged = self.columns_of(table)?;
-        let (columns, symbols) = (ranged.len(), places.symbols);
-        let design = self.design(columns, symbols).map_err(|error| DataError::new("`release`", error))?;
-        let mut totals = vec![0i64; design.sums.noise().count()];
-        let offers = if self.0.noise_only { &[][..] } else { &places.offers };
-        let rows: Vec<Vec<f64>> = (0..offers.len()).map(|row| limited(&ranged, row)).collect();
-        for (row, &place) in rows.iter().zip(offers) {
-            if let Some(label) = places.labels[place] {
-                let of_label = &mut totals[label * (columns + 1)..][..columns + 1];
-                of_label.iter_mut().zip(design.sums.of_record(row)).for_each(|(total, own)| *total += own);
-            }
-        }
-        let sums = design.sums.release(totals, noise);
-        let means = Means::from_sums(&sums, symbols, design.sums.noise_of_count());
-        let mut of_places: Vec<Vec<usize>> = vec![Vec::new(); places.keys.len()];
-        for (row, &place) in rows.iter().zip(offers) {
-            of_places[place].push(means.nearest(row));
-        }
+        let records = self.records(table, places)?;
+        let Records { columns, design, totals, .. } = &records;
+        let sums = design.sums.release(totals.clone(), noise);
+        let of_places = records.symbols(places, &sums);
         let drawn = places.keys.iter().zip(&of_places);
         let drawn = drawn.flat_map(|(key, offers)| [*key, design.code.draw(offers, noise) as i64]);
-        let values = [columns as i64, symbols as i64].into_iter().chain(drawn).collect();
+        let values = [*columns as i64, places.symbols as i64].into_iter().chain(drawn).collect();
         Ok(Released { party: table.name.clone(), values })
+    }
+
+    fn noiseless(&self, table: &PartyTable, places: Option<&Places>) -> Result<Option<Noiseless>, DataError> {
+        let places = places.expect("the kind of release needs them");
+        let records = self.records(table, places)?;
+        let Records { design, totals, .. } = &records;
+        let sums = design.sums.without_noise(totals);
+        let single = |of_place: Vec<usize>| match of_place.as_slice() {
+            [own] => Some(*own),
+            _ => None,
+        };
+        Ok(Some(Noiseless::Symbols {
+            // The number of columns, that of symbols, and the first key.
+            first: HEAD + 1,
+            step: 2,
+            offers: records.symbols(places, &sums).into_iter().map(single).collect(),
+            symbols: places.symbols,
+            truth: design.code.truth(),
+        }))
     }
 
     fn advice(&self, table: &PartyTable, places: Option<&Places>) -> Vec<String> {

@@ -8,7 +8,7 @@ use fet_core::data::{Column, DataError, Features, Keys, Matrix, PartyTable, Valu
 use fet_core::privacy::{Loss, Neighbouring, Randomness};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::release::{
-    PartyRelease, Places, Release, ReleaseLoss, ReleaseRecord, Released, TableRelation as Recorded,
+    Noiseless, PartyRelease, Places, Release, ReleaseLoss, ReleaseRecord, Released, TableRelation as Recorded,
 };
 use fet_core::rng::ChaCha8Rng;
 use fet_privacy::surface::{AreaError, Design, Estimate, Pyramid, Relation, Surface, UNIT};
@@ -215,6 +215,16 @@ impl Release for SurfaceRelease {
             totals.fill(0);
         }
         Ok(Released { party: table.name.clone(), values: design.release(totals, noise) })
+    }
+
+    fn noiseless(
+        &self,
+        table: &PartyTable,
+        _places: Option<&Places>,
+    ) -> Result<Option<Noiseless>, DataError> {
+        let design = self.design_for(&table.name)?;
+        let values = self.totals(&design, table)?;
+        Ok(Some(Noiseless::Sums { values, deviation: design.deviation() }))
     }
 
     fn names(&self, party: &str) -> Vec<String> {

@@ -88,8 +88,13 @@ impl SymbolSums {
     /// # Panics
     /// If the number of sums is another one, which is an error of the caller.
     pub fn release(&self, totals: Vec<i64>, noise: &mut impl Rng) -> Vec<f64> {
+        self.without_noise(&self.noise.release(totals, noise))
+    }
+
+    /// Returns the sums in records.
+    pub fn without_noise(&self, totals: &[i64]) -> Vec<f64> {
         let weight = self.weight();
-        self.noise.release(totals, noise).into_iter().map(|total| total as f64 / weight).collect()
+        totals.iter().map(|&total| total as f64 / weight).collect()
     }
 }
 

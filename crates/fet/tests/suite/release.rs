@@ -146,6 +146,46 @@ fn each_method_on_own_columns_takes_the_columns_of_a_release() {
     }
 }
 
+/// The model of a run whose releases do not help is that of the primary alone, to the last bit.
+#[test]
+fn a_model_uses_releases_only_if_they_help_on_the_validation_rows() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    places(folder, 400);
+    write(folder, "alone.toml", EXPERIMENT.split("[release]").next().expect("the rest"));
+    assert!(fet(folder, &["run", "alone.toml", "--out", "alone"]).status.success());
+    let gate = |out: &str| report(&folder.join(out)).release.expect("a release").gate;
+    error(folder, "released", &[]);
+    let helps = gate("released").expect("a comparison");
+    assert!(
+        helps.used && helps.gain > 3.0 * helps.error && helps.gain == helps.alone - helps.released,
+        "{helps:?}"
+    );
+    let found = report(&folder.join("released"));
+    assert_eq!(helps.alone, report(&folder.join("alone")).best.validation);
+    assert_eq!(helps.released, found.best.validation);
+    let noise = error(folder, "noise", &["release.noise_only=true"]);
+    let fails = gate("noise").expect("a comparison");
+    assert!(!fails.used && fails.gain <= fails.error, "{fails:?}");
+    assert_eq!(
+        read(&folder.join("noise"), "predictions.csv"),
+        read(&folder.join("alone"), "predictions.csv")
+    );
+    let card = read(&folder.join("noise"), "model-card.md");
+    assert!(card.contains("the model uses the primary's own columns alone"), "{card}");
+    // The model without the columns predicts new rows, and needs no release for it.
+    write(folder, "new.csv", "lon,lat,size\n0.5,0.5,0.5\n0.1,0.9,0.2\n");
+    let predicted = |out: &str| {
+        let output = fet(folder, &["predict", out, "--rows", "new.csv", "--out", "new-predictions.csv"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        read(folder, "new-predictions.csv")
+    };
+    assert_eq!(predicted("noise"), predicted("alone"));
+    // Without the gate, the model uses the noise.
+    let open = error(folder, "open", &["release.noise_only=true", "train.gate=false"]);
+    assert!(gate("open").is_none() && open != noise, "{open} {noise}");
+}
+
 #[test]
 fn a_release_is_made_once() {
     let folder = tempfile::tempdir().expect("a temporary folder");
