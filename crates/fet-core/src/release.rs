@@ -156,6 +156,17 @@ impl Noiseless {
         }
     }
 
+    /// Returns the number of places whose true symbols differ between two tables, or the distance of their sums in standard
+    /// deviations of the noise.
+    pub fn difference(&self, other: &Self) -> f64 {
+        match (self, other) {
+            (Self::Symbols { offers, .. }, Self::Symbols { offers: others, .. }) => {
+                offers.iter().zip(others).filter(|(own, other)| own != other).count() as f64
+            }
+            _ => self.distance(other).unwrap_or(0.0),
+        }
+    }
+
     /// Returns the distance of two tables' sums, in standard deviations of the noise; `None` for symbols.
     pub fn distance(&self, other: &Self) -> Option<f64> {
         match (self, other) {

@@ -269,21 +269,22 @@ fn text(worth: &PrivateWorth) -> String {
 
 /// Returns the advice for the user's next step.
 fn next(worth: &PrivateWorth, file: &str) -> String {
-    let run = |best: &Best| {
-        let sets: Vec<String> = best.sets.iter().map(|set| format!("--set {}", shell_quoted(set))).collect();
+    let run = |best: &Best, more: &[String]| {
+        let sets = best.sets.iter().chain(more);
+        let sets: Vec<String> = sets.map(|set| format!("--set {}", shell_quoted(set))).collect();
         format!("`fet run {file} {}`", sets.join(" "))
     };
     match worth.levels.iter().find(|level| level.verdict == Verdict::Yes) {
         Some(level) => format!(
-            "{} --set train.randomness=own trains {} with releases at ε = {}, the smallest ε with a gain. Its noise is secret, and \
+            "{} trains {} with releases at ε = {}, the smallest ε with a gain. Its noise is secret, and \
              it makes the releases once.",
-            run(&level.best),
+            run(&level.best, &["train.randomness=own".to_string()]),
             level.best.name,
             level.epsilon
         ),
         None => format!(
             "{} trains the best method of the primary alone ({}).",
-            run(&worth.alone),
+            run(&worth.alone, &[]),
             worth.alone.name
         ),
     }

@@ -157,10 +157,8 @@ fn a_model_uses_releases_only_if_they_help_on_the_validation_rows() {
     let gate = |out: &str| report(&folder.join(out)).release.expect("a release").gate;
     error(folder, "released", &[]);
     let helps = gate("released").expect("a comparison");
-    assert!(
-        helps.used && helps.gain > 3.0 * helps.error && helps.gain == helps.alone - helps.released,
-        "{helps:?}"
-    );
+    assert!(helps.used && helps.gain > 2.0 * helps.error, "{helps:?}");
+    assert!((helps.gain - (helps.alone - helps.released)).abs() < 1e-12, "{helps:?}");
     let found = report(&folder.join("released"));
     assert_eq!(helps.alone, report(&folder.join("alone")).best.validation);
     assert_eq!(helps.released, found.best.validation);

@@ -190,7 +190,7 @@ fn states_what_private_releases_cost_and_bring_at_each_epsilon() {
         "ε = 0.1. No: do not federate at this ε",
         "ε = 6. Yes: the releases improve the prediction.",
         "\"laboratory\" released 300 numbers once (`record-code`): ε = 6.0000",
-        "release.epsilon=6.0' --set train.randomness=own",
+        "--set release.epsilon=6.0 --set train.randomness=own` trains",
         "the smallest ε with a gain",
     ] {
         assert!(out.contains(part), "{part} in {out}");
