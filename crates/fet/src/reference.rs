@@ -148,7 +148,7 @@ Only the primary sets it.
         introduction: "\
 The table `[release]` lets each secondary disclose noisy numbers once; without the table there is none.
 The primary adds the columns that it derives from them to its own columns.
-[Privacy for engineers](../privacy.md#a-release-made-once) explains the meaning of ε and the choice of ranges.",
+[Private releases](../private-releases.md) explains the meaning of ε and the choice of ranges.",
         body: Body::Slot("release"),
     },
     Page {

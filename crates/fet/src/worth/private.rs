@@ -117,7 +117,9 @@ fn own_methods(facts: &ExperimentFacts, quick: bool) -> Vec<Own> {
         let name = control.strip_suffix(", alone").unwrap_or(control).to_string();
         let kind = |kind: &str| alone.iter().any(|set| set == &format!("method.kind={kind}"));
         let is_known = all.iter().any(|known| known.name == name);
-        if !is_known && !kind("fet-trees") && !kind("fet-alone") {
+        // A network with trees takes as long as both, and `quick` has both.
+        let is_slow = quick && kind("with-trees");
+        if !is_known && !is_slow && !kind("fet-trees") && !kind("fet-alone") {
             all.push(Own { name, sets: alone });
         }
     }
