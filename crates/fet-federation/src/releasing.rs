@@ -91,21 +91,22 @@ impl<'a> ReleasingParties<'a> {
         Ok(())
     }
 
-    /// Returns the state of each party's lifetime account when it joined; `None` for a party without an account.
+    /// Returns the state of each party's lifetime account, as it last reported it; `None` for a party without an account.
     pub fn standings(&self) -> &[Option<LifetimeState>] {
         &self.standings
     }
 
-    /// Has each party make its release, and returns the primary's data with the columns of all releases.
+    /// Has each party make its release, and returns the primary's data with the columns of all releases. Afterwards
+    /// [`Self::standings`] has the state of the accounts with these releases.
     ///
     /// # Errors
     /// A party refuses, cannot be reached, or answers with a release of another form.
-    pub fn release(mut self, data: VerticalData) -> Result<PrimaryData, RunError> {
+    pub fn release(&mut self, data: VerticalData) -> Result<PrimaryData, RunError> {
         let active = self.federation.active();
         let message = self.places.as_ref().map(OwnPlaces::message);
         let requests = active.iter().map(|_| Request::Release(message.clone())).collect();
         let places = self.places.as_ref().map(OwnPlaces::without_offers);
-        let (mut kept, mut warnings) = (Vec::new(), Vec::new());
+        let (mut kept, mut warnings, mut standings) = (Vec::new(), Vec::new(), Vec::new());
         for (sent, reply) in self.federation.exchange_all(&active, requests)? {
             let Reply::Released(ReleasedValues { values, lifetime }) = reply else {
                 return Err(sent.unexpected(&reply).into());
@@ -116,8 +117,10 @@ impl<'a> ReleasingParties<'a> {
                 return Err(sent.wrong("values", rule, format!("{} numbers", released.values.len())).into());
             }
             warnings.extend(lifetime.and_then(|standing| standing.warning(&sent.party)));
+            standings.push(lifetime);
             kept.push(KeptRelease::of_party(released));
         }
+        self.standings = standings;
         let releases = OneTimeReleases::new(self.experiment, self.named.component.as_ref(), kept);
         let releases = releases.with_warnings(warnings);
         Ok(with_releases(self.experiment, &self.named, data, releases)?)

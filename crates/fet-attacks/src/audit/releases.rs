@@ -2,8 +2,7 @@
 //!
 //! A canary is a record of the first secondary with extreme values: far above the ranges of all columns if it is in. If it is
 //! out, there is no record (`add-remove`), a record with another key and values far below the ranges (`record`), or a record
-//! with the same key and values far below the ranges (`features`). Its keys are those of records that leave the table, so that
-//! no other record is at these places. The attacker knows all other records, and guesses by the likelihood ratio.
+//! with the same key and values far below the ranges (`features`). Its keys are those of records that leave the table. The attacker knows all other records, and guesses by the likelihood ratio.
 
 use anyhow::Context;
 use fet_core::data::{Column, Columns, Features, Matrix, PartyTable, Values, VerticalData};
@@ -57,6 +56,13 @@ pub fn audit_releases(
         if other.difference() > single.difference() {
             single = other;
         }
+    }
+    if single.difference() == 0.0 {
+        return Err(input(format!(
+            "`release`: no record of {} changes its release, so that there is nothing to audit: it is the control \
+             (`release.noise_only`), or each of the primary's keys has several records",
+            table.name
+        )));
     }
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for run in 0..runs as u64 {

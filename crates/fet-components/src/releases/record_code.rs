@@ -245,6 +245,12 @@ impl RecordCode {
     fn records<'a>(&self, table: &PartyTable, places: &'a Places) -> Result<Records<'a>, DataError> {
         let ranged = self.columns_of(table)?;
         let (columns, symbols) = (ranged.len(), places.symbols);
+        if (columns + 1).saturating_mul(symbols) > MOST_SUMS {
+            let problem = format!(
+                "must have at most {MOST_SUMS} sums, one for each of {symbols} symbols and each of {columns} columns and the count"
+            );
+            return Err(DataError::new(format!("release of {}", table.name), problem));
+        }
         let design = self.design(columns, symbols).map_err(|error| DataError::new("`release`", error))?;
         let mut totals = vec![0i64; design.sums.noise().count()];
         let offers = if self.0.noise_only { &[][..] } else { &places.offers };
@@ -268,6 +274,8 @@ fn limited(columns: &[Ranged<'_>], row: usize) -> Vec<f64> {
     columns.iter().map(of).collect()
 }
 
+/// Largest number of sums: symbols times columns.
+const MOST_SUMS: usize = 1 << 24;
 /// Largest number of columns.
 const MOST_COLUMNS: usize = 1 << 16;
 
@@ -288,6 +296,7 @@ impl Release for RecordCode {
         let symbols = places.symbols as i64;
         let of_place = |(pair, key): (&[i64; 2], &i64)| pair[0] == *key && (0..symbols).contains(&pair[1]);
         columns
+            && self.design(head[0] as usize, places.symbols).is_ok()
             && head[1] == symbols
             && rest.is_empty()
             && pairs.len() == places.keys.len()

@@ -223,7 +223,10 @@ impl Release for SurfaceRelease {
         _places: Option<&Places>,
     ) -> Result<Option<Noiseless>, DataError> {
         let design = self.design_for(&table.name)?;
-        let values = self.totals(&design, table)?;
+        let mut values = self.totals(&design, table)?;
+        if self.settings.noise_only {
+            values.fill(0);
+        }
         Ok(Some(Noiseless::Sums { values, deviation: design.deviation() }))
     }
 

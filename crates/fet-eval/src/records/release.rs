@@ -48,10 +48,13 @@ pub struct GateRecord {
     /// True if the model uses the releases.
     pub used: bool,
     /// Metric without the releases.
+    #[serde(deserialize_with = "nullable::nan")]
     pub alone: f64,
     /// Metric with the releases.
+    #[serde(deserialize_with = "nullable::nan")]
     pub released: f64,
     /// Improvement by the releases.
+    #[serde(deserialize_with = "nullable::nan")]
     pub gain: f64,
     /// Standard error of the improvement over the rows. Infinite if the rows are too few for one.
     #[serde(deserialize_with = "nullable::infinite")]

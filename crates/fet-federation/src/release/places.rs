@@ -1,6 +1,6 @@
 //! The primary's places for releases that follow from its keys and labels.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use fet_core::data::{DataError, Keys, PartyTable, Task, VerticalData};
 use fet_core::experiment::{CommonSettings, Experiment};
@@ -76,6 +76,13 @@ impl OwnPlaces {
         if !(2..=MOST_SYMBOLS).contains(&symbols) {
             return wrong("symbols", format!("must be 2 to {MOST_SYMBOLS}"), symbols.to_string());
         }
+        if let Keys::Sealed(_) = keys {
+            return wrong("keys", "must be numbers or texts".to_string(), "sealed".to_string());
+        }
+        if symbols as usize > keys.rows().max(2) {
+            let rule = format!("must be at most the number of keys ({})", keys.rows());
+            return wrong("symbols", rule, symbols.to_string());
+        }
         if labels.len() != keys.rows() {
             let rule = format!("must have {} entries, one for each key", keys.rows());
             return wrong("labels", rule, labels.len().to_string());
@@ -104,6 +111,11 @@ impl OwnPlaces {
         }
     }
 
+    /// Returns the number of different keys.
+    pub(crate) fn rows(&self) -> usize {
+        self.digests.iter().collect::<HashSet<_>>().len()
+    }
+
     /// Returns the number of classes or bins.
     pub(crate) fn symbols(&self) -> usize {
         self.symbols
@@ -129,7 +141,7 @@ impl OwnPlaces {
 }
 
 /// Largest number of symbols that a message may name.
-const MOST_SYMBOLS: u32 = 1 << 16;
+const MOST_SYMBOLS: u32 = 1 << 10;
 
 /// Reason why a party cannot use the primary's places.
 #[derive(Debug)]

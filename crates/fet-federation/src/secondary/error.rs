@@ -95,6 +95,11 @@ pub enum SecondaryError {
     /// The run has a release, and the party takes no other part in it.
     #[error("it makes one release in this run (`[release]`), and takes no other part in it")]
     OnlyReleases,
+    /// The primary asked for a second release in a session.
+    #[error(
+        "it has made its release in this session; a release for other keys or labels needs another session"
+    )]
+    OneRelease,
     /// The run has no release.
     #[error("the run has no `[release]`")]
     NoRelease,

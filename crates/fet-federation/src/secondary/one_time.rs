@@ -6,7 +6,8 @@
 
 use std::path::PathBuf;
 
-use fet_core::message::{LifetimeState, ReleasePlaces, ReleasedValues, Reply, Terms};
+use fet_core::message::{Age, LifetimeState, ReleasePlaces, ReleasedValues, Reply, Terms};
+use fet_core::policy::Policy;
 use fet_core::privacy::Loss;
 use fet_core::release::ReleaseLoss;
 use fet_eval::records::RESULTS_VERSION;
@@ -25,8 +26,8 @@ use crate::lifetime::{About, Lifetime, RunLoss, add};
 use crate::privacy::within;
 use crate::release::{NamedRelease, OwnPlaces, WrongPlaces};
 
-/// Number of symbols with which the party computes its loss before it knows the primary's places. The number changes the
-/// loss by its number of noisy integers alone.
+/// Number of symbols with which the party computes its loss before it knows the primary's places. More symbols may cost more,
+/// so that the party checks its limits again before the release.
 const LEAST_SYMBOLS: usize = 2;
 
 /// A party that agreed to a run with a release.
@@ -36,6 +37,8 @@ pub(super) struct Releasing {
     party: PartyIndex,
     rows: usize,
     account: Option<ReleaseAccount>,
+    /// Identity of the session's release, once it is made: a session makes one.
+    made: Option<[u8; 32]>,
 }
 
 /// The party's lifetime account, and the name of the releases with the run's settings in it.
@@ -73,7 +76,7 @@ impl Releasing {
         (named, party, planned): (NamedRelease, PartyIndex, ReleaseLoss),
     ) -> Result<Self, SecondaryError> {
         let account = ReleaseAccount::join(&config, &planned)?;
-        Ok(Self { config, named, party, rows: terms.rows, account })
+        Ok(Self { config, named, party, rows: terms.rows, account, made: None })
     }
 
     /// Returns the state of the lifetime account.
@@ -110,17 +113,23 @@ impl Releasing {
         let parts = (table, offered.as_ref());
         let advice = self.named.component.advice(table, offered.as_ref());
         advice.into_iter().for_each(|warning| tell(warning));
-        let made_from = fet_io::hex(&self.named.made_from(table, offered.as_ref()));
+        // The identity depends on the seed: a party that lost its seed makes another release, with other noise.
+        let identity = seed.keyed_digest("release", &self.named.made_from(table, offered.as_ref()));
+        if self.made.is_some_and(|made| made != identity) {
+            return Err(SecondaryError::OneRelease);
+        }
+        let id = fet_io::hex(&identity[..8]);
         let folder = match store {
             Store::Memory(_) => None,
-            Store::Folder { own, .. } => Some(own.join(format!("release-{}", &made_from[..16]))),
+            Store::Folder { own, .. } => Some(own.join(format!("release-{id}"))),
         };
         let kept = |folder: &PathBuf| self.named.kept(parts, folder);
         let kept = folder.as_ref().map(kept).transpose().map_err(|error| unusable(&error))?.flatten();
         // The account and the seed are written before the release, and the release before it leaves.
         if let Some(account) = &mut self.account {
             let symbols = places.as_ref().map_or(LEAST_SYMBOLS, OwnPlaces::symbols);
-            account.count(&made_from, loss(&self.config, &self.named, symbols)?.loss)?;
+            let loss = loss(&self.config, &self.named, symbols)?.loss;
+            account.count(&id, loss, &self.config.policy)?;
         }
         let kept = match kept {
             Some(kept) => kept,
@@ -132,6 +141,7 @@ impl Releasing {
                 made
             }
         };
+        self.made = Some(identity);
         let lifetime = self.standing();
         Ok(Reply::Released(ReleasedValues { values: kept.values().to_vec(), lifetime }))
     }
@@ -147,6 +157,17 @@ impl Releasing {
                     return Err(wrong("places", rule, message.keys.rows().to_string()));
                 }
                 let places = OwnPlaces::received(&self.config.settings, message);
+                let least = self.config.policy.least_rows;
+                if let Ok(places) = &places
+                    && places.rows() < least
+                {
+                    let rule = format!("must be at most the number of different keys ({})", places.rows());
+                    return Err(SecondaryError::Policy {
+                        field: "least_rows",
+                        rule,
+                        value: least.to_string(),
+                    });
+                }
                 places.map(Some).map_err(|error| match error {
                     WrongPlaces::Message { field, rule, value } => wrong(field, rule, value),
                     WrongPlaces::Settings(violation) => violation.into(),
@@ -182,7 +203,8 @@ impl ReleaseAccount {
         let (limit, delta) = (own.policy.lifetime_epsilon, own.policy.most_delta);
         let mut account = Lifetime::open(&place.folder)?;
         check_known(&account, limit, &own.tell)?;
-        let name = ledger::short_name(&fet_io::sha256(own.settings.terms().as_bytes()));
+        let settings = fet_io::sha256(own.settings.terms().as_bytes());
+        let name = ledger::short_name(&own.seed.keyed_digest("releases", &settings));
         let about = About {
             mechanism: own.settings.release.as_ref().map_or_else(String::new, |slot| slot.kind().to_string()),
             neighbouring: Some(planned.relation),
@@ -220,9 +242,10 @@ impl ReleaseAccount {
         Ok(Some(Self { account, name, about, limit, standing }))
     }
 
-    /// Writes the loss of a release, unless the account has it; refuses a release that would exceed the limit.
-    fn count(&mut self, made_from: &str, loss: Loss) -> Result<(), SecondaryError> {
-        let name = format!("{}{}", of_settings(&self.name), &made_from[..16]);
+    /// Writes the loss of a release, unless the account has it; refuses a release that would exceed a limit of the policy.
+    fn count(&mut self, id: &str, loss: Loss, policy: &Policy) -> Result<(), SecondaryError> {
+        let own = of_settings(&self.name);
+        let name = format!("{own}{id}");
         let is_counted = self.account.run(&name).is_some_and(|run| !run.is_none());
         let mut total = self.account.total();
         if !is_counted {
@@ -236,13 +259,27 @@ impl ReleaseAccount {
                 let what = "ε of all runs of the party";
                 return Err(SecondaryError::Spent { what, rule, value: shown(epsilon) });
             }
+            let mut of_run = Total::default();
+            let earlier = self.account.runs().iter().filter(|run| run.name.starts_with(&own));
+            earlier.for_each(|run| run.add_to(&mut of_run));
+            add(&mut of_run, &loss);
+            let epsilon = of_run.epsilon(policy.most_delta);
+            if policy.most_epsilon > 0.0 && !within(epsilon, policy.most_epsilon) {
+                let rule = format!(
+                    "must be at most `policy.most_epsilon` ({}) with this release, at δ = {:e}",
+                    policy.most_epsilon, policy.most_delta
+                );
+                let what = "ε of all releases with these settings";
+                return Err(SecondaryError::Spent { what, rule, value: shown(epsilon) });
+            }
             if !loss.is_none() {
                 self.account.write(&RunLoss::of_release(name.clone(), self.about.clone(), loss), true)?;
             }
         }
         let others = self.account.runs().iter().filter(|run| !run.is_none() && run.name != name).count();
         let epsilon = Some(total.epsilon(self.standing.delta)).filter(|epsilon| epsilon.is_finite());
-        self.standing = LifetimeState { earlier: others as u64, epsilon, ..self.standing };
+        let age = Age { found: self.standing.age.now, now: self.account.age() };
+        self.standing = LifetimeState { age, earlier: others as u64, epsilon, ..self.standing };
         Ok(())
     }
 }

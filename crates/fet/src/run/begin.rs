@@ -95,7 +95,9 @@ pub(super) fn distributed(
         let mut releasing = ReleasingParties::new(experiment, &data, &names).map_err(input)?;
         releasing.join(network()?, data.labels.len(), names.len()).map_err(parties::error)?;
         elsewhere.see(releasing.standings())?;
-        (releasing.release(data).map_err(parties::error)?, Vec::new())
+        let primary = releasing.release(data).map_err(parties::error)?;
+        elsewhere.see(releasing.standings())?;
+        (primary, Vec::new())
     } else {
         let (primary, _) = divided(experiment, data).map_err(input)?;
         (primary, network()?)

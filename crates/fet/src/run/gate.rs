@@ -4,7 +4,6 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context;
 use fet_backends::Backend;
 use fet_core::experiment::Experiment;
 use fet_eval::paired::{self, TestedRun};
@@ -37,7 +36,7 @@ pub(super) fn better(
             Err(error) => return Err(error.into()),
         }
     }
-    let gate = compare(&released, &own, experiment)?;
+    let gate = compare(&released, &own, experiment);
     let releases = released.one_time_releases().clone().gated(gate);
     let mut chosen = if gate.used { released } else { own };
     chosen.set_one_time_releases(releases);
@@ -45,11 +44,11 @@ pub(super) fn better(
 }
 
 /// Compares both models on the validation rows.
-fn compare(released: &Trainer, own: &Trainer, experiment: &Experiment) -> anyhow::Result<GateRecord> {
+fn compare(released: &Trainer, own: &Trainer, experiment: &Experiment) -> GateRecord {
     let metric = released.metric();
-    let of = |trainer: &Trainer| -> anyhow::Result<TestedRun> {
-        let [validation, _] = trainer.evaluated().context("no epoch had a finite metric")?;
-        Ok(TestedRun {
+    let of = |trainer: &Trainer| {
+        let [validation, _] = trainer.evaluated()?;
+        Some(TestedRun {
             seed: experiment.seed,
             fold: 0,
             task: trainer.objective().scored(),
@@ -60,7 +59,14 @@ fn compare(released: &Trainer, own: &Trainer, experiment: &Experiment) -> anyhow
         })
     };
     let best = |trainer: &Trainer| report::best(trainer).map_or(f64::NAN, |best| best.validation);
-    let (with, without) = ([of(released)?], [of(own)?]);
+    // A model without a finite metric is worse than any other.
+    let (with, without) = match (of(released), of(own)) {
+        (Some(with), Some(without)) => ([with], [without]),
+        (with, _) => {
+            let (used, error) = (with.is_some(), f64::INFINITY);
+            return GateRecord { used, alone: best(own), released: best(released), gain: f64::NAN, error };
+        }
+    };
     let settings = paired::bounded_settings(&with, metric);
     let rng = &mut ChaCha8Rng::seed_from_u64(experiment.seed);
     // Rows that are too few for a standard error show no gain.
@@ -71,5 +77,5 @@ fn compare(released: &Trainer, own: &Trainer, experiment: &Experiment) -> anyhow
         }
         Err(_) => (metric.direction().gain(best(released), best(own)), f64::INFINITY),
     };
-    Ok(GateRecord { used: gain > error, alone: best(own), released: best(released), gain, error })
+    GateRecord { used: gain > error, alone: best(own), released: best(released), gain, error }
 }

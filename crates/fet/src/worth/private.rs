@@ -93,17 +93,20 @@ impl Own {
         format!("{}, noise alone, ε = {epsilon}", self.name)
     }
 
+    /// Returns the variants that compare the releases with noise. They have no gate: the comparison is about the releases, and the
+    /// gate of one run would hide most of a difference.
     fn variants(&self, epsilon: f64) -> [CollectVariant; 2] {
+        let open = vec!["train.gate=false".to_string()];
         let noise = vec!["release.noise_only=true".to_string()];
         [
             CollectVariant {
                 name: self.name_at(epsilon),
-                sets: self.released(epsilon),
+                sets: [self.released(epsilon), open.clone()].concat(),
                 control: Some(self.noise_at(epsilon)),
             },
             CollectVariant {
                 name: self.noise_at(epsilon),
-                sets: [self.released(epsilon), noise].concat(),
+                sets: [self.released(epsilon), open, noise].concat(),
                 control: None,
             },
         ]
@@ -202,14 +205,27 @@ fn answer(methods: &[Own], epsilons: &[f64], cells: &[CollectedCell]) -> anyhow:
     };
     let is_release =
         |cell: &&CollectedCell| cell.report.release.as_ref().is_some_and(|release| !release.noise_only);
+    let mut levels: Vec<Level> = epsilons.iter().map(level).collect::<anyhow::Result<_>>()?;
+    in_sequence(&mut levels);
     Ok(PrivateWorth {
         metric,
         label_rows: first.report.rows,
         splits: alone.len(),
         alone: Best { name: own.name.clone(), figures: own_figures, sets: own.alone().sets },
-        levels: epsilons.iter().map(level).collect::<anyhow::Result<_>>()?,
+        levels,
         releases: cells.iter().filter(is_release).count(),
     })
+}
+
+/// Keeps a "yes" only if each larger ε has one, too. Tests in a fixed sequence need no correction for their number.
+fn in_sequence(levels: &mut [Level]) {
+    let mut all_larger = true;
+    for level in levels.iter_mut().rev() {
+        if level.verdict == Verdict::Yes && !all_larger {
+            level.verdict = Verdict::NotShown;
+        }
+        all_larger = level.verdict == Verdict::Yes;
+    }
 }
 
 /// Returns the answer as text.
@@ -262,7 +278,7 @@ fn text(worth: &PrivateWorth) -> String {
     let _ = writeln!(
         text,
         "\nIntervals: 95 %, over test rows and splits. Gains are over the best method alone; a verdict of yes also needs a gain over \
-         the noise.\nThis command made {} releases with noise that follows from public seeds: their results are for people who \
+         the noise, and a yes at each larger ε.\nThis command made {} releases with noise that follows from public seeds: their results are for people who \
          may see the tables, or are of stand-ins for them.",
         worth.releases
     );
@@ -349,6 +365,11 @@ mod tests {
             said.contains("--set release.epsilon=3 --set train.randomness=own") && !said.contains("=8"),
             "{said}"
         );
+        let mut levels =
+            vec![level(1.0, Verdict::Yes), level(3.0, Verdict::NotShown), level(8.0, Verdict::Yes)];
+        in_sequence(&mut levels);
+        let found_in_sequence: Vec<Verdict> = levels.iter().map(|level| level.verdict).collect();
+        assert_eq!(found_in_sequence, [Verdict::NotShown, Verdict::NotShown, Verdict::Yes]);
         let said = next(&worth(vec![level(1.0, Verdict::No), level(3.0, Verdict::NotShown)]), "a.toml");
         assert!(
             said.starts_with(

@@ -135,6 +135,10 @@ fn command_audits_a_release() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!((found["mechanism"].as_str(), found["refuted"].as_bool()), (Some("record-code"), Some(false)));
+    let control = ["audit", "codes.toml", "--canaries", "20", "--set", "release.noise_only=true"];
+    let output = fet(folder, &control);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && error.contains("there is nothing to audit"), "{error}");
     let output = fet(folder, &["audit", "codes.toml", "--canaries", "51"]);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && error.contains("at most 50"), "{error}");

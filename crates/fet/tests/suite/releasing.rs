@@ -219,6 +219,83 @@ fn account_counts_symbols_for_other_labels_again() {
     assert!(epsilons[1] > 1.2 * epsilons[0] && epsilons[2] == epsilons[1], "{epsilons:?}");
 }
 
+/// A session makes one release, and all sessions with the same settings have the limit of a run.
+#[test]
+fn limit_of_a_run_covers_all_its_releases() {
+    let study = Study::codes();
+    let policy = Policy { most_epsilon: 4.5, ..with_added() };
+    let (experiment, own) = (study.experiment(&[]), Own::new(&policy));
+    let table = study.data(&experiment).secondaries[0].clone();
+    let places = |label| {
+        let keys = Keys::Numbers(Matrix::new(1, vec![3.0, 8.0, 21.0]));
+        Request::Release(Some(ReleasePlaces { keys, labels: vec![label, 0, 3], symbols: 3 }))
+    };
+    let says = |found: Result<Reply, Failure>, parts: &[&str]| {
+        let message = found.expect_err("refused").to_string();
+        assert!(parts.iter().all(|part| message.contains(part)), "{parts:?} in {message}");
+    };
+    let joined = || {
+        let mut party = study.party(&experiment, table.clone(), 1, &own);
+        party.ask(Request::Join(joining(&experiment, "laboratory", 1))).expect("agreed");
+        party
+    };
+    let mut party = joined();
+    let first = party.ask(places(1)).expect("released");
+    assert_eq!(party.ask(places(1)).expect("the same"), first);
+    says(party.ask(places(2)), &["has made its release in this session"]);
+    says(joined().ask(places(2)), &["`policy.most_epsilon` (4.5)", "ε of all releases with these settings"]);
+    let values = |reply: Reply| match reply {
+        Reply::Released(released) => released.values,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(values(joined().ask(places(1)).expect("the same")), values(first));
+    assert!(study.epsilon(1) < 4.001);
+    let few = Policy { least_rows: 4, ..policy.clone() };
+    let mut party = study.party(&experiment, table.clone(), 1, &Own::new(&few));
+    party.ask(Request::Join(joining(&experiment, "laboratory", 1))).expect("agreed");
+    says(party.ask(places(1)), &["policy.least_rows", "different keys (3)"]);
+}
+
+fn with_added() -> Policy {
+    Policy { neighbouring: vec![Neighbouring::Record, Neighbouring::AddRemove], ..Policy::default() }
+}
+
+/// A party that lost its seed draws other noise, and a rehearsal draws public noise: both are other releases.
+#[test]
+fn account_counts_a_release_with_another_seed_again() {
+    let study = Study::codes();
+    let policy = with_added();
+    let own = Own::new(&policy);
+    let first = study.released(&[], &own).expect("released");
+    let one = study.epsilon(1);
+    let party = study.state(1).join("party");
+    for entry in std::fs::read_dir(&party).expect("a folder").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("release-") {
+            std::fs::remove_dir_all(entry.path()).expect("removed");
+        } else if name == "seed" {
+            std::fs::remove_file(entry.path()).expect("removed");
+        }
+    }
+    let experiment = study.experiment(&[]);
+    let table = study.data(&experiment).secondaries[0].clone();
+    let other = Secondary::new(PartyConfig {
+        seed: OwnSeed::new([77; 32]),
+        policy: policy.clone(),
+        store: Store::Folder { own: party.clone(), run: study.state(1).join("run") },
+        lifetime: Some(LifetimePlace { folder: party, table: None }),
+        ..party_config(&experiment, table, 1, 1)
+    });
+    let second = study.asked(&experiment, vec![Box::new(other)]).expect("released");
+    assert_ne!(second.released(), first.released());
+    let both = study.epsilon(1);
+    assert!(both > 1.3 * one, "{one} {both}");
+    // The noise of a rehearsal is public, also if the same release was made with secret noise.
+    let limited = Policy { lifetime_epsilon: 100.0, ..with_added() };
+    let rehearsal = Own { rehearsal: true, ..Own::new(&limited) };
+    refused(study.released(&[], &rehearsal), &["lifetime_epsilon", "unbounded"]);
+}
+
 /// Returns the terms of a release for a party among some number of parties.
 fn joining(experiment: &Experiment, name: &str, parties: usize) -> Terms {
     let settings = experiment.common().terms();
@@ -366,14 +443,18 @@ fn party_refuses_other_settings_other_requests_and_wrong_places() {
     for (request, parts) in [
         (places(3, vec![1, 2], 3), &["`labels`", "3 entries", "it is 2"][..]),
         (places(2, vec![1, 4], 3), &["`labels`", "must be 0 to 3", "it is 4"]),
-        (places(2, vec![0, 0], 1), &["`symbols`", "2 to 65536"]),
+        (places(2, vec![0, 0], 1), &["`symbols`", "2 to 1024"]),
+        (places(2, vec![0, 0], 3), &["`symbols`", "at most the number of keys (2)"]),
         (places(2, vec![0, 0], u32::MAX), &["`symbols`"]),
         (places(101, vec![0; 101], 3), &["`places`", "at most 100 keys", "it is 101"]),
     ] {
         says(joined().ask(request), parts);
     }
+    let sealed = Keys::Sealed(fet_core::data::Sealed::new(0, 2, Vec::new()));
+    let places_sealed = ReleasePlaces { keys: sealed, labels: vec![1, 2], symbols: 2 };
+    says(joined().ask(Request::Release(Some(places_sealed))), &["`keys`", "it is sealed"]);
     let text = fet_core::data::TextTable::new(1, vec!["a".to_string(), "b".to_string()]);
-    let places = ReleasePlaces { keys: Keys::Text(text), labels: vec![1, 2], symbols: 3 };
+    let places = ReleasePlaces { keys: Keys::Text(text), labels: vec![1, 2], symbols: 2 };
     says(joined().ask(Request::Release(Some(places))), &["its operator has the details"]);
     assert!(!study.state(1).join("party/seed").exists() && study.account(1)["runs"] == serde_json::json!([]));
 }

@@ -177,17 +177,16 @@ fn states_what_private_releases_cost_and_bring_at_each_epsilon() {
     assert_eq!((level(0)["epsilon"].as_f64(), level(1)["epsilon"].as_f64()), (Some(0.1), Some(6.0)));
     assert_eq!(
         (level(0)["verdict"].as_str(), level(1)["verdict"].as_str()),
-        (Some("no"), Some("yes")),
+        (Some("not-shown"), Some("yes")),
         "{found}"
     );
     let number = |value: &Value| value.as_f64().expect("a number");
     assert!(number(&level(1)["gain"]["lower"]) > 0.1, "{found}");
-    // Each run falls back on the primary's own columns.
-    assert_eq!(number(&level(0)["gain"]["mean"]), 0.0, "{found}");
+    assert!(number(&level(0)["gain"]["lower"]) < 0.0, "{found}");
     let cost = number(&level(1)["cost"]["parties"][0]["epsilon"]);
     assert!(cost <= 6.0 && cost > 5.999, "{cost}");
     for part in [
-        "ε = 0.1. No: do not federate at this ε",
+        "ε = 0.1. Not shown: do not federate at this ε",
         "ε = 6. Yes: the releases improve the prediction.",
         "\"laboratory\" released 300 numbers once (`record-code`): ε = 6.0000",
         "--set release.epsilon=6.0 --set train.randomness=own` trains",
