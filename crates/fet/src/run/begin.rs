@@ -137,7 +137,7 @@ pub(super) fn alone(
         primary: elsewhere.map(Elsewhere::own_seed),
         ..Simulation::new(&alone, &machine)
     };
-    Ok(simulation.trainer(primary, Vec::new()).map_err(input)?)
+    simulation.trainer(primary, Vec::new()).map_err(input)
 }
 
 /// Returns the primary's data in the order in which the parties know the rows.
