@@ -139,7 +139,7 @@ impl<'a> Own<'a> {
 }
 
 fn refused(found: Result<fet_federation::release::OneTimeReleases, RunError>, parts: &[&str]) {
-    let message = found.err().expect("refused").to_string();
+    let message = found.expect_err("refused").to_string();
     assert!(parts.iter().all(|part| message.contains(part)), "{parts:?} in {message}");
 }
 
