@@ -46,6 +46,7 @@ pub mod labels;
 #[cfg(feature = "tensor")]
 pub mod learning_rate;
 pub mod linker;
+mod loss;
 pub mod message;
 #[cfg(feature = "tensor")]
 pub mod method;

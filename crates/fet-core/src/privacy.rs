@@ -6,15 +6,14 @@
 //! `fet-components`.
 
 mod account;
-mod loss;
 
 use burn::tensor::{Bool, Tensor};
 
 use crate::registry::{Plugin, SlotKind, Violation};
 use crate::rng::ChaCha8Rng;
 
+pub use crate::loss::{Loss, NoisyReleases};
 pub use account::{Guarantee, Learning, Neighbouring, Randomness, Releases, Spent, Tally};
-pub use loss::{Loss, NoisyReleases};
 
 /// Clips a representation, adds noise to it, and accounts for its release.
 ///

@@ -8,10 +8,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Column, DataError, Keys, PartyTable};
-use crate::privacy::{Loss, Neighbouring};
+use crate::loss::Loss;
 use crate::registry::{Plugin, SlotKind, Violation};
 use crate::rng::ChaCha8Rng;
 
+use fet_eval::records::Neighbouring;
 pub use fet_eval::records::{CodeRecord, PartyRelease, ReleaseRecord, TableRelation};
 
 /// A kind of release.
