@@ -170,30 +170,11 @@ fn one_run(game: &Game<'_>, seed: u64) -> anyhow::Result<Guesses> {
 fn judge(experiment: &Experiment, settings: &Settings, found: &Runs, guesses: Guesses) -> Audit {
     let &Settings { canaries, runs, alpha } = settings;
     let Runs { with, without, moved, spent } = found;
-    let each = alpha / BOUNDS;
     let (guarantee, delta) = (spent.guarantee.as_ref(), spent.delta);
-    // The first quarter of the runs chooses the threshold for the other runs.
-    let (a, b) = (with.len() / 4, without.len() / 4);
-    let threshold = chosen_threshold(&with[..a], &without[..b], delta, each);
-    let many_runs = epsilon_lower_bound(&with[a..], &without[b..], threshold, delta, each);
-    // The threshold for likelihood ratios is always 0, the middle.
-    let gaussian = guarantee
-        .filter(|guarantee| !guarantee.amplification)
-        .map(|_| gaussian::epsilon(mu_lower_bound(with, without, 0.0, each), delta));
-    let one_run = guesses.epsilon_lower_bound(delta, each);
+    let is_gaussian = guarantee.is_some_and(|guarantee| !guarantee.amplification);
+    let bounds = Bounds::new([with, without], guesses, [delta, alpha], is_gaussian);
     let accounted = guarantee.map(|one| (one.releases as f64).sqrt() / one.noise_multiplier);
-    let mut why = Vec::new();
-    if let Some(claimed) = spent.epsilon {
-        let bounds =
-            [("many runs", Some(many_runs)), ("many runs, Gaussian", gaussian), ("one run", Some(one_run))];
-        for (name, bound) in bounds {
-            if let Some(bound) = bound.filter(|bound| !within(*bound, claimed)) {
-                why.push(format!(
-                    "{name}: ε is at least {bound:.4} at level {alpha}; the claim is {claimed:.4}"
-                ));
-            }
-        }
-    }
+    let mut why = bounds.above(spent.epsilon, alpha);
     if let Some(accounted) = accounted.filter(|accounted| !within(*moved, accounted * (1.0 + ROUNDING))) {
         why.push(format!("a canary moves the releases by {moved:.4}; the account covers {accounted:.4}"));
     }
@@ -206,15 +187,62 @@ fn judge(experiment: &Experiment, settings: &Settings, found: &Runs, guesses: Gu
         alpha,
         runs,
         canaries,
-        many_runs,
-        many_runs_gaussian: gaussian,
-        one_run,
+        many_runs: bounds.many_runs,
+        many_runs_gaussian: bounds.gaussian,
+        one_run: bounds.one_run,
         guesses: guesses.made,
         right: guesses.right,
         moved: *moved,
         accounted,
         refuted: !why.is_empty(),
         why,
+    }
+}
+
+/// Lower bounds on ε, which hold together at the level of the audit.
+struct Bounds {
+    many_runs: f64,
+    /// Bound from many runs under Gaussian differential privacy; `None` if the release does not claim that.
+    gaussian: Option<f64>,
+    one_run: f64,
+}
+
+impl Bounds {
+    /// Computes the bounds from the scores of the runs with and without the canary, and from the guesses in one run.
+    fn new(
+        [with, without]: [&[f64]; 2],
+        guesses: Guesses,
+        [delta, alpha]: [f64; 2],
+        is_gaussian: bool,
+    ) -> Self {
+        let each = alpha / BOUNDS;
+        // The first quarter of the runs chooses the threshold for the other runs.
+        let (a, b) = (with.len() / 4, without.len() / 4);
+        let threshold = chosen_threshold(&with[..a], &without[..b], delta, each);
+        // The threshold for likelihood ratios is always 0, the middle.
+        let of_gaussian = || gaussian::epsilon(mu_lower_bound(with, without, 0.0, each), delta);
+        Self {
+            many_runs: epsilon_lower_bound(&with[a..], &without[b..], threshold, delta, each),
+            gaussian: is_gaussian.then(of_gaussian),
+            one_run: guesses.epsilon_lower_bound(delta, each),
+        }
+    }
+
+    /// Returns a sentence for each bound above the claim.
+    fn above(&self, claimed: Option<f64>, alpha: f64) -> Vec<String> {
+        let Some(claimed) = claimed else { return Vec::new() };
+        let bounds = [
+            ("many runs", Some(self.many_runs)),
+            ("many runs, Gaussian", self.gaussian),
+            ("one run", Some(self.one_run)),
+        ];
+        let above = bounds.into_iter().filter_map(|(name, bound)| Some((name, bound?)));
+        above
+            .filter(|(_, bound)| !within(*bound, claimed))
+            .map(|(name, bound)| {
+                format!("{name}: ε is at least {bound:.4} at level {alpha}; the claim is {claimed:.4}")
+            })
+            .collect()
     }
 }
 

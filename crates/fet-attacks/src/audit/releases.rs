@@ -12,13 +12,11 @@ use fet_core::release::{Noiseless, ReleaseRecord, Released, TableRelation};
 use fet_core::rng::{OwnSeed, Purpose, stream};
 use fet_federation::release_maker::ReleaseMaker;
 use fet_io::input::input;
-use fet_privacy::accountant::gaussian;
 use fet_privacy::audit::one_run::Guesses;
-use fet_privacy::audit::{chosen_threshold, epsilon_lower_bound, mu_lower_bound};
 use rand::seq::SliceRandom;
 use rand::{Rng, RngExt};
 
-use super::{Audit, BOUNDS, ROUNDING, Settings, check, within};
+use super::{Audit, Bounds, ROUNDING, Settings, check, within};
 
 /// Largest number of canaries from which the audit with one canary chooses.
 const CANDIDATES: usize = 128;
@@ -196,26 +194,10 @@ fn judge(
     (moved, guesses): (Option<f64>, Guesses),
 ) -> Audit {
     let party = &claim.parties[0];
-    let (each, delta) = (alpha / BOUNDS, claim.delta);
-    // The first quarter of the runs chooses the threshold for the other runs.
-    let (a, b) = (with.len() / 4, without.len() / 4);
-    let threshold = chosen_threshold(&with[..a], &without[..b], delta, each);
-    let many_runs = epsilon_lower_bound(&with[a..], &without[b..], threshold, delta, each);
-    let gaussian = moved.map(|_| gaussian::epsilon(mu_lower_bound(with, without, 0.0, each), delta));
-    let one_run = guesses.epsilon_lower_bound(delta, each);
+    let delta = claim.delta;
+    let bounds = Bounds::new([with, without], guesses, [delta, alpha], moved.is_some());
     let accounted = moved.map(|_| 1.0 / party.noise_multiplier);
-    let mut why = Vec::new();
-    if let Some(claimed) = party.epsilon {
-        let bounds =
-            [("many runs", Some(many_runs)), ("many runs, Gaussian", gaussian), ("one run", Some(one_run))];
-        for (name, bound) in bounds {
-            if let Some(bound) = bound.filter(|bound| !within(*bound, claimed)) {
-                why.push(format!(
-                    "{name}: ε is at least {bound:.4} at level {alpha}; the claim is {claimed:.4}"
-                ));
-            }
-        }
-    }
+    let mut why = bounds.above(party.epsilon, alpha);
     if let Some((moved, accounted)) = moved.zip(accounted)
         && !within(moved, accounted * (1.0 + ROUNDING))
     {
@@ -234,9 +216,9 @@ fn judge(
         alpha,
         runs,
         canaries,
-        many_runs,
-        many_runs_gaussian: gaussian,
-        one_run,
+        many_runs: bounds.many_runs,
+        many_runs_gaussian: bounds.gaussian,
+        one_run: bounds.one_run,
         guesses: guesses.made,
         right: guesses.right,
         moved: moved.unwrap_or(0.0),
