@@ -65,8 +65,6 @@ pub struct TrainSettings {
     /// True if a run with `[release]` also trains without its columns, and keeps the model with them only if they improve the
     /// metric on the validation rows by more than a standard error. The releases cost ε in either case. It concerns only the
     /// primary.
-    #[serde(skip_serializing_if = "Clone::clone")]
-    #[schemars(extend("default" = true))]
     pub gate: bool,
     /// True if the primary replaces its keys for linking by keys predicted from its own columns, with a
     /// linear regression on its training rows. This helps if the keys are imprecise and the columns say more.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use fet_core::message::{Answer, LARGEST_FRAME, Reply, Request, decode, encode_behind, frames};
+use fet_core::message::{Answer, LARGEST_FRAME, Request, decode, encode_behind, frames};
 use fet_core::party::{Failure, Party, Refusal};
 use fet_federation::secondary::Secondary;
 use fet_net::{Connection, Local, Peer, Service};
@@ -240,11 +240,11 @@ impl Serving {
                     }
                 } else if is_release {
                     let lifetime = secondary.lifetime();
-                    let values =
-                        if let Reply::Released(released) = &reply { released.values.len() } else { 0 };
+                    let release = self.setup.experiment.release.as_ref();
+                    let kind = release.map_or_else(String::new, |slot| slot.kind().to_string());
                     self.tell(
                         "released",
-                        format_args!("released {values} numbers; the run goes on without this party"),
+                        format_args!("made its release (`{kind}`); the run goes on without this party"),
                     );
                     if let Some(lifetime) = lifetime {
                         self.tell("lifetime", lifetime);

@@ -113,8 +113,10 @@ fn follows_the_guide_verbatim() {
     let lines: Vec<serde_json::Value> =
         read("weather/party.log").lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     let private = read("streets/private.log");
-    for part in ["released 1000 numbers", "lifetime account: 1 earlier runs, with this release ε = unbounded"]
-    {
+    for part in [
+        "made its release (`record-code`)",
+        "lifetime account: 1 earlier runs, with this release ε = unbounded",
+    ] {
         assert!(private.contains(part), "{part} in {private}");
     }
     let account = said.lines().find(|line| line.contains("record-code, add-remove")).unwrap_or(&said);

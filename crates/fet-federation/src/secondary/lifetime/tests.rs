@@ -259,9 +259,9 @@ fn an_account_of_a_newer_program_or_a_damaged_one_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(FILE);
     let mut lines = fet_io::Lines::open(&path).expect("a new file").0;
-    lines.append("{\"version\":2,\"more\":[]}").expect("written");
+    lines.append("{\"version\":3,\"more\":[]}").expect("written");
     let refused = Lifetime::open(folder.path()).expect_err("refused").to_string();
-    assert!(refused.contains("version 2") && refused.contains("use the newer program"), "{refused}");
+    assert!(refused.contains("version 3") && refused.contains("use the newer program"), "{refused}");
     std::fs::write(&path, "nothing\n").expect("written");
     let refused = Lifetime::open(folder.path()).expect_err("refused").to_string();
     assert!(refused.contains("damaged: line 1") && refused.contains("fet ledger add"), "{refused}");
