@@ -165,7 +165,6 @@ fn follows_the_guide_verbatim() {
     for (here, there) in [
         ("one/result/predictions.csv", "bank/result/predictions.csv".to_string()),
         ("one/private/predictions.csv", "bank/private/predictions.csv".to_string()),
-        ("one/private/model.safetensors", "bank/private/model.safetensors".to_string()),
         (
             "one/result/parties/party1/model.safetensors",
             format!("streets/state/runs/{}/model.safetensors", run),
