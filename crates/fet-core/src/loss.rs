@@ -47,6 +47,14 @@ impl Loss {
     /// The loss without any release.
     pub const NONE: Self = Self::Gaussian { releases: Vec::new(), values: 0.0 };
 
+    /// Returns the loss of releases with Gaussian noise, which is unbounded without noise.
+    pub fn of_releases(releases: NoisyReleases) -> Self {
+        match releases.noise > 0.0 {
+            true => Self::Gaussian { releases: vec![releases], values: 0.0 },
+            false => Self::Unbounded { reason: "releases without noise".into() },
+        }
+    }
+
     /// Returns true for the loss without any release.
     pub fn is_none(&self) -> bool {
         match self {

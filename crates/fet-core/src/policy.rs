@@ -26,8 +26,8 @@ pub struct Policy {
     /// Aggregators that the party accepts; an empty list accepts all. To keep the party's contribution hidden
     /// in a sum, name only aggregators that use secure aggregation.
     pub aggregators: Vec<String>,
-    /// Kinds of `[release]` that the party accepts. An empty list accepts all, unless `mechanisms`, `aggregators`,
-    /// `least_noise` or `least_summed` limits the form of what leaves the party: then it accepts none.
+    /// Kinds of `[release]` that the party accepts. An empty list accepts all, unless the policy sets `mechanisms`,
+    /// `aggregators`, `learning`, `least_noise` or `least_summed`, which are about answers in a training: then it accepts none.
     pub releases: Vec<String>,
     /// Maximum ε of a run, computed at `most_delta`; 0 for no limit.
     #[schemars(range(min = 0))]

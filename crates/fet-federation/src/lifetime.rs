@@ -252,16 +252,14 @@ impl Lifetime {
     }
 
     /// Adds releases that the account does not know: releases in ledgers of former versions, or releases
-    /// missing from an old copy of the account. Releases with noise 0 are unbounded. The account becomes
+    /// missing from an old copy of the account. [`Loss::NONE`] states that none is missing. The account becomes
     /// older than `age`, the age that others remember.
-    pub fn add(&mut self, releases: NoisyReleases, age: u64) -> Result<(), StateError> {
+    pub fn add(&mut self, loss: Loss, age: u64) -> Result<(), StateError> {
         let age = self.age.max(age) + 1;
-        let mut run = RunLoss::new(format!("added-{age}"));
-        run.loss = match releases.noise > 0.0 {
-            true => Loss::Gaussian { releases: vec![releases], values: 0.0 },
-            false => Loss::Unbounded { reason: "releases without noise".into() },
-        };
-        self.append(Kind::Add, &run, self.unknown_ledgers(), age)
+        // A statement that nothing is missing does not cover the ledgers of former versions.
+        let covered = if loss.is_none() { Vec::new() } else { self.unknown_ledgers() };
+        let run = RunLoss { loss, ..RunLoss::new(format!("added-{age}")) };
+        self.append(Kind::Add, &run, covered, age)
     }
 }
 
@@ -348,8 +346,8 @@ pub struct KnownAges {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "its lifetime account has {found} records, but had {known} before: its state folder is an old copy \
-     without the latest releases. Its operator must restore the newest copy, or add the missing \
-     releases with `fet ledger add --age {known}` (see its `--help`)"
+     without the latest releases. Its operator must restore the newest copy, and add the releases \
+     that it lacks with `fet ledger add --age {known}` (see its `--help`), which is needed after a refusal even if none is missing"
 )]
 pub struct OutdatedAccount {
     /// Number of records when the party was about to join.

@@ -42,19 +42,24 @@ pub struct LedgerAddArguments {
     /// The party's own file, or its `state` folder.
     pub place: PathBuf,
     /// Standard deviation of the noise, in units of the sensitivity: `noise_multiplier` in the report of a
-    /// run. Use 0 for a run without noise or a rehearsal; the total ε is then unbounded.
-    #[arg(long)]
-    pub noise: f64,
-    /// Number of releases: `releases` in the report of a run.
-    #[arg(long)]
-    pub releases: u64,
+    /// run. Use 0 for a run without noise or a rehearsal; the total ε is then unbounded. Without this option no release
+    /// is added: the account has all of them, as the newest copy does that a refusal made too young.
+    #[arg(long, requires = "releases", required_unless_present = "age")]
+    pub noise: Option<f64>,
+    /// Number of releases: `releases` in the report of a run, and 1 for a release that is made once (`[release]`).
+    #[arg(long, requires = "noise")]
+    pub releases: Option<u64>,
+    /// ε of the symbols of a lost `record-code` release, in addition to its noise: `code.epsilon` of the party in the
+    /// report, or twice that if the release protects columns alone ("features").
+    #[arg(long, default_value_t = 0.0, requires = "noise")]
+    pub symbols: f64,
     /// Probability that a release uses a record: `sample_rate`, if the report has `amplification`.
     #[arg(long, default_value_t = 1.0)]
     pub rate: f64,
     /// Number of account records that another party's refusal names; afterwards the account has more records
     /// than this.
-    #[arg(long, default_value_t = 0)]
-    pub age: u64,
+    #[arg(long)]
+    pub age: Option<u64>,
 }
 
 /// Shows or extends a lifetime account, and returns the text to print.
@@ -124,6 +129,11 @@ impl Account {
         Some(if low > 0.0 { gaussian::epsilon(low, self.delta) } else { 0.0 })
     }
 
+    /// Returns an ε that a further release of any form may have within the limit; `None` without a limit.
+    fn remaining_of_any(&self) -> Option<f64> {
+        Some((self.limit? - self.epsilon()).max(0.0))
+    }
+
     /// Returns the assumptions behind the total, and the reasons for a missing bound.
     fn notes(&self) -> Vec<String> {
         let (runs, mut notes) = (self.lifetime.runs(), Vec::new());
@@ -138,7 +148,8 @@ impl Account {
                      \"assumed\")"
                 ));
             }
-            if run.open {
+            // A run without a bound has no closing record, because its loss stays.
+            if run.open && run.unbounded().is_none() {
                 notes.push(format!(
                     "{name}: a session is under way or was interrupted; the account counts its reserved releases"
                 ));
@@ -221,10 +232,12 @@ fn show(arguments: &LedgerShowArguments) -> anyhow::Result<String> {
         account.delta,
         account.protected()
     );
-    let _ = match (account.limit, account.remaining()) {
-        (Some(limit), Some(remaining)) => writeln!(
+    let remaining = account.remaining().zip(account.remaining_of_any());
+    let _ = match (account.limit, remaining) {
+        (Some(limit), Some((remaining, of_any))) => writeln!(
             text,
-            "limit (`policy.lifetime_epsilon`): {limit}; a further run may have ε = {remaining:.4}"
+            "limit (`policy.lifetime_epsilon`): {limit}; a further run may have ε = {remaining:.4} by Gaussian noise, and a release \
+             of symbols (`record-code`) ε = {of_any:.4}"
         ),
         _ => writeln!(text, "limit (`policy.lifetime_epsilon`): none"),
     };
@@ -251,6 +264,7 @@ fn object(account: &Account) -> Value {
         "delta": account.delta,
         "limit": account.limit,
         "remaining": account.remaining(),
+        "remaining_of_symbols": account.remaining_of_any(),
         "protected": account.protected(),
         "age": account.lifetime.age(),
         "runs": account.lifetime.runs().iter().filter(|run| !run.is_none()).map(run).collect::<Vec<_>>(),
@@ -260,7 +274,8 @@ fn object(account: &Account) -> Value {
 }
 
 fn add(arguments: &LedgerAddArguments) -> anyhow::Result<String> {
-    let LedgerAddArguments { noise, releases, rate, age, .. } = *arguments;
+    let LedgerAddArguments { rate, symbols, .. } = *arguments;
+    let added = arguments.noise.zip(arguments.releases);
     let state = Account::open(&arguments.place, None)?.state;
     let Some(_lock) = lock::take(&state)? else {
         return Err(input(format!(
@@ -273,15 +288,26 @@ fn add(arguments: &LedgerAddArguments) -> anyhow::Result<String> {
     if !(rate > 0.0 && rate <= 1.0) {
         return Err(input(format!("--rate must be above 0 and at most 1; it is {rate}")));
     }
-    if noise != 0.0 {
-        let event = Event { noise, rate, steps: releases };
-        fet_privacy::accountant::Account::from_events(&[event], account.delta)
-            .map_err(|error| input(format!("--noise, --rate or --releases: {error}")))?;
+    if !(symbols >= 0.0 && symbols.is_finite()) {
+        return Err(input(format!("--symbols must be at least 0; it is {symbols}")));
     }
-    if releases == 0 {
-        return Err(input("--releases must be at least 1; it is 0"));
-    }
-    account.lifetime.add(NoisyReleases { noise, rate, count: releases }, age).map_err(input)?;
+    let loss = match added {
+        None => Loss::NONE,
+        Some((_, 0)) => return Err(input("--releases must be at least 1; it is 0")),
+        Some((noise, releases)) => {
+            if noise != 0.0 {
+                let event = Event { noise, rate, steps: releases };
+                fet_privacy::accountant::Account::from_events(&[event], account.delta)
+                    .map_err(|error| input(format!("--noise, --rate or --releases: {error}")))?;
+            }
+            let noisy = Loss::of_releases(NoisyReleases { noise, rate, count: releases });
+            match symbols > 0.0 {
+                true => Loss::Parts { parts: vec![noisy, Loss::Bound { epsilon: symbols, delta: 0.0 }] },
+                false => noisy,
+            }
+        }
+    };
+    account.lifetime.add(loss, arguments.age.unwrap_or(0)).map_err(input)?;
     show(&LedgerShowArguments { place: arguments.place.clone(), delta: None, json: false })
 }
 

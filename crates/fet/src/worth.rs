@@ -26,7 +26,7 @@ use fet_io::input::input;
 use fet_study::output::Failed;
 use fet_study::{CollectRequest, CollectVariant, Collected, CollectedCell, Fet};
 
-use crate::experiment_file::{self, ExperimentArguments};
+use crate::experiment_file::{self, ExperimentArguments, data_folders};
 use crate::init::plan::{Request, plan as plan_experiment};
 use crate::study::this_program;
 use checks::Checks;
@@ -104,6 +104,8 @@ pub(crate) fn worth(arguments: &WorthArguments) -> anyhow::Result<ExitCode> {
     let Base { file: base, links } = experiment(arguments)?;
     let loaded = ExperimentArguments { file: base.clone(), ..ExperimentArguments::default() };
     let loaded = experiment_file::load(&loaded).map_err(|error| input(error.to_string()))?;
+    // One message in place of one for each cell.
+    fet_federation::data::read(&loaded, &data_folders(&loaded)).map_err(input)?;
     let facts = ExperimentFacts::new(&loaded.to_table());
     let mut runner = Runner::new(arguments, &base)?;
     if let Some(release) = &loaded.release {

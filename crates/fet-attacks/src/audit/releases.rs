@@ -18,7 +18,7 @@ use rand::{Rng, RngExt};
 
 use super::{Audit, Bounds, ROUNDING, Settings, check, within};
 
-/// Largest number of canaries from which the audit with one canary chooses.
+/// Number of canaries that the audit with one canary tries, to find the one that changes most.
 const CANDIDATES: usize = 128;
 /// A value that lies outside every range.
 const OUTSIDE: f64 = 1e12;
@@ -83,7 +83,7 @@ struct Game<'a> {
     relation: TableRelation,
     /// Records whose keys each canary has: if it is out, and if it is in.
     places: Vec<[usize; 2]>,
-    /// Records that are no canary's.
+    /// Records that stay in the table with and without canaries.
     others: Vec<usize>,
     /// The release without noise without canaries, and with each canary alone.
     without: Noiseless,

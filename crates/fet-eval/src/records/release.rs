@@ -110,7 +110,7 @@ pub enum TableRelation {
 }
 
 impl GateRecord {
-    fn sentence(self) -> String {
+    fn sentence(self, noise_only: bool) -> String {
         let Self { used, alone, released, gain, error } = self;
         let shown = format!(
             "on the validation rows the metric is {alone:.4} without the releases and {released:.4} with them (gain {gain:+.4}, \
@@ -118,6 +118,7 @@ impl GateRecord {
         );
         match used {
             true => format!("{shown}: the model uses them"),
+            false if noise_only => format!("{shown}: the model uses the primary's own columns alone"),
             false => format!(
                 "{shown}: the model uses the primary's own columns alone, and the ε of the releases is spent; the metric without \
                  this choice is that of `train.gate = false`"
@@ -151,7 +152,7 @@ impl ReleaseRecord {
             .map(|party| {
                 let loss =
                     if self.noise_only { "noise alone, ε = 0".to_string() } else { shown(party.epsilon) };
-                let truth = party.code.map_or(String::new(), |code| {
+                let truth = party.code.filter(|_| !self.noise_only).map_or(String::new(), |code| {
                     format!("; a symbol of {} is true with a probability of {:.3}", code.symbols, code.truth)
                 });
                 format!(
@@ -161,7 +162,7 @@ impl ReleaseRecord {
             })
             .collect();
         if self.noise_only {
-            all.extend(self.gate.map(GateRecord::sentence));
+            all.extend(self.gate.map(|gate| gate.sentence(self.noise_only)));
             return all;
         }
         let of_columns = self.parties.iter().filter_map(|party| Some(party.code?.epsilon_of_columns));
@@ -185,7 +186,7 @@ impl ReleaseRecord {
         let by: Vec<String> =
             by.map(|(count, &epsilon)| format!("{} with {count}", shown(Some(epsilon)))).collect();
         all.push(format!("by the secondaries that collude with the primary: {}", by.join(", ")));
-        all.extend(self.gate.map(GateRecord::sentence));
+        all.extend(self.gate.map(|gate| gate.sentence(self.noise_only)));
         if self.randomness == Randomness::Experiment {
             all.push(
                 "the noise follows from the experiment's seed, so that the run repeats: anyone who knows the seed can subtract \

@@ -123,8 +123,7 @@ pub(super) fn check_release(
         (policy.releases.is_empty(), other_limits.iter().find(|(_, is_set)| *is_set))
     {
         let rule = format!(
-            "must name \"{kind}\", because `policy.{other}` limits the form of what leaves the party, and a release has another \
-             form"
+            "must name \"{kind}\", because `policy.{other}` is about answers in a training, and a release is none"
         );
         return refuse("releases", rule, "[]".into());
     }

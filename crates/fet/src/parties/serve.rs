@@ -244,7 +244,9 @@ impl Serving {
                     let kind = release.map_or_else(String::new, |slot| slot.kind().to_string());
                     self.tell(
                         "released",
-                        format_args!("made its release (`{kind}`); the run goes on without this party"),
+                        format_args!(
+                            "made its release (`{kind}`); the run needs nothing more from this party"
+                        ),
                     );
                     if let Some(lifetime) = lifetime {
                         self.tell("lifetime", lifetime);

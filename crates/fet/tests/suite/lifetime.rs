@@ -45,6 +45,12 @@ fn run(sets: &[&str], states: &Path, policy: &Policy) -> Result<Trainer, RunErro
     Ok(trainer)
 }
 
+/// Returns arguments that add some number of releases with some noise.
+fn adding(place: &Path, releases: Option<(f64, u64)>) -> LedgerAddArguments {
+    let (noise, releases) = releases.unzip();
+    LedgerAddArguments { place: place.to_path_buf(), noise, releases, symbols: 0.0, rate: 1.0, age: None }
+}
+
 /// Returns the account of a party, in the form of `fet ledger show --json`.
 fn shown(state: &Path) -> serde_json::Value {
     let show = LedgerShowArguments { place: state.to_path_buf(), delta: None, json: true };
@@ -83,8 +89,7 @@ fn counts_runs_with_different_seeds_together_up_to_the_limit() {
     run(&other, states.path(), &policy(8.0)).expect("a run");
     assert_eq!(shown(&states.path().join("0"))["epsilon"].as_f64(), Some(both));
     for rate in [0.0, -0.1, 1.5, f64::NAN] {
-        let add =
-            LedgerAddArguments { place: states.path().join("0"), noise: 1.0, releases: 1, rate, age: 0 };
+        let add = LedgerAddArguments { rate, ..adding(&states.path().join("0"), Some((1.0, 1))) };
         let refused = ledger(&LedgerCommand::Add(add)).expect_err("refused").to_string();
         assert!(refused.contains("--rate must be above 0"), "{refused}");
     }
@@ -122,15 +127,40 @@ fn other_party_of_secure_sums_refuses_an_old_copy() {
     }
     let age = refused.split("--age ").nth(1).and_then(|rest| rest.split('`').next()).expect("an age");
     let place = states.path().join("1");
-    let add = LedgerAddArguments {
-        place,
-        noise: 3.0,
-        releases: 20,
-        rate: 1.0,
-        age: age.parse().expect("a number"),
-    };
+    let age = Some(age.parse().expect("a number"));
+    let add = LedgerAddArguments { age, ..adding(&place, Some((3.0, 20))) };
     let text = ledger(&LedgerCommand::Add(add)).expect("added");
     assert!(text.contains("added by the operator"), "{text}");
     run(&sets("seed=2"), states.path(), &Policy::default())
         .expect("the account contains the forgotten releases");
+}
+
+/// The symbols of a lost `record-code` release have most of its ε, and a statement that nothing is missing only makes the
+/// account older.
+#[test]
+fn adds_symbols_and_states_that_no_release_is_missing() {
+    let states = tempfile::tempdir().expect("a folder");
+    run(&NOISE, states.path(), &Policy::default()).expect("a run");
+    let place = states.path().join("0");
+    let before = shown(&place);
+    let add = |arguments| ledger(&LedgerCommand::Add(arguments));
+    let stated = LedgerAddArguments { age: Some(90), ..adding(&place, None) };
+    add(stated).expect("stated");
+    let after = shown(&place);
+    assert_eq!((after["epsilon"].clone(), after["age"].as_u64()), (before["epsilon"].clone(), Some(91)));
+    assert_eq!(after["runs"], before["runs"]);
+    // The noise alone is that of ε = 0.8, and its symbols have 3.2.
+    let lost = LedgerAddArguments { symbols: 3.2, ..adding(&place, Some((4.5728, 1))) };
+    add(lost).expect("added");
+    let epsilon = |account: &serde_json::Value| account["epsilon"].as_f64().expect("a bound");
+    let grown = epsilon(&shown(&place)) - epsilon(&before);
+    assert!(grown > 3.2 && grown < 4.01, "{grown}");
+    let last = shown(&place)["runs"].as_array().and_then(|runs| runs.last().cloned()).expect("a run");
+    assert!((epsilon(&last) - 4.0).abs() < 0.001, "{last}");
+    for symbols in [-1.0, f64::NAN, f64::INFINITY] {
+        let wrong = LedgerAddArguments { symbols, ..adding(&place, Some((4.0, 1))) };
+        assert!(add(wrong).expect_err("refused").to_string().contains("--symbols must be at least 0"));
+    }
+    let none = add(adding(&place, Some((4.0, 0)))).expect_err("refused").to_string();
+    assert!(none.contains("--releases must be at least 1"), "{none}");
 }

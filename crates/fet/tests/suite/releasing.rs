@@ -391,7 +391,7 @@ fn limit_covers_membership_of_records_whose_columns_alone_are_protected() {
     let found = study.released(&sets, &Own::new(&policy(8.0))).expect("released");
     let party = &found.record().expect("a record").parties[0];
     let code = party.code.expect("a code");
-    // A record that moves changes the symbols of two places, of which one becomes uniform: 1/3 against (1 - p)/2.
+    // A record that moves changes the symbols of two places, and one of them becomes uniform: 1/3 against (1 - p)/2.
     let symbols = 2.0 * (2.0 / (3.0 * (1.0 - code.truth))).ln();
     let expected = gaussian::epsilon(1.0 / party.noise_multiplier, 1e-5) + symbols;
     let (stated, account) = (party.epsilon.expect("a bound"), study.epsilon(1));
