@@ -125,8 +125,17 @@ impl Releasing {
         };
         let kept = |folder: &PathBuf| self.named.kept(parts, folder);
         let kept = folder.as_ref().map(kept).transpose().map_err(|error| unusable(&error))?.flatten();
-        // The account and the seed are written before the release, and the release before it leaves.
+        // The seed is written before the account, so that a party that is killed between them counts the release once. The
+        // account is written before the release, and the release before it leaves.
+        store.keep_seed(seed)?;
         if let Some(account) = &mut self.account {
+            if account.has_another(&id) {
+                tell(format!(
+                    "{}: this release differs from an earlier one with the same settings, because the table, or the primary's keys \
+                     or labels, changed: its ε adds to that of the earlier one",
+                    table.name
+                ));
+            }
             let symbols = places.as_ref().map_or(LEAST_SYMBOLS, OwnPlaces::symbols);
             let loss = loss(&self.config, &self.named, symbols)?.loss;
             account.count(&id, loss, &self.config.policy)?;
@@ -134,7 +143,6 @@ impl Releasing {
         let kept = match kept {
             Some(kept) => kept,
             None => {
-                store.keep_seed(seed)?;
                 let made = self.named.make(parts, seed).map_err(|error| unusable(&error))?;
                 let write = |folder: &PathBuf| made.keep(folder);
                 folder.as_ref().map(write).transpose().map_err(|error| unusable(&error))?;
@@ -240,6 +248,14 @@ impl ReleaseAccount {
         let epsilon = Some(epsilon).filter(|epsilon| epsilon.is_finite());
         let standing = LifetimeState { age, earlier, epsilon, delta };
         Ok(Some(Self { account, name, about, limit, standing }))
+    }
+
+    /// Returns true if the account lacks this release, and has another one with the same settings.
+    fn has_another(&self, id: &str) -> bool {
+        let own = of_settings(&self.name);
+        let mut names = self.account.runs().iter().filter(|run| !run.is_none()).map(|run| run.name.as_str());
+        let is_known = names.clone().any(|name| name == format!("{own}{id}"));
+        !is_known && names.any(|name| name.starts_with(&own))
     }
 
     /// Writes the loss of a release, unless the account has it; refuses a release that would exceed a limit of the policy.

@@ -206,6 +206,9 @@ fn account_counts_symbols_for_other_labels_again() {
     let (policy, data) = (Policy::default(), study.data(&study.experiment(&[])));
     let (experiment, own) = (study.experiment(&[]), Own::new(&policy));
     let table = data.secondaries[0].clone();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&told);
+    let own = Own { tell: Arc::new(move |line| heard.lock().expect("no panic").push(line)), ..own };
     let mut epsilons = Vec::new();
     for label in [1, 2, 1] {
         let mut party = study.party(&experiment, table.clone(), 1, &own);
@@ -216,6 +219,13 @@ fn account_counts_symbols_for_other_labels_again() {
         assert!(matches!(&reply, Reply::Released(released) if released.values.len() == 8), "{reply:?}");
         epsilons.push(study.epsilon(1));
     }
+    // The second release is another one, and the third the first again.
+    let told = told.lock().expect("no panic");
+    assert_eq!(
+        told.iter().filter(|line| line.contains("differs from an earlier one")).count(),
+        1,
+        "{told:?}"
+    );
     assert!(epsilons[1] > 1.2 * epsilons[0] && epsilons[2] == epsilons[1], "{epsilons:?}");
 }
 
