@@ -21,10 +21,11 @@ use fet_privacy::labels::LabelError;
 /// Returns the text on leaks that no protection of training labels covers.
 fn not_covered(exposure: &Exposure) -> String {
     let steps = if exposure.steps_follow_metric { " and the step sizes" } else { "" };
-    format!(
-        "NOT COVERED: validation labels, which decide the best epoch{steps} that all parties learn; \
-         other runs on the same labels"
-    )
+    let epoch = match exposure.shows_best_epoch {
+        true => format!("validation labels, which decide the best epoch{steps} that all parties learn; "),
+        false => String::new(),
+    };
+    format!("NOT COVERED: {epoch}other runs on the same labels")
 }
 
 /// Returns the text on the guarantee of a randomised label.

@@ -7,8 +7,14 @@ use fet_core::registry::Slot;
 
 use crate::rng;
 
-const EXPOSED: Exposure =
-    Exposure { task: Task::Multiclass, classes: 5, rows: 3_000, times: 3, steps_follow_metric: true };
+const EXPOSED: Exposure = Exposure {
+    task: Task::Multiclass,
+    classes: 5,
+    rows: 3_000,
+    times: 3,
+    steps_follow_metric: true,
+    shows_best_epoch: true,
+};
 
 /// Tests all laws of a label protection with these settings, for the first task that it takes.
 ///

@@ -197,11 +197,18 @@ impl Experiment {
         let Some(release) = &self.release else { return Ok(()) };
         let needs = release.build(&())?.needs();
         let kind = release.kind();
-        if needs.is_some() && !self.labels.build(&())?.is_identity() {
-            let rule = format!(
-                "must be \"none\" where `release.kind` is \"{kind}\": the secondaries receive the training labels without \
-                 protection"
-            );
+        let labels = self.labels.build(&())?;
+        let rule = match needs {
+            _ if labels.is_identity() => None,
+            None => Some("must be \"none\": the secondaries receive no labels"),
+            Some(_) if labels.truth().is_none() => Some(
+                "must be \"none\", or \"randomised-response\" without `prior`: the secondaries receive the training labels \
+                 once, as classes",
+            ),
+            Some(_) => None,
+        };
+        if let Some(rule) = rule {
+            let rule = format!("{rule} (`release.kind` is \"{kind}\")");
             return Err(Violation::new("labels.kind", rule, format!("\"{}\"", self.labels.kind())));
         }
         if plan.secondaries {

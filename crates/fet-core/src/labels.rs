@@ -30,6 +30,12 @@ pub trait LabelProtection: Send + Sync {
         false
     }
 
+    /// Returns the probability that the answer for a label is the true class, if the protection replaces classes and each
+    /// other class is equally likely; `None` for any other protection.
+    fn truth(&self) -> Option<f64> {
+        None
+    }
+
     /// Returns true if every value of a row's gradient is sent in some form. Otherwise some are left out, and among equal
     /// values, which several parties get, only the first are sent.
     fn keeps_every_value(&self) -> bool {
@@ -68,6 +74,8 @@ pub struct Exposure {
     pub times: u64,
     /// True if the step sizes that the primary sends depend on the validation metric.
     pub steps_follow_metric: bool,
+    /// True if the other parties learn the best epoch, which depends on validation labels.
+    pub shows_best_epoch: bool,
 }
 
 impl SlotKind for dyn LabelProtection {

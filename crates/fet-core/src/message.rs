@@ -30,7 +30,7 @@ pub use sums::{
 };
 
 /// Version of the messages and of their frame. Increase it whenever a message changes.
-pub const PROTOCOL_VERSION: u16 = 7;
+pub const PROTOCOL_VERSION: u16 = 8;
 
 /// A request from the primary to a secondary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

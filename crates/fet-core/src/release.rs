@@ -180,7 +180,7 @@ impl Noiseless {
     }
 }
 
-/// Form of the labels that secondaries need. They receive it without protection.
+/// Form of the labels that secondaries need.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlaceNeeds {
     /// Number of bins of the labels of a regression, with equal numbers of training rows.
@@ -196,6 +196,8 @@ pub struct Places {
     pub labels: Vec<Option<usize>>,
     /// Number of classes or bins.
     pub symbols: usize,
+    /// Probability that a label is the true one, where each other label is equally likely; 1 for labels without protection.
+    pub label_truth: f64,
     /// The nearest place of each record of the secondary. It follows from the record's own
     /// key and the places, and from no other record.
     pub offers: Vec<usize>,

@@ -9,6 +9,7 @@
 pub mod checkpoint;
 pub mod data;
 pub mod federation;
+mod label_answers;
 pub mod lifetime;
 pub mod prepare;
 pub mod privacy;

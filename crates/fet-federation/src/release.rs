@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use fet_core::data::{Columns, DataError, Features, Matrix, PartyTable, Values, VerticalData};
 use fet_core::experiment::Experiment;
+use fet_core::labels::LabelPrivacy;
 use fet_core::registry::{Slot, Violation};
 use fet_core::release::{Places, Release, ReleaseRecord, Released};
 use fet_core::rng::{OwnSeed, Purpose};
@@ -70,13 +71,16 @@ impl NamedRelease {
             hash.update(part);
         }
         hash.update(table_digest::of_table(table));
-        if let Some(Places { keys, labels, symbols, offers }) = places {
+        if let Some(Places { keys, labels, symbols, label_truth, offers }) = places {
             let numbers =
                 labels.iter().map(|label| label.map_or(0, |label| label + 1)).chain(offers.iter().copied());
             let numbers = std::iter::once(*symbols).chain(numbers);
             hash.update((keys.len() as u64).to_le_bytes());
             keys.iter().for_each(|key| hash.update(key.to_le_bytes()));
             numbers.for_each(|number| hash.update((number as u64).to_le_bytes()));
+            if *label_truth < 1.0 {
+                hash.update(label_truth.to_bits().to_le_bytes());
+            }
         }
         hash.finalize().into()
     }
@@ -125,6 +129,8 @@ impl NamedRelease {
 pub struct OneTimeReleases {
     kept: Vec<KeptRelease>,
     record: Option<ReleaseRecord>,
+    /// Guarantee of the primary's labels; `None` if the secondaries receive none, or receive them without protection.
+    label_privacy: Option<LabelPrivacy>,
     /// Warnings about the parties' accounts.
     warnings: Vec<String>,
     /// True if the model does not use the releases.
@@ -136,7 +142,25 @@ impl OneTimeReleases {
         let released: Vec<Released> = kept.iter().map(|one| one.released.clone()).collect();
         let record = component.account(&released);
         let record = Some(ReleaseRecord { randomness: experiment.train.randomness, ..record });
-        Self { kept, record, warnings: Vec::new(), is_unused: false }
+        Self { kept, record, label_privacy: None, warnings: Vec::new(), is_unused: false }
+    }
+
+    /// Notes the protection of the labels in the places that the secondaries received.
+    pub(crate) fn with_places(mut self, places: Option<&OwnPlaces>) -> Self {
+        self.label_privacy = places.and_then(OwnPlaces::label_privacy).cloned();
+        let epsilon = self.label_privacy.as_ref().and_then(|labels| labels.epsilon);
+        if let (Some(epsilon), Some(record)) = (epsilon, &mut self.record) {
+            record.of_primary = format!(
+                "Each secondary learned the primary's keys, and a randomised label of each training row (ε = {epsilon:.4})"
+            );
+        }
+        self
+    }
+
+    /// Returns the guarantee of the primary's labels; `None` if the secondaries receive none, or receive them without
+    /// protection.
+    pub fn label_privacy(&self) -> Option<&LabelPrivacy> {
+        self.label_privacy.as_ref()
     }
 
     /// Adds warnings about the parties' accounts.

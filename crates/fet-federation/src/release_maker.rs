@@ -26,7 +26,8 @@ impl ReleaseMaker {
         let named = named.ok_or_else(|| DataError::new("`release`", "must be there"))?;
         let names: Vec<&str> = data.secondaries.iter().map(|table| table.name.as_str()).collect();
         named.component.check_parties(&names)?;
-        let own = |needs| OwnPlaces::new(experiment, data, needs);
+        let seed = OwnSeed::simulated(experiment.seed, 0);
+        let own = |needs| OwnPlaces::new(experiment, data, needs, &seed);
         let places = named.component.needs().map(own).transpose()?;
         Ok(Self { named, places, party: PartyIndex::new(party) })
     }

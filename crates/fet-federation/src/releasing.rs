@@ -5,6 +5,7 @@ use fet_core::experiment::Experiment;
 use fet_core::message::{LifetimeState, PROTOCOL_VERSION, Parts, ReleasedValues, Reply, Request, Terms};
 use fet_core::party::Party;
 use fet_core::release::Released;
+use fet_core::rng::OwnSeed;
 use fet_eval::records::RESULTS_VERSION;
 
 use crate::data::divided;
@@ -39,16 +40,22 @@ pub struct ReleasingParties<'a> {
 }
 
 impl<'a> ReleasingParties<'a> {
-    /// Prepares the primary's side before any party is asked. `names` are the secondaries' names.
+    /// Prepares the primary's side before any party is asked. `names` are the secondaries' names, and `own` is the primary's
+    /// seed.
     ///
     /// # Errors
     /// The settings or the primary's data do not fit the release, or the experiment has none.
-    pub fn new(experiment: &'a Experiment, data: &VerticalData, names: &[String]) -> Result<Self, RunError> {
+    pub fn new(
+        experiment: &'a Experiment,
+        data: &VerticalData,
+        names: &[String],
+        own: &OwnSeed,
+    ) -> Result<Self, RunError> {
         let named = NamedRelease::build(experiment.release.as_ref())?;
         let named = named.ok_or_else(|| DataError::new("`release`", "must be there"))?;
         named.component.check_parties(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
-        let own = |needs| OwnPlaces::new(experiment, data, needs);
-        let places = named.component.needs().map(own).transpose()?;
+        let places = |needs| OwnPlaces::new(experiment, data, needs, own);
+        let places = named.component.needs().map(places).transpose()?;
         let federation = Federation::new(Vec::new(), Vec::new(), 1);
         Ok(Self { experiment, named, places, federation, standings: Vec::new() })
     }
@@ -122,7 +129,7 @@ impl<'a> ReleasingParties<'a> {
         }
         self.standings = standings;
         let releases = OneTimeReleases::new(self.experiment, self.named.component.as_ref(), kept);
-        let releases = releases.with_warnings(warnings);
+        let releases = releases.with_places(self.places.as_ref()).with_warnings(warnings);
         Ok(with_releases(self.experiment, &self.named, data, releases)?)
     }
 }

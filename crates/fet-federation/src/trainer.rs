@@ -665,9 +665,11 @@ impl Trainer {
         &self.one_time
     }
 
-    /// Returns the guarantee for training labels over the whole run; `None` if no other party takes part.
+    /// Returns the guarantee for training labels over the whole run; `None` if no other party takes part, or if releases
+    /// without protected labels take its place.
     pub fn label_privacy(&self) -> Option<LabelPrivacy> {
-        (!self.core.federation.is_empty()).then(|| self.labels.guarantee())
+        let of_release = self.one_time.label_privacy().cloned();
+        of_release.or_else(|| (!self.core.federation.is_empty()).then(|| self.labels.guarantee()))
     }
 
     /// Returns the names of the classes; empty if the classes are numbers.

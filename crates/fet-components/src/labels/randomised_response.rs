@@ -74,6 +74,10 @@ impl LabelProtection for Randomised {
         false
     }
 
+    fn truth(&self) -> Option<f64> {
+        self.settings.prior.is_empty().then(|| self.response.probability(0, 0))
+    }
+
     fn prepare(&mut self, exposure: &Exposure) -> Result<(), Violation> {
         if exposure.task == Task::Regression {
             let rule =

@@ -18,7 +18,7 @@ use fet_privacy::code::{CodeDesign, CodeRelation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::means::Means;
+use super::means::{self, Means};
 use super::{CHECKSUMS, DECLARED, EXISTENCE, ONE_RECORD, Ranges};
 
 /// Name of an entry for all secondaries, or for all number columns.
@@ -232,7 +232,10 @@ struct Records<'a> {
 impl Records<'_> {
     /// Returns the symbols of the records of each place, with the means of these sums.
     fn symbols(&self, places: &Places, sums: &[f64]) -> Vec<Vec<usize>> {
-        let means = Means::from_sums(sums, places.symbols, self.design.sums.noise_of_count());
+        let mut sums = sums.to_vec();
+        let noise = self.design.sums.noise_of_count();
+        let noise = means::unmixed(&mut sums, places.symbols, places.label_truth, noise);
+        let means = Means::from_sums(&sums, places.symbols, noise);
         let mut of_places: Vec<Vec<usize>> = vec![Vec::new(); places.keys.len()];
         for (row, &place) in self.rows.iter().zip(self.offers) {
             of_places[place].push(means.nearest(row));
@@ -520,6 +523,7 @@ mod tests {
             keys: (0..3 * PLACES as i64).collect(),
             labels: labels.into_iter().map(Some).collect(),
             symbols: 2,
+            label_truth: 1.0,
             offers,
         };
         let component = settings.build(&()).expect("sound settings");

@@ -17,6 +17,8 @@ pub struct ReleasePlaces {
     pub labels: Vec<u32>,
     /// Number of classes or bins.
     pub symbols: u32,
+    /// Probability that a label is the true one, where each other label is equally likely; 1 for labels without protection.
+    pub label_truth: f64,
 }
 
 /// Shows the number of places, not their keys or labels.

@@ -83,6 +83,7 @@ fn requests() -> Vec<Request> {
             keys: Keys::Numbers(Matrix::new(1, vec![7.0, 2.5])),
             labels: vec![0, 3],
             symbols: 3,
+            label_truth: 0.9,
         })),
     ]
 }

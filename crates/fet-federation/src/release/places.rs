@@ -4,13 +4,17 @@ use std::collections::{HashMap, HashSet};
 
 use fet_core::data::{DataError, Keys, PartyTable, Task, VerticalData};
 use fet_core::experiment::{CommonSettings, Experiment};
+use fet_core::labels::{Exposure, LabelPrivacy};
 use fet_core::linker::{self, Linker};
 use fet_core::message::ReleasePlaces;
+use fet_core::objective::Objective;
 use fet_core::registry::{Slot, Violation};
 use fet_core::release::{PlaceNeeds, Places};
+use fet_core::rng::OwnSeed;
 
 use crate::data;
 use crate::federation::PartyIndex;
+use crate::label_answers::{LabelAnswers, Labelled, classes_of};
 use crate::schedule::split;
 use crate::secondary::linking_seed;
 use crate::trainer::RunError;
@@ -21,12 +25,17 @@ pub(crate) struct OwnPlaces {
     digests: Vec<i64>,
     labels: Vec<Option<usize>>,
     symbols: usize,
+    /// Probability that a label is the true one.
+    label_truth: f64,
+    /// Guarantee of the labels; `None` for labels without protection, and for places that a primary sent.
+    label_privacy: Option<LabelPrivacy>,
     linker: Box<dyn Linker>,
     seed: u64,
 }
 
 impl OwnPlaces {
-    /// Returns the places of the primary's records. Labels of validation and test rows stay with the primary.
+    /// Returns the places of the primary's records. Labels of validation and test rows stay with the primary, and the
+    /// protection of the settings replaces the others. `own` is the primary's seed.
     ///
     /// # Errors
     /// The linker does not compare a record with the places alone, or the labels do not fit.
@@ -34,13 +43,25 @@ impl OwnPlaces {
         experiment: &Experiment,
         data: &VerticalData,
         needs: PlaceNeeds,
+        own: &OwnSeed,
     ) -> Result<Self, RunError> {
         let linker = checked_linker(&experiment.linker)?;
         let rows = data.labels.len();
         let training = split(&data::parts_of(experiment, data)?, rows, experiment.seed)?.train;
+        let answers = answers(experiment, data)?;
+        let label_truth = answers.as_ref().and_then(|answers| answers.protection().truth()).unwrap_or(1.0);
         let (bins, symbols) = match data.task {
             Task::Regression => bins_of(&data.labels, &training, needs.bins)?,
-            _ => (data.labels.iter().map(|&label| label as usize).collect(), data.classes),
+            _ => {
+                let mut labels = data.labels.clone();
+                if let Some(answers) = &answers {
+                    let records = Labelled::all(&training, &data.metadata.rows);
+                    let mut objective =
+                        Objective { task: data.task, outputs: data.classes, minimum: 0.0, range: 1.0 };
+                    answers.replace(&records, &mut labels, &mut objective, own);
+                }
+                (labels.iter().map(|&label| label as usize).collect(), data.classes)
+            }
         };
         let of_rows = data.primary.keys.digests();
         let mut numbers: HashMap<i64, usize> = HashMap::new();
@@ -60,6 +81,8 @@ impl OwnPlaces {
             keys: data.primary.keys.select_rows(&first),
             labels,
             symbols,
+            label_truth,
+            label_privacy: answers.map(|answers| answers.guarantee()),
             linker,
             seed: experiment.seed,
         })
@@ -70,7 +93,7 @@ impl OwnPlaces {
     /// # Errors
     /// The message or the linker does not fit.
     pub(crate) fn received(settings: &CommonSettings, message: ReleasePlaces) -> Result<Self, WrongPlaces> {
-        let ReleasePlaces { keys, labels, symbols } = message;
+        let ReleasePlaces { keys, labels, symbols, label_truth } = message;
         let linker = checked_linker(&settings.linker)?;
         let wrong = |field, rule: String, value| Err(WrongPlaces::Message { field, rule, value });
         if !(2..=MOST_SYMBOLS).contains(&symbols) {
@@ -90,12 +113,19 @@ impl OwnPlaces {
         if let Some(label) = labels.iter().find(|&&label| label > symbols) {
             return wrong("labels", format!("must be 0 to {symbols}"), label.to_string());
         }
+        let guess = 1.0 / f64::from(symbols);
+        if !(label_truth > guess && label_truth <= 1.0) {
+            let rule = format!("must be above {guess} (a guess of {symbols}) and at most 1");
+            return wrong("label_truth", rule, label_truth.to_string());
+        }
         let label = |label: u32| (label as usize).checked_sub(1);
         Ok(Self {
             digests: keys.digests(),
             keys,
             labels: labels.into_iter().map(label).collect(),
             symbols: symbols as usize,
+            label_truth,
+            label_privacy: None,
             linker,
             seed: settings.seed,
         })
@@ -108,7 +138,13 @@ impl OwnPlaces {
             keys: self.keys.clone(),
             labels: self.labels.iter().map(label).collect(),
             symbols: self.symbols as u32,
+            label_truth: self.label_truth,
         }
+    }
+
+    /// Returns the guarantee of the labels; `None` for labels without protection.
+    pub(crate) fn label_privacy(&self) -> Option<&LabelPrivacy> {
+        self.label_privacy.as_ref()
     }
 
     /// Returns the number of different keys.
@@ -123,8 +159,14 @@ impl OwnPlaces {
 
     /// Returns the places without the offers of a secondary.
     pub(crate) fn without_offers(&self) -> Places {
-        let Self { digests, labels, symbols, .. } = self;
-        Places { keys: digests.clone(), labels: labels.clone(), symbols: *symbols, offers: Vec::new() }
+        let Self { digests, labels, symbols, label_truth, .. } = self;
+        Places {
+            keys: digests.clone(),
+            labels: labels.clone(),
+            symbols: *symbols,
+            label_truth: *label_truth,
+            offers: Vec::new(),
+        }
     }
 
     /// Returns the places with the offers of a secondary's records.
@@ -163,6 +205,27 @@ impl From<Violation> for WrongPlaces {
     fn from(violation: Violation) -> Self {
         Self::Settings(violation)
     }
+}
+
+/// Returns the answers for the labels of training rows; `None` for settings without a protection.
+fn answers(experiment: &Experiment, data: &VerticalData) -> Result<Option<LabelAnswers>, RunError> {
+    if experiment.labels.build(&())?.is_identity() {
+        return Ok(None);
+    }
+    if data.task == Task::Regression {
+        let rule = "must be \"none\" for a regression with this kind of release: the bins of the labels follow from all of them";
+        return Err(Violation::new("labels.kind", rule, format!("{:?}", experiment.labels.kind())).into());
+    }
+    let classes = classes_of(data.task, data.classes);
+    let exposure = Exposure {
+        task: data.task,
+        classes,
+        rows: 0,
+        times: 0,
+        steps_follow_metric: false,
+        shows_best_epoch: false,
+    };
+    Ok(Some(LabelAnswers::new(experiment, exposure)?))
 }
 
 /// Returns the linker, which must link each record without any other record.

@@ -4,7 +4,7 @@
 use burn::tensor::{Tensor, TensorData};
 use fet_core::data::Task;
 use fet_core::experiment::{Batches, Experiment, TrainSettings, Weighting, WeightingRule};
-use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
+use fet_core::labels::{Exposure, LabelPrivacy};
 use fet_core::learning_rate::Decay;
 use fet_core::message::Round;
 use fet_core::method::PrimaryBatch;
@@ -17,6 +17,7 @@ use fet_eval::class_weights::ClassWeights;
 use sha2::{Digest, Sha256};
 
 use super::error::RunError;
+use crate::label_answers::{LabelAnswers, Labelled, classes_of};
 use crate::schedule::{Schedule, Split};
 
 /// The primary's labels, protected as the settings require.
@@ -26,8 +27,7 @@ pub(super) struct TrainingLabels {
     scale: LabelScale,
     /// Weights of the rows' losses by class; `None` if all rows have equal weight.
     weights: Option<ClassWeights>,
-    protection: Box<dyn LabelProtection>,
-    exposure: Exposure,
+    answers: LabelAnswers,
     /// Seed of the primary's private randomness.
     seed: OwnSeed,
 }
@@ -54,15 +54,12 @@ impl TrainingLabels {
         seed: OwnSeed,
     ) -> Result<Self, RunError> {
         let RecordedLabels { mut values, mut objective, target, file_rows } = recorded;
-        let mut protection = experiment.labels.build(&())?;
-        protection.prepare(&exposure).map_err(|violation| violation.within("labels"))?;
-        // Settings are a table of plain values.
-        let settings = toml::to_string(&experiment.labels.settings()).unwrap_or_default();
-        // The number of classes changes the thresholds of an answer.
-        let settings = format!("{settings}classes = {}\n", exposure.classes);
-        let rows: Vec<(usize, usize)> =
-            split.train.iter().map(|&row| (row, file_rows.get(row).copied().unwrap_or(row))).collect();
-        answer((protection.as_ref(), &settings), &rows, &mut values, &mut objective, &seed);
+        let answers = LabelAnswers::new(experiment, exposure)?;
+        // With a release, a training sends nothing: the protection is for the labels that the secondaries received before.
+        if experiment.release.is_none() {
+            let records = Labelled::all(&split.train, file_rows);
+            answers.replace(&records, &mut values, &mut objective, &seed);
+        }
         let weighting = &experiment.train.class_weights;
         let weights = match objective.task {
             Task::Regression if *weighting == Weighting::Rule(WeightingRule::None) => None,
@@ -88,7 +85,7 @@ impl TrainingLabels {
             }
         };
         let scale = LabelScale { objective, target };
-        Ok(Self { values, scale, weights, protection, exposure, seed })
+        Ok(Self { values, scale, weights, answers, seed })
     }
 
     /// Returns the labels in their own unit; those of training rows are protected.
@@ -108,7 +105,7 @@ impl TrainingLabels {
 
     /// Returns the guarantee for training labels over the whole run.
     pub(super) fn guarantee(&self) -> LabelPrivacy {
-        self.protection.spent(&self.exposure)
+        self.answers.guarantee()
     }
 
     /// Returns these rows of the primary's records with scaled labels and weights.
@@ -126,7 +123,7 @@ impl TrainingLabels {
     /// Returns the protected gradient of the batch's mean loss with respect to the memory. The aggregator's
     /// later split of the gradient by party does not depend on labels.
     pub(super) fn protect(&self, gradient: Tensor<3>, round: Round) -> Tensor<3> {
-        if !self.protection.changes_gradients() {
+        if !self.answers.protection().changes_gradients() {
             return gradient;
         }
         let (shape, device) = (gradient.dims(), gradient.device());
@@ -136,7 +133,7 @@ impl TrainingLabels {
         // size.
         values.iter_mut().for_each(|value| *value *= rows as f32);
         let mut rng = self.seed.stream_over(Purpose::Noise, round.key(), &sent_from(&self.seed, &values));
-        self.protection.gradients(&mut values, positions * width, &mut rng);
+        self.answers.protection().gradients(&mut values, positions * width, &mut rng);
         values.iter_mut().for_each(|value| *value /= rows as f32);
         Tensor::from_data(TensorData::new(values, shape), &device)
     }
@@ -150,13 +147,16 @@ pub(super) fn exposure(
     classes: usize,
     privacy: &dyn PrivacyMechanism,
 ) -> Exposure {
-    let classes = match task {
-        Task::Regression => 1,
-        Task::Binary => 2,
-        Task::Multiclass => classes,
-    };
+    let classes = classes_of(task, classes);
     let (rows, times) = if privacy.freezes_secondaries() { (0, 0) } else { sent(schedule, settings.batches) };
-    Exposure { task, classes, rows, times, steps_follow_metric: settings.decay == Decay::Plateau }
+    Exposure {
+        task,
+        classes,
+        rows,
+        times,
+        steps_follow_metric: settings.decay == Decay::Plateau,
+        shows_best_epoch: true,
+    }
 }
 
 /// Returns the number of row gradients that are sent, and the maximum number for one row.
@@ -177,37 +177,6 @@ fn sent(schedule: &Schedule, batches: Batches) -> (u64, u64) {
     (counts.iter().sum(), counts.into_iter().max().unwrap_or(0))
 }
 
-/// Replaces the labels of these rows, given with their rows of the file, by the protection's answers.
-fn answer(
-    (protection, settings): (&dyn LabelProtection, &str),
-    rows: &[(usize, usize)],
-    labels: &mut [f64],
-    objective: &mut Objective,
-    own: &OwnSeed,
-) {
-    if own.is_simulated() {
-        // A simulated seed is not a secret: the answers are drawn in the order of the rows.
-        let mut drawn: Vec<f64> = rows.iter().map(|&(row, _)| labels[row]).collect();
-        protection.labels(&mut drawn, objective, &mut own.stream(Purpose::Labels, 0));
-        rows.iter().zip(drawn).for_each(|(&(row, _), label)| labels[row] = label);
-        return;
-    }
-    for &(row, file_row) in rows {
-        let label = &mut labels[row];
-        let mut rng = own.stream_over(Purpose::Labels, file_row as u64, &answered(settings, *label));
-        protection.labels(std::slice::from_mut(label), objective, &mut rng);
-    }
-}
-
-/// Returns the content that, together with the row, determines the answer for one label. The same seed
-/// repeats the answer in every run with this protection, for any split, experiment seed or number of epochs.
-/// A fresh answer would cost ε again.
-fn answered(settings: &str, label: f64) -> [u8; 32] {
-    let hash =
-        Sha256::new().chain_update(b"fet label, 1").chain_update((settings.len() as u64).to_le_bytes());
-    hash.chain_update(settings).chain_update(label.to_bits().to_le_bytes()).finalize().into()
-}
-
 /// Returns the content that, together with the round, determines the noise on gradients. After a restart,
 /// other gradients in the same round get other noise: the difference of two releases with the same noise
 /// would be exact. A simulated seed is not a secret. Its noise does not depend on the values, so that devices
@@ -224,7 +193,6 @@ fn sent_from(own: &OwnSeed, values: &[f32]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fet_core::registry::Slot;
     use rand::Rng;
 
     #[test]
@@ -240,35 +208,5 @@ mod tests {
         }
         let simulated = OwnSeed::simulated(1, 0);
         assert_eq!(first(&simulated, 3, &[1.0]), simulated.stream(Purpose::Noise, 3).next_u64());
-    }
-
-    /// A second run on the same labels, with another split, repeats the answers of the first: averages over
-    /// runs disclose no more.
-    #[test]
-    fn a_run_with_the_same_seed_repeats_the_answers_of_its_rows() {
-        let answers = |own: &OwnSeed, rows: &[usize], epsilon: &str| {
-            let table = format!("kind = \"laplace\"\nepsilon = {epsilon}\nlow = 0.0\nhigh = 10.0");
-            let slot = Slot::<dyn LabelProtection>::from_table(table.parse().expect("TOML")).expect("sound");
-            let (protection, settings) = (slot.build(&()).expect("sound"), table.as_str());
-            let mut labels: Vec<f64> = (0..10).map(f64::from).collect();
-            let rows: Vec<(usize, usize)> = rows.iter().map(|&row| (row, row)).collect();
-            let mut objective = Objective { task: Task::Regression, outputs: 1, minimum: 0.0, range: 10.0 };
-            answer((protection.as_ref(), settings), &rows, &mut labels, &mut objective, own);
-            labels
-        };
-        let own = OwnSeed::new([7; 32]);
-        let first = answers(&own, &[0, 2, 5], "1.0");
-        let second = answers(&own, &[5, 3, 0], "1.0");
-        assert_eq!((first[0], first[5]), (second[0], second[5]));
-        assert!(first[0] != 0.0 && first[3] == 3.0 && second[2] == 2.0, "{first:?} {second:?}");
-        assert_ne!(first[0], answers(&own, &[0], "2.0")[0], "another protection is another answer");
-        assert_ne!(first[0], answers(&OwnSeed::new([8; 32]), &[0], "1.0")[0]);
-    }
-
-    #[test]
-    fn answers_follow_from_the_label_and_the_protection() {
-        let base = answered("epsilon = 1", 2.0);
-        assert_eq!(base, answered("epsilon = 1", 2.0));
-        assert!(base != answered("epsilon = 1", 3.0) && base != answered("epsilon = 2", 2.0));
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fet_backends::Backend;
 use fet_core::data::VerticalData;
 use fet_core::experiment::Experiment;
+use fet_core::registry::Slot;
 use fet_federation::checkpoint::{self, CheckpointError};
 use fet_federation::data::{divided, read_primary, reordered};
 use fet_federation::federation::PartyError;
@@ -92,7 +93,8 @@ pub(super) fn distributed(
     };
     // The primary reports problems of its own data before it waits for the parties.
     let (primary, parties) = if releases {
-        let mut releasing = ReleasingParties::new(experiment, &data, &names).map_err(input)?;
+        let mut releasing =
+            ReleasingParties::new(experiment, &data, &names, &elsewhere.own_seed()).map_err(input)?;
         releasing.join(network()?, data.labels.len(), names.len()).map_err(parties::error)?;
         elsewhere.see(releasing.standings())?;
         let primary = releasing.release(data).map_err(parties::error)?;
@@ -123,7 +125,9 @@ pub(super) fn alone(
     folder: &Path,
     elsewhere: Option<&Elsewhere>,
 ) -> anyhow::Result<Trainer> {
-    let alone = Experiment { release: None, ..experiment.clone() };
+    // Nothing leaves this training, so that its labels need no protection.
+    let labels = Slot::with_defaults("none").map_err(input)?;
+    let alone = Experiment { release: None, labels, ..experiment.clone() };
     let machine = machine(backend);
     let (data, _) = read_primary(&alone, &data_folders(&alone)).map_err(input)?;
     let data = match elsewhere {

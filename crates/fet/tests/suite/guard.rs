@@ -64,7 +64,7 @@ fn refuses_different_terms_with_both_values() {
     };
     let error = secondary.ask(Request::MakeKey).expect_err("refused").to_string();
     assert!(error.contains("not joined"), "{error}");
-    refuse(&mut secondary, Terms { protocol: 9, ..terms(&[]) }, &["protocol", "primary has 9", "has 7"]);
+    refuse(&mut secondary, Terms { protocol: 9, ..terms(&[]) }, &["protocol", "primary has 9", "has 8"]);
     refuse(&mut secondary, Terms { results: 1, ..terms(&[]) }, &["results", "primary has 1"]);
     refuse(&mut secondary, Terms { name: "other".into(), ..terms(&[]) }, &["name", "\"other\"", "\"first\""]);
     let other = terms(&["method.hidden=32"]);

@@ -113,6 +113,37 @@ fn symbols_tell_the_primary_what_the_records_say_and_state_their_cost() {
     }
 }
 
+/// Labels at ε = 3 still separate the states; the model itself trains on the true labels, and without the release equals a run
+/// without protection.
+#[test]
+fn symbols_follow_from_randomised_labels() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    tables(folder, 900);
+    let protected = "labels={kind='randomised-response', epsilon=3}";
+    let released = accuracy(folder, "released", &[protected]);
+    let noise = accuracy(folder, "noise", &[protected, "release.noise_only=true"]);
+    let open = accuracy(folder, "open", &["release.noise_only=true"]);
+    assert!(released > noise + 0.2, "{released} {noise}");
+    assert_eq!(noise, open, "the gate leaves the primary's own model");
+    let found = report(&folder.join("released"));
+    assert_eq!(found.labels.and_then(|labels| labels.epsilon.map(f64::round)), Some(3.0));
+    let card = read(&folder.join("released"), "model-card.md");
+    for part in
+        ["a randomised label of each training row (ε = 3.0000)", "NOT COVERED: other runs on the same labels"]
+    {
+        assert!(card.contains(part), "{part} in {card}");
+    }
+    assert!(!card.contains("without protection"), "{card}");
+    assert_eq!(report(&folder.join("open")).labels, None);
+    // A resumed run repeats the labels.
+    let again = accuracy(folder, "released", &[protected]);
+    assert_eq!(again, released);
+    let own = [protected, "train.randomness=own"];
+    let first = accuracy(folder, "own", &own);
+    assert_eq!(accuracy(folder, "own", &own), first);
+}
+
 /// The bins of a regression are the symbols.
 #[test]
 fn labels_of_a_regression_become_bins() {
@@ -304,7 +335,11 @@ fn refuses_codes_without_public_ranges_or_independent_links() {
         ),
         (&["release.epsilon=0"], &["`release.epsilon`", "at least 0.01"]),
         (&["release.means_share=1"], &["`release.means_share`", "below 1"]),
-        (&["labels.kind=randomised-response"], &["`labels.kind`", "without protection"]),
+        (
+            &["labels={kind='randomised-response', prior=[0.2, 0.3, 0.5]}"],
+            &["`labels.kind`", "\"randomised-response\" without `prior`"],
+        ),
+        (&["labels.kind=noisy-gradients"], &["`labels.kind`", "as classes"]),
         (&["linker.neighbours=2"], &["`linker.neighbours`", "must be 1"]),
         (
             &["linker={kind='posterior', inner={kind='nearest', neighbours=5}}"],

@@ -93,20 +93,25 @@ impl Study {
         let parties =
             (1..).zip(secondaries).map(|(number, table)| self.party(&experiment, table, number, &own));
         let parties = parties.map(|party| Box::new(party) as Box<dyn Party>).collect();
-        self.asked(&experiment, parties)
+        let seed = match own.rehearsal {
+            true => OwnSeed::simulated(experiment.seed, 0),
+            false => OwnSeed::new([0; 32]),
+        };
+        self.asked(&experiment, parties, &seed)
     }
 
-    /// Asks these parties for their releases.
+    /// Asks these parties for their releases. `own` is the primary's seed.
     fn asked(
         &self,
         experiment: &Experiment,
         parties: Vec<Box<dyn Party>>,
+        own: &OwnSeed,
     ) -> Result<fet_federation::release::OneTimeReleases, RunError> {
         let data = self.data(experiment);
         let names: Vec<String> = data.secondaries.iter().map(|table| table.name.clone()).collect();
         let rows = data.labels.len();
         let data = VerticalData { secondaries: Vec::new(), ..data };
-        let mut releasing = ReleasingParties::new(experiment, &data, &names)?;
+        let mut releasing = ReleasingParties::new(experiment, &data, &names, own)?;
         releasing.join(parties, rows, 1)?;
         Ok(releasing.release(data)?.releases)
     }
@@ -145,13 +150,17 @@ fn refused(found: Result<fet_federation::release::OneTimeReleases, RunError>, pa
 
 #[test]
 fn parties_elsewhere_release_what_those_of_a_simulation_release() {
-    for study in [Study::surfaces(), Study::codes()] {
-        let experiment = study.experiment(&[]);
+    let protected = ["labels={kind='randomised-response', epsilon=3}"];
+    for (study, sets) in
+        [(Study::surfaces(), &[][..]), (Study::codes(), &[][..]), (Study::codes(), &protected[..])]
+    {
+        let experiment = study.experiment(sets);
         let machine = fet::run::machine(&flex());
         let simulation = Simulation::new(&experiment, &machine);
         let (simulated, _) = simulation.divided(study.data(&experiment)).expect("released");
         let policy = Policy::default();
-        let found = study.released(&[], &Own { rehearsal: true, ..Own::new(&policy) }).expect("released");
+        let found = study.released(sets, &Own { rehearsal: true, ..Own::new(&policy) }).expect("released");
+        assert_eq!(found.label_privacy().and_then(|labels| labels.epsilon).is_some(), !sets.is_empty());
         assert_eq!(found.released(), simulated.releases.released());
         assert_eq!(found.record(), simulated.releases.record());
         // The noise of a rehearsal follows from the experiment's seed.
@@ -199,6 +208,63 @@ fn account_counts_a_release_once_and_another_release_again() {
     }
 }
 
+/// A party that keeps the places that it is asked with.
+struct Listener(Secondary, Arc<Mutex<Option<ReleasePlaces>>>);
+
+impl Party for Listener {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
+        if let Request::Release(Some(places)) = &request {
+            *self.1.lock().expect("no panic") = Some(places.clone());
+        }
+        self.0.ask(request)
+    }
+}
+
+/// With ε = ln 4, an answer of three classes is true with a probability of 2/3. Some 200 of 300 labels are true, with a standard
+/// deviation of 8; the limits of 6 deviations have α = 2e-9. The primary's seed repeats its answers in every run.
+#[test]
+fn secondaries_learn_randomised_labels_alone() {
+    let study = Study { folder: tempfile::tempdir().expect("a temporary folder"), ..Study::codes() };
+    record_code::tables(study.folder.path(), 430);
+    let heard = |sets: &[&str], seed: u8| {
+        let protection = "labels={kind='randomised-response', epsilon=1.3862943611198906}";
+        let experiment = study.experiment(&[&[protection], sets].concat());
+        let table = study.data(&experiment).secondaries.remove(0);
+        let (policy, places) = (Policy::default(), Arc::default());
+        let party = Listener(study.party(&experiment, table, 1, &Own::new(&policy)), Arc::clone(&places));
+        let own = OwnSeed::new([seed; 32]);
+        let found = study.asked(&experiment, vec![Box::new(party)], &own).expect("released");
+        let epsilon = found.label_privacy().and_then(|labels| labels.epsilon).expect("a bound");
+        assert!((epsilon - 4f64.ln()).abs() < 1e-9, "{epsilon}");
+        let of_primary = &found.record().expect("a record").of_primary;
+        assert!(of_primary.contains("a randomised label of each training row (ε = 1.3863)"), "{of_primary}");
+        let places = places.lock().expect("no panic").take().expect("asked");
+        assert!((places.label_truth - 2.0 / 3.0).abs() < 1e-9, "{}", places.label_truth);
+        places.labels
+    };
+    let answers = heard(&[], 7);
+    let labels = study.data(&study.experiment(&[])).labels;
+    // Every row has its own time, so that the places are the rows.
+    let training: Vec<usize> = (0..answers.len()).filter(|&row| answers[row] > 0).collect();
+    let is_true = |&&row: &&usize| f64::from(answers[row] - 1) == labels[row];
+    let (rows, found) = (training.len() as f64, training.iter().filter(is_true).count() as f64);
+    assert!(
+        rows >= 300.0 && (found - rows * 2.0 / 3.0).abs() < 6.0 * (rows * 2.0 / 9.0).sqrt(),
+        "{found} {rows}"
+    );
+    // Another split and other settings of the release repeat the answers of the rows that both runs train on.
+    let again = heard(&["seed=5", "release.epsilon=2"], 7);
+    let common: Vec<usize> = training.iter().copied().filter(|&row| again[row] > 0).collect();
+    assert!(common.len() > 150 && common.iter().all(|&row| again[row] == answers[row]));
+    assert!(training.iter().any(|&row| again[row] == 0), "another split");
+    let other = heard(&[], 8);
+    assert!(training.iter().any(|&row| other[row] != answers[row]), "another seed");
+}
+
 /// Other training rows have other labels, on which the means depend.
 #[test]
 fn account_counts_symbols_for_other_labels_again() {
@@ -214,7 +280,7 @@ fn account_counts_symbols_for_other_labels_again() {
         let mut party = study.party(&experiment, table.clone(), 1, &own);
         party.ask(Request::Join(joining(&experiment, "laboratory", 1))).expect("agreed");
         let keys = Keys::Numbers(Matrix::new(1, vec![3.0, 8.0, 21.0]));
-        let places = ReleasePlaces { keys, labels: vec![label, 0, 3], symbols: 3 };
+        let places = ReleasePlaces { keys, labels: vec![label, 0, 3], symbols: 3, label_truth: 1.0 };
         let reply = party.ask(Request::Release(Some(places))).expect("released");
         assert!(matches!(&reply, Reply::Released(released) if released.values.len() == 8), "{reply:?}");
         epsilons.push(study.epsilon(1));
@@ -238,7 +304,12 @@ fn limit_of_a_run_covers_all_its_releases() {
     let table = study.data(&experiment).secondaries[0].clone();
     let places = |label| {
         let keys = Keys::Numbers(Matrix::new(1, vec![3.0, 8.0, 21.0]));
-        Request::Release(Some(ReleasePlaces { keys, labels: vec![label, 0, 3], symbols: 3 }))
+        Request::Release(Some(ReleasePlaces {
+            keys,
+            labels: vec![label, 0, 3],
+            symbols: 3,
+            label_truth: 1.0,
+        }))
     };
     let says = |found: Result<Reply, Failure>, parts: &[&str]| {
         let message = found.expect_err("refused").to_string();
@@ -296,7 +367,7 @@ fn account_counts_a_release_with_another_seed_again() {
         lifetime: Some(LifetimePlace { folder: party, table: None }),
         ..party_config(&experiment, table, 1, 1)
     });
-    let second = study.asked(&experiment, vec![Box::new(other)]).expect("released");
+    let second = study.asked(&experiment, vec![Box::new(other)], &OwnSeed::new([0; 32])).expect("released");
     assert_ne!(second.released(), first.released());
     let both = study.epsilon(1);
     assert!(both > 1.3 * one, "{one} {both}");
@@ -448,7 +519,7 @@ fn party_refuses_other_settings_other_requests_and_wrong_places() {
     says(joined().ask(Request::Release(None)), &["`places` must be there"]);
     let places = |rows: usize, labels: Vec<u32>, symbols: u32| {
         let keys = Keys::Numbers(Matrix::new(1, (0..rows).map(|row| row as f64).collect()));
-        Request::Release(Some(ReleasePlaces { keys, labels, symbols }))
+        Request::Release(Some(ReleasePlaces { keys, labels, symbols, label_truth: 1.0 }))
     };
     for (request, parts) in [
         (places(3, vec![1, 2], 3), &["`labels`", "3 entries", "it is 2"][..]),
@@ -460,11 +531,18 @@ fn party_refuses_other_settings_other_requests_and_wrong_places() {
     ] {
         says(joined().ask(request), parts);
     }
+    for truth in [0.0, 0.5, 1.5, f64::NAN, f64::INFINITY] {
+        let mut request = places(3, vec![1, 2, 0], 2);
+        if let Request::Release(Some(places)) = &mut request {
+            places.label_truth = truth;
+        }
+        says(joined().ask(request), &["`label_truth`", "must be above 0.5", "at most 1"]);
+    }
     let sealed = Keys::Sealed(fet_core::data::Sealed::new(0, 2, Vec::new()));
-    let places_sealed = ReleasePlaces { keys: sealed, labels: vec![1, 2], symbols: 2 };
+    let places_sealed = ReleasePlaces { keys: sealed, labels: vec![1, 2], symbols: 2, label_truth: 1.0 };
     says(joined().ask(Request::Release(Some(places_sealed))), &["`keys`", "it is sealed"]);
     let text = fet_core::data::TextTable::new(1, vec!["a".to_string(), "b".to_string()]);
-    let places = ReleasePlaces { keys: Keys::Text(text), labels: vec![1, 2], symbols: 2 };
+    let places = ReleasePlaces { keys: Keys::Text(text), labels: vec![1, 2], symbols: 2, label_truth: 1.0 };
     says(joined().ask(Request::Release(Some(places))), &["its operator has the details"]);
     assert!(!study.state(1).join("party/seed").exists() && study.account(1)["runs"] == serde_json::json!([]));
 }
@@ -513,7 +591,7 @@ fn primary_refuses_a_release_of_another_form() {
     ] {
         let liar = Liar(study.party(&experiment, table.clone(), 1, &own), values);
         refused(
-            study.asked(&experiment, vec![Box::new(liar)]),
+            study.asked(&experiment, vec![Box::new(liar)], &OwnSeed::new([0; 32])),
             &["party \"laboratory\", Release", "`values`"],
         );
     }
@@ -524,7 +602,10 @@ fn primary_refuses_a_release_of_another_form() {
     let liars = (1..).zip(tables).map(|(number, table)| {
         Box::new(Liar(study.party(&experiment, table, number, &own), vec![1; 7])) as Box<dyn Party>
     });
-    refused(study.asked(&experiment, liars.collect()), &["release of hosts", "672 numbers", "it has 7"]);
+    refused(
+        study.asked(&experiment, liars.collect(), &OwnSeed::new([0; 32])),
+        &["release of hosts", "672 numbers", "it has 7"],
+    );
 }
 
 #[test]
