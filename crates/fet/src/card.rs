@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use fet_core::experiment::Experiment;
 use fet_eval::conformal::{COVERAGE, Conformal};
-use fet_eval::records::{Guarantee, Report};
+use fet_eval::records::{Guarantee, LabelPrivacy, Report};
 use fet_eval::{Estimate, Metric, ScoreValue};
 use fet_federation::prepare::{Period, Reference};
 use fet_federation::trainer::Trainer;
@@ -132,7 +132,10 @@ fn parties(
             "Each secondary made one release, and took no part in the training. {}\n",
             release.primary_sentence()
         );
-        for sentence in release.sentences().iter().chain([&release.statement]).chain(&release.assumptions) {
+        let labels = report.labels.as_ref().map(LabelPrivacy::sentence);
+        let sentences = release.sentences();
+        let all = sentences.iter().chain(&labels).chain([&release.statement]).chain(&release.assumptions);
+        for sentence in all {
             let _ = writeln!(card, "- {}", plain(sentence));
         }
         let _ = writeln!(card);
@@ -184,13 +187,7 @@ fn parties(
         }
     }
     if let Some(labels) = &report.labels {
-        let _ = writeln!(
-            card,
-            "- Privacy of the training labels: {}, δ = {}. {}",
-            epsilon(labels.epsilon),
-            labels.delta,
-            labels.statement
-        );
+        let _ = writeln!(card, "- {}", labels.sentence());
     }
     let _ = writeln!(card);
     Ok(())

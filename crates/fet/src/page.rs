@@ -6,7 +6,7 @@
 use anyhow::Context;
 use fet_chart::{NARROW, Series, Size, Titles, WIDE};
 use fet_core::experiment::Experiment;
-use fet_eval::records::{EpochReport, Report};
+use fet_eval::records::{EpochReport, LabelPrivacy, Report};
 use fet_eval::{Covered, Estimate, Groups, Metric, Residuals, ScoreValue, Scores};
 use fet_study::error_charts;
 use minijinja::Environment;
@@ -283,7 +283,8 @@ fn links(experiment: &Experiment, report: &Report) -> anyhow::Result<Section> {
         );
         let loss = release.sentences().into_iter().map(|sentence| format!("{sentence}."));
         let rest = std::iter::once(release.statement.clone()).chain(release.assumptions.clone());
-        let sentences = std::iter::once(first).chain(loss).chain(rest).collect();
+        let labels = report.labels.as_ref().map(LabelPrivacy::sentence);
+        let sentences = std::iter::once(first).chain(loss).chain(labels).chain(rest).collect();
         return Ok(Section { sentences, ..section });
     }
     if report.secondaries == 0 {
@@ -311,17 +312,11 @@ fn links(experiment: &Experiment, report: &Report) -> anyhow::Result<Section> {
     ];
     let epsilon =
         |epsilon: Option<f64>| epsilon.map_or("no bound".to_string(), |found| format!("ε = {found:.4}"));
-    let records = report
-        .privacy
-        .as_ref()
-        .map(|spent| ("the other parties' records", spent.epsilon, spent.delta, &spent.statement));
-    let labels = report
-        .labels
-        .as_ref()
-        .map(|spent| ("the training labels", spent.epsilon, spent.delta, &spent.statement));
-    sentences.extend(records.into_iter().chain(labels).map(|(what, found, delta, statement)| {
-        format!("Privacy of {what}: {}, δ = {delta}. {statement}", epsilon(found))
+    sentences.extend(report.privacy.as_ref().map(|spent| {
+        let (epsilon, delta) = (epsilon(spent.epsilon), spent.delta);
+        format!("Privacy of the other parties' records: {epsilon}, δ = {delta}. {}", spent.statement)
     }));
+    sentences.extend(report.labels.as_ref().map(LabelPrivacy::sentence));
     let digest = |party: &str| {
         let tables = report.data.tables.iter().find(|table| table.party == party);
         tables.and_then(|table| table.digest.clone()).unwrap_or_else(|| NONE.to_string())

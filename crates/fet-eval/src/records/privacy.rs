@@ -39,6 +39,14 @@ pub struct LabelPrivacy {
     pub statement: String,
 }
 
+impl LabelPrivacy {
+    /// Returns the guarantee in a sentence.
+    pub fn sentence(&self) -> String {
+        let epsilon = self.epsilon.map_or("no bound".to_string(), |epsilon| format!("ε = {epsilon:.4}"));
+        format!("Privacy of the training labels: {epsilon}, δ = {}. {}", self.delta, self.statement)
+    }
+}
+
 /// Derivation of a privacy loss.
 ///
 /// The struct is flat, because its fields are those of the report's JSON.
