@@ -61,6 +61,14 @@ impl<'a> Environment<'a> {
         machine: &'a Machine,
         stop: &'a AtomicBool,
     ) -> Result<Self, AttackError> {
+        if let Some(release) = &experiment.release {
+            let rule = format!(
+                "must be missing where `release.kind` is \"{}\": attacks observe a training, and the secondaries take no part in \
+                 it. `fet audit` attacks the release",
+                release.kind()
+            );
+            return Err(Violation::new("attack", rule, "there").into());
+        }
         let method = experiment.method.build(&())?;
         if !method.plan().secondaries {
             let rule = format!(

@@ -111,10 +111,23 @@ impl Policy {
     /// Refuses a rule that names an unknown plug-in: it would allow nothing, or forbid nothing.
     pub fn check(&self) -> Result<(), Violation> {
         known::<dyn Linker>("linkers", &self.linkers)?;
+        let release = self.mechanisms.iter().find(|name| is_plugin::<dyn Release>(name));
+        if let Some(release) = release.filter(|name| !is_plugin::<dyn PrivacyMechanism>(name)) {
+            let rule = "must name privacy mechanisms; kinds of `[release]` belong to `policy.releases`";
+            return Err(Violation::new("policy.mechanisms", rule, format!("{release:?}")));
+        }
         known::<dyn PrivacyMechanism>("mechanisms", &self.mechanisms)?;
         known::<dyn Aggregator>("aggregators", &self.aggregators)?;
         known::<dyn Release>("releases", &self.releases)
     }
+}
+
+fn is_plugin<T>(name: &str) -> bool
+where
+    T: SlotKind + ?Sized,
+    Plugin<T>: inventory::Collect,
+{
+    plugins::<T>().iter().any(|plugin| plugin.kind == name)
 }
 
 fn known<T>(field: &str, names: &[String]) -> Result<(), Violation>

@@ -241,13 +241,35 @@ impl<'a> StudySummary<'a> {
         let mut composed = Composed::default();
         self.results.iter().for_each(|result| composed.add(&result.report));
         notes.extend(composed.warning());
-        let mut warnings: Vec<&String> =
-            self.results.iter().flat_map(|result| &result.report.warnings).collect();
-        warnings.sort();
-        warnings.dedup();
-        notes.extend(warnings.into_iter().map(|warning| format!("Warning about the data: {warning}.")));
+        let all: Vec<&str> =
+            self.results.iter().flat_map(|result| &result.report.warnings).map(String::as_str).collect();
+        notes.extend(
+            without_repetition(&all).into_iter().map(|warning| format!("Warning about the data: {warning}.")),
+        );
         notes
     }
+}
+
+/// Returns one of the warnings that differ in nothing but numbers, in the order of their texts, with the number of the others.
+fn without_repetition(warnings: &[&str]) -> Vec<String> {
+    let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for &warning in warnings {
+        let text = warning
+            .trim_end_matches('.')
+            .chars()
+            .filter(|c| !c.is_ascii_digit() && !"-.".contains(*c))
+            .collect();
+        alike.entry(text).or_default().push(warning.trim_end_matches('.'));
+    }
+    let one = |mut all: Vec<&str>| {
+        all.sort_unstable();
+        all.dedup();
+        match all.len() {
+            1 => all[0].to_string(),
+            count => format!("{} ({} more with other numbers)", all[0], count - 1),
+        }
+    };
+    alike.into_values().map(one).collect()
 }
 
 impl Row<'_> {
@@ -428,6 +450,25 @@ pub(crate) mod tests {
             .zip(reports)
             .map(|(cell, report)| FinishedCell { cell, report: report.clone() })
             .collect()
+    }
+
+    #[test]
+    fn warnings_that_differ_in_numbers_are_one_line() {
+        let found = without_repetition(&[
+            "column `b`: 3 rows are far outside -1.5 to 2",
+            "column `a`: 7 rows are far outside 0.25 to 1",
+            "column `a`: 42 rows are far outside 0 to 1.5.",
+            "column `a`: 7 rows are far outside 0.25 to 1",
+            "the last rows are later..",
+        ]);
+        assert_eq!(
+            found,
+            [
+                "column `a`: 42 rows are far outside 0 to 1.5 (1 more with other numbers)",
+                "column `b`: 3 rows are far outside -1.5 to 2",
+                "the last rows are later",
+            ]
+        );
     }
 
     fn verdicts(cells: &[(usize, u64, Metric, f64)]) -> (Vec<ComparisonVerdict>, Vec<String>) {

@@ -23,5 +23,11 @@ pub fn audit(experiment: &Experiment, settings: &Settings) -> anyhow::Result<Aud
 
 /// Audits the experiment under every mechanism and relation. Returns a Markdown table, and true if a claim is refuted.
 pub fn table(experiment: &Experiment, settings: &Settings) -> anyhow::Result<(String, bool)> {
+    if let Some(release) = &experiment.release {
+        return Err(input(format!(
+            "--table: compares privacy mechanisms, and a run with `release.kind = \"{}\"` has none. Leave out --table",
+            release.kind()
+        )));
+    }
     fet_attacks::audit::table(experiment, settings, audit)
 }

@@ -182,10 +182,13 @@ impl ReleaseRecord {
                 self.delta
             ));
         }
-        let by = self.epsilon_by_colluding.iter().enumerate();
-        let by: Vec<String> =
-            by.map(|(count, &epsilon)| format!("{} with {count}", shown(Some(epsilon)))).collect();
-        all.push(format!("by the secondaries that collude with the primary: {}", by.join(", ")));
+        // A single secondary has nobody to collude with.
+        if self.parties.len() > 1 {
+            let by = self.epsilon_by_colluding.iter().enumerate();
+            let by: Vec<String> =
+                by.map(|(count, &epsilon)| format!("{} with {count}", shown(Some(epsilon)))).collect();
+            all.push(format!("by the secondaries that collude with the primary: {}", by.join(", ")));
+        }
         all.extend(self.gate.map(|gate| gate.sentence(self.noise_only)));
         if self.randomness == Randomness::Experiment {
             all.push(

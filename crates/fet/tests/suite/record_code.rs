@@ -357,6 +357,22 @@ fn refuses_codes_without_public_ranges_or_independent_links() {
     }
 }
 
+/// An attack observes a training, and a table of mechanisms has no release.
+#[test]
+fn attacks_and_a_table_of_mechanisms_point_to_the_audit() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    tables(folder, 60);
+    refused(
+        &fet(folder, &["attack", "codes.toml", "--attack", "membership"]),
+        &["`fet audit` attacks the release"],
+    );
+    refused(
+        &fet(folder, &["audit", "codes.toml", "--table"]),
+        &["--table", "\"record-code\"", "Leave out --table"],
+    );
+}
+
 /// All columns of a table without names, with one range for all parties.
 #[test]
 fn unnamed_columns_have_one_range() {

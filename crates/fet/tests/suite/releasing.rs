@@ -424,6 +424,12 @@ fn limits_and_lists_of_a_policy_bind_releases() {
         |policy| policy.mechanisms = vec!["discrete-gaussian".into()],
         &["policy.releases", "policy.mechanisms"],
     );
+    let misplaced = Policy { mechanisms: vec!["record-code".into()], ..Policy::default() };
+    let error = misplaced.check().expect_err("refused").to_string();
+    assert!(
+        error.contains("`policy.mechanisms`") && error.contains("belong to `policy.releases`"),
+        "{error}"
+    );
     refuse(&[], |policy| policy.least_summed = 3, &["policy.releases", "policy.least_summed"]);
     refuse(&[], |policy| policy.least_rows = 61, &["least_rows", "(60)"]);
     let replaced = |policy: &mut Policy| policy.most_epsilon = 8.0;
