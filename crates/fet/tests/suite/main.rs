@@ -43,6 +43,7 @@ mod randomness;
 mod record_code;
 mod reference;
 mod release;
+mod release_attacks;
 mod release_audit;
 mod releasing;
 mod reliance;
