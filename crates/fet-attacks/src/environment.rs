@@ -42,6 +42,17 @@ pub fn attack(
     Ok(AttackRecord { attack: slot.kind().into(), attacker, target, party, runs: environment.runs, measures })
 }
 
+/// Refuses an experiment whose secondaries take no part in the training, because attacks observe a training.
+pub fn check_training(experiment: &Experiment) -> Result<(), Violation> {
+    let Some(release) = &experiment.release else { return Ok(()) };
+    let rule = format!(
+        "must be missing where `release.kind` is \"{}\": attacks observe a training, and the secondaries take no part in it. \
+         `fet audit` attacks the release",
+        release.kind()
+    );
+    Err(Violation::new("attack", rule, "there"))
+}
+
 /// Attack environment of one experiment.
 pub struct Environment<'a> {
     experiment: Experiment,
@@ -61,14 +72,7 @@ impl<'a> Environment<'a> {
         machine: &'a Machine,
         stop: &'a AtomicBool,
     ) -> Result<Self, AttackError> {
-        if let Some(release) = &experiment.release {
-            let rule = format!(
-                "must be missing where `release.kind` is \"{}\": attacks observe a training, and the secondaries take no part in \
-                 it. `fet audit` attacks the release",
-                release.kind()
-            );
-            return Err(Violation::new("attack", rule, "there").into());
-        }
+        check_training(experiment)?;
         let method = experiment.method.build(&())?;
         if !method.plan().secondaries {
             let rule = format!(

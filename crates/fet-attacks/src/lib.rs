@@ -15,7 +15,7 @@ mod labels;
 mod records;
 mod tools;
 
-pub use environment::{Environment, attack, check};
+pub use environment::{Environment, attack, check, check_training};
 pub use features::{GradientReconstructionSettings, Model, ReconstructionSettings};
 pub use integrity::{BackdoorSettings, Fault, FaultyPartySettings};
 pub use labels::{

@@ -145,6 +145,7 @@ fn run_attack(
 }
 
 fn load(experiment: &Experiment) -> anyhow::Result<VerticalData> {
+    fet_attacks::check_training(experiment).map_err(input)?;
     let data = fet_federation::data::read(experiment, &data_folders(experiment)).map_err(input)?;
     fet_federation::data::in_numbers(data).map_err(input)
 }
