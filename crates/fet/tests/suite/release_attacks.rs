@@ -103,7 +103,7 @@ fn hits(symbols: &[i64], offers: &[Option<usize>]) -> f64 {
 /// α = 6e-7. Means with noise change some symbols.
 #[test]
 fn releases_tell_membership_and_attributes_within_their_account() {
-    for epsilon in [1.0, 3.0] {
+    for epsilon in [1.0f64, 3.0] {
         let own = format!("release.epsilon={epsilon}");
         let attacked = Attacked::new(record_code::EXPERIMENT, &[&own], record_code::tables, 1500);
         let Noiseless::Symbols { first, step, offers, symbols, truth } = attacked.noiseless(&attacked.table)
