@@ -126,6 +126,10 @@ fn symbols_follow_from_randomised_labels() {
     let open = accuracy(folder, "open", &["release.noise_only=true"]);
     assert!(released > noise + 0.2, "{released} {noise}");
     assert_eq!(noise, open, "the gate leaves the primary's own model");
+    // Answers at ε = 0.1 are nearly uniform; the model that is trained on the true labels is not.
+    let sets = ["labels={kind='randomised-response', epsilon=0.1}", "release.epsilon=8", "train.gate=false"];
+    let trained = accuracy(folder, "trained", &sets);
+    assert!(trained > open - 0.06, "{trained} {open}");
     let found = report(&folder.join("released"));
     assert_eq!(found.labels.and_then(|labels| labels.epsilon.map(f64::round)), Some(3.0));
     let card = read(&folder.join("released"), "model-card.md");
