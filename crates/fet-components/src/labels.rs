@@ -21,15 +21,23 @@ use fet_privacy::labels::LabelError;
 /// Returns the text on leaks that no protection of training labels covers.
 fn not_covered(exposure: &Exposure) -> String {
     let steps = if exposure.steps_follow_metric { " and the step sizes" } else { "" };
-    let epoch = match exposure.shows_best_epoch {
-        true => format!("validation labels, which decide the best epoch{steps} that all parties learn; "),
-        false => String::new(),
-    };
-    format!("NOT COVERED: {epoch}other runs on the same labels")
+    format!(
+        "NOT COVERED: validation labels, which decide the best epoch{steps} that all parties learn; \
+         other runs on the same labels"
+    )
 }
 
 /// Returns the text on the guarantee of a randomised label.
 fn randomised_once(exposure: &Exposure, mechanism: &str) -> String {
+    if !exposure.parties_train {
+        return format!(
+            "each secondary received one label of each training row, randomised once by {mechanism}; neighbouring data sets \
+             differ in one training label; the primary's own seed is secret, and a run with the same seed, labels and \
+             protection repeats a row's randomised label; NOT COVERED: the primary's model, scores and warnings, which follow \
+             from the true labels; which rows are training rows; the number of classes; several rows of one person; other runs \
+             on the same labels"
+        );
+    }
     format!(
         "each training label was randomised once, before training, by {mechanism}: everything sent is \
          computed from the randomised labels, for any number of epochs; neighbouring data sets differ \

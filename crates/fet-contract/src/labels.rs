@@ -13,7 +13,7 @@ const EXPOSED: Exposure = Exposure {
     rows: 3_000,
     times: 3,
     steps_follow_metric: true,
-    shows_best_epoch: true,
+    parties_train: true,
 };
 
 /// Tests all laws of a label protection with these settings, for the first task that it takes.

@@ -211,6 +211,7 @@ impl Experiment {
             let rule = format!("{rule} (`release.kind` is \"{kind}\")");
             return Err(Violation::new("labels.kind", rule, format!("\"{}\"", self.labels.kind())));
         }
+        self.check_split_hides_labels(labels.as_ref())?;
         if plan.secondaries {
             let rule = format!(
                 "must work on the primary's columns alone where `release.kind` is \"{kind}\": the secondaries release once \
@@ -287,17 +288,28 @@ impl Experiment {
         Err(Violation::new("from", rule, format!("\"{}\"", self.from)))
     }
 
+    /// Refuses a split by protected labels, which the secondaries receive.
+    fn check_split_hides_labels(&self, labels: &dyn LabelProtection) -> Result<(), Violation> {
+        let data = self.data.settings();
+        let label = data.get("label").and_then(toml::Value::as_str);
+        let by_label = match self.split.kind {
+            SplitKind::Stratified if self.split.column.is_empty() => true,
+            _ => label.is_some_and(|label| label == self.split.column),
+        };
+        if labels.is_identity() || !by_label {
+            return Ok(());
+        }
+        let rule = format!(
+            "must not be \"stratified\" by the label, or follow from it, where `labels.kind` is \"{}\": the secondaries learn \
+             which rows are training rows, which would reveal labels",
+            self.labels.kind()
+        );
+        Err(Violation::new("split.kind", rule, format!("{:?}", self.split.kind).to_lowercase()))
+    }
+
     /// Refuses settings that bypass a protection of labels.
     fn check_labels(&self, plan: &Plan) -> Result<(), Violation> {
-        let stratified = self.split.kind == SplitKind::Stratified && self.split.column.is_empty();
-        if stratified && !self.labels.build(&())?.is_identity() {
-            let rule = format!(
-                "must not be \"stratified\" by the label where `labels.kind` is \"{}\": the split, which the secondaries \
-                 receive, would reveal labels",
-                self.labels.kind()
-            );
-            return Err(Violation::new("split.kind", rule, "\"stratified\""));
-        }
+        self.check_split_hides_labels(self.labels.build(&())?.as_ref())?;
         let several_steps = plan.at_once.is_some_and(|at_once| at_once.steps > 1);
         if several_steps && !self.labels.build(&())?.keeps_every_value() {
             let rule = format!(

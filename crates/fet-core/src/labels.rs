@@ -74,8 +74,8 @@ pub struct Exposure {
     pub times: u64,
     /// True if the step sizes that the primary sends depend on the validation metric.
     pub steps_follow_metric: bool,
-    /// True if the other parties learn the best epoch, which depends on validation labels.
-    pub shows_best_epoch: bool,
+    /// True if the other parties take part in the training; false if they receive labels once, before it.
+    pub parties_train: bool,
 }
 
 impl SlotKind for dyn LabelProtection {

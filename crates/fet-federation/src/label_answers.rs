@@ -16,21 +16,33 @@ pub(crate) struct LabelAnswers {
     settings: String,
 }
 
-/// A record of the primary: its number, and its row in the file, both from 0.
+/// Records of the primary whose labels are replaced.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Labelled {
-    pub(crate) record: usize,
-    pub(crate) file_row: usize,
+pub(crate) struct Replaced<'a> {
+    pub(crate) records: &'a [usize],
+    /// Row of each of the primary's records in the file, from 0; empty if the records have the order of the file.
+    pub(crate) file_rows: &'a [usize],
 }
 
-impl Labelled {
-    /// Returns these records. `file_rows` has the row of each record in the file; empty if they have the order of the file.
-    pub(crate) fn all(records: &[usize], file_rows: &[usize]) -> Vec<Self> {
-        let of = |&record: &usize| {
-            let file_row = file_rows.get(record).copied().unwrap_or(record);
-            Self { record, file_row }
-        };
-        records.iter().map(of).collect()
+impl Replaced<'_> {
+    fn file_row(&self, record: usize) -> usize {
+        self.file_rows.get(record).copied().unwrap_or(record)
+    }
+
+    /// Returns a digest of the labels of all records, in the order of the file.
+    fn digest(&self, labels: &[f64]) -> [u8; 32] {
+        let mut all: Vec<(usize, u64)> = labels
+            .iter()
+            .enumerate()
+            .map(|(record, label)| (self.file_row(record), label.to_bits()))
+            .collect();
+        all.sort_unstable();
+        let mut hash = Sha256::new();
+        for (row, label) in all {
+            hash.update((row as u64).to_le_bytes());
+            hash.update(label.to_le_bytes());
+        }
+        hash.finalize().into()
     }
 }
 
@@ -59,25 +71,27 @@ impl LabelAnswers {
         self.protection.spent(&self.exposure)
     }
 
-    /// Replaces the labels of these records by the protection's answers.
+    /// Replaces the labels of these records by the protection's answers. `labels` has the labels of all records.
     pub(crate) fn replace(
         &self,
-        records: &[Labelled],
+        replaced: Replaced<'_>,
         labels: &mut [f64],
         objective: &mut Objective,
         own: &OwnSeed,
     ) {
         if own.is_simulated() {
             // A simulated seed is not a secret: the answers are drawn in the order of the records.
-            let mut drawn: Vec<f64> = records.iter().map(|one| labels[one.record]).collect();
+            let mut drawn: Vec<f64> = replaced.records.iter().map(|&record| labels[record]).collect();
             self.protection.labels(&mut drawn, objective, &mut own.stream(Purpose::Labels, 0));
-            records.iter().zip(drawn).for_each(|(one, label)| labels[one.record] = label);
+            replaced.records.iter().zip(drawn).for_each(|(&record, label)| labels[record] = label);
             return;
         }
-        for one in records {
-            let label = &mut labels[one.record];
-            let content = answered(&self.settings, *label);
-            let mut rng = own.stream_over(Purpose::Labels, one.file_row as u64, &content);
+        let all = replaced.digest(labels);
+        for &record in replaced.records {
+            let label = &mut labels[record];
+            let content = answered(&self.settings, &all, *label);
+            let row = replaced.file_row(record) as u64;
+            let mut rng = own.stream_over(Purpose::Labels, row, &content);
             self.protection.labels(std::slice::from_mut(label), objective, &mut rng);
         }
     }
@@ -93,12 +107,17 @@ pub(crate) fn classes_of(task: Task, classes: usize) -> usize {
 }
 
 /// Returns the content that, together with the row, determines the answer for one label. The same seed
-/// repeats the answer in every run with this protection, for any split, experiment seed or number of epochs.
-/// A fresh answer would cost ε again.
-fn answered(settings: &str, label: f64) -> [u8; 32] {
+/// repeats the answer in every run on the same labels with this protection, for any split, experiment seed or number of epochs:
+/// a fresh answer would cost ε again. If any label differs, as in another column, all answers are drawn anew. Otherwise unequal
+/// answers for a row would prove that its label changed.
+fn answered(settings: &str, all: &[u8; 32], label: f64) -> [u8; 32] {
     let hash =
-        Sha256::new().chain_update(b"fet label, 1").chain_update((settings.len() as u64).to_le_bytes());
-    hash.chain_update(settings).chain_update(label.to_bits().to_le_bytes()).finalize().into()
+        Sha256::new().chain_update(b"fet label, 2").chain_update((settings.len() as u64).to_le_bytes());
+    hash.chain_update(settings)
+        .chain_update(all)
+        .chain_update(label.to_bits().to_le_bytes())
+        .finalize()
+        .into()
 }
 
 #[cfg(test)]
@@ -111,7 +130,7 @@ mod tests {
     /// runs disclose no more.
     #[test]
     fn a_run_with_the_same_seed_repeats_the_answers_of_its_rows() {
-        let answers = |own: &OwnSeed, rows: &[usize], epsilon: &str| {
+        let answers_of = |own: &OwnSeed, rows: &[usize], epsilon: &str, last: f64| {
             let table = format!("kind = \"laplace\"\nepsilon = {epsilon}\nlow = 0.0\nhigh = 10.0");
             let slot = Slot::<dyn LabelProtection>::from_table(table.parse().expect("TOML")).expect("sound");
             let exposure = Exposure {
@@ -120,18 +139,20 @@ mod tests {
                 rows: 10,
                 times: 1,
                 steps_follow_metric: false,
-                shows_best_epoch: true,
+                parties_train: true,
             };
             let answers = LabelAnswers {
                 protection: slot.build(&()).expect("sound"),
                 exposure,
                 settings: table.clone(),
             };
-            let mut labels: Vec<f64> = (0..10).map(f64::from).collect();
+            let mut labels: Vec<f64> = (0..9).map(f64::from).chain([last]).collect();
             let mut objective = Objective { task: Task::Regression, outputs: 1, minimum: 0.0, range: 10.0 };
-            answers.replace(&Labelled::all(rows, &[]), &mut labels, &mut objective, own);
+            let replaced = Replaced { records: rows, file_rows: &[] };
+            answers.replace(replaced, &mut labels, &mut objective, own);
             labels
         };
+        let answers = |own: &OwnSeed, rows: &[usize], epsilon: &str| answers_of(own, rows, epsilon, 9.0);
         let own = OwnSeed::new([7; 32]);
         let first = answers(&own, &[0, 2, 5], "1.0");
         let second = answers(&own, &[5, 3, 0], "1.0");
@@ -139,12 +160,21 @@ mod tests {
         assert!(first[0] != 0.0 && first[3] == 3.0 && second[2] == 2.0, "{first:?} {second:?}");
         assert_ne!(first[0], answers(&own, &[0], "2.0")[0], "another protection is another answer");
         assert_ne!(first[0], answers(&OwnSeed::new([8; 32]), &[0], "1.0")[0]);
+        // The label of another row changed: equal and unequal answers tell nothing about the equality of labels.
+        assert_ne!(first[0], answers_of(&own, &[0, 2, 5], "1.0", 8.0)[0]);
     }
 
     #[test]
     fn answers_follow_from_the_label_and_the_protection() {
-        let base = answered("epsilon = 1", 2.0);
-        assert_eq!(base, answered("epsilon = 1", 2.0));
-        assert!(base != answered("epsilon = 1", 3.0) && base != answered("epsilon = 2", 2.0));
+        let all = [1; 32];
+        let base = answered("epsilon = 1", &all, 2.0);
+        assert_eq!(base, answered("epsilon = 1", &all, 2.0));
+        for other in [
+            answered("epsilon = 1", &all, 3.0),
+            answered("epsilon = 2", &all, 2.0),
+            answered("epsilon = 1", &[2; 32], 2.0),
+        ] {
+            assert_ne!(base, other);
+        }
     }
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use fet_core::data::{Columns, DataError, Features, Matrix, PartyTable, Values, VerticalData};
 use fet_core::experiment::Experiment;
 use fet_core::labels::LabelPrivacy;
+use fet_core::privacy::Randomness;
 use fet_core::registry::{Slot, Violation};
 use fet_core::release::{Places, Release, ReleaseRecord, Released};
 use fet_core::rng::{OwnSeed, Purpose};
@@ -150,8 +151,14 @@ impl OneTimeReleases {
         self.label_privacy = places.and_then(OwnPlaces::label_privacy).cloned();
         let epsilon = self.label_privacy.as_ref().and_then(|labels| labels.epsilon);
         if let (Some(epsilon), Some(record)) = (epsilon, &mut self.record) {
+            let seed = match record.randomness {
+                Randomness::Experiment => {
+                    "; the experiment's seed, with which anyone can draw them again, is public"
+                }
+                Randomness::Own => "",
+            };
             record.of_primary = format!(
-                "Each secondary learned the primary's keys, and a randomised label of each training row (ε = {epsilon:.4})"
+                "Each secondary learned the primary's keys, and a randomised label of each training row (ε = {epsilon:.4}{seed})"
             );
         }
         self

@@ -12,7 +12,6 @@ use fet_core::message::{Reply, Request};
 use fet_core::party::{AsBytes, Failure, Party};
 use fet_core::policy::Policy;
 use fet_core::registry::Violation;
-use fet_core::release::PlaceNeeds;
 use fet_core::rng::OwnSeed;
 use fet_io::memory;
 use fet_privacy::identity::Identity;
@@ -93,7 +92,8 @@ impl<'a> Simulation<'a> {
         let component = named.component.as_ref();
         let names: Vec<&str> = data.secondaries.iter().map(|table| table.name.as_str()).collect();
         component.check_parties(&names)?;
-        let places = component.needs().map(|needs| self.places(&data, needs)).transpose()?;
+        let places = |needs| OwnPlaces::new(self.experiment, &data, needs, &self.seed(0)?);
+        let places = component.needs().map(places).transpose()?;
         let kept = (1..).zip(&data.secondaries).map(|(number, table)| {
             let folder = self.folder.map(|folder| Self::party_folder(folder, number));
             let offered = |own: &OwnPlaces| own.offered(table, PartyIndex::new(number - 1));
@@ -109,16 +109,6 @@ impl<'a> Simulation<'a> {
         let kept = kept.collect::<Result<Vec<_>, RunError>>()?;
         let releases = OneTimeReleases::new(self.experiment, component, kept).with_places(places.as_ref());
         Ok((with_releases(self.experiment, &named, data, releases)?, Vec::new()))
-    }
-
-    /// Returns the primary's places for a release. The seed of randomised labels is written first, so that a resumed run
-    /// repeats them.
-    fn places(&self, data: &VerticalData, needs: PlaceNeeds) -> Result<OwnPlaces, RunError> {
-        let own = self.seed(0)?;
-        if !self.experiment.labels.build(&())?.is_identity() {
-            Self::store(self.folder, 0).keep_seed(&own)?;
-        }
-        OwnPlaces::new(self.experiment, data, needs, &own)
     }
 
     /// Makes the trainer from tables that are already loaded; all parties agree to the terms and link.

@@ -14,7 +14,7 @@ use fet_core::rng::OwnSeed;
 
 use crate::data;
 use crate::federation::PartyIndex;
-use crate::label_answers::{LabelAnswers, Labelled, classes_of};
+use crate::label_answers::{LabelAnswers, Replaced, classes_of};
 use crate::schedule::split;
 use crate::secondary::linking_seed;
 use crate::trainer::RunError;
@@ -47,7 +47,7 @@ impl OwnPlaces {
     ) -> Result<Self, RunError> {
         let linker = checked_linker(&experiment.linker)?;
         let rows = data.labels.len();
-        let training = split(&data::parts_of(experiment, data)?, rows, experiment.seed)?.train;
+        let mut training = split(&data::parts_of(experiment, data)?, rows, experiment.seed)?.train;
         let answers = answers(experiment, data)?;
         let label_truth = answers.as_ref().and_then(|answers| answers.protection().truth()).unwrap_or(1.0);
         let (bins, symbols) = match data.task {
@@ -55,10 +55,10 @@ impl OwnPlaces {
             _ => {
                 let mut labels = data.labels.clone();
                 if let Some(answers) = &answers {
-                    let records = Labelled::all(&training, &data.metadata.rows);
+                    let replaced = Replaced { records: &training, file_rows: &data.metadata.rows };
                     let mut objective =
                         Objective { task: data.task, outputs: data.classes, minimum: 0.0, range: 1.0 };
-                    answers.replace(&records, &mut labels, &mut objective, own);
+                    answers.replace(replaced, &mut labels, &mut objective, own);
                 }
                 (labels.iter().map(|&label| label as usize).collect(), data.classes)
             }
@@ -66,11 +66,21 @@ impl OwnPlaces {
         let of_rows = data.primary.keys.digests();
         let mut numbers: HashMap<i64, usize> = HashMap::new();
         let mut first: Vec<usize> = Vec::new();
-        for (row, digest) in of_rows.iter().enumerate() {
+        let mut order: Vec<usize> = (0..rows).collect();
+        if !own.is_simulated() {
+            // The order of a file that is sorted by label would reveal the labels.
+            order.sort_unstable_by_key(|&row| (of_rows[row], row));
+        }
+        for (row, digest) in order.into_iter().map(|row| (row, &of_rows[row])) {
             numbers.entry(*digest).or_insert_with(|| {
                 first.push(row);
                 first.len() - 1
             });
+        }
+        if answers.is_some() {
+            // The first row of the file with a key gives its label, so that another seed does not give another answer.
+            let file_row = |row: &usize| data.metadata.rows.get(*row).copied().unwrap_or(*row);
+            training.sort_unstable_by_key(file_row);
         }
         let mut labels = vec![None; first.len()];
         for row in training {
@@ -223,7 +233,7 @@ fn answers(experiment: &Experiment, data: &VerticalData) -> Result<Option<LabelA
         rows: 0,
         times: 0,
         steps_follow_metric: false,
-        shows_best_epoch: false,
+        parties_train: false,
     };
     Ok(Some(LabelAnswers::new(experiment, exposure)?))
 }

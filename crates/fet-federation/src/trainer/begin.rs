@@ -130,7 +130,8 @@ fn trainer(
     let scoring = Scoring::new(metric, labels.scale().clone(), groups, &validation)?;
 
     let mut collected = Warnings::default();
-    // With protected labels, the warnings depend only on the protected answers.
+    // With protected labels, the warnings depend only on the protected answers, except in a run with a release, which sends no
+    // warning.
     collected.extend(missing_classes(labels.values(), &class_names, &objective, schedule.split()));
     let solvable = solvable_sums(components.privacy.as_ref(), components.planned());
     collected.extend(solvable.map(|problem| {

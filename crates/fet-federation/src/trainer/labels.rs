@@ -17,7 +17,7 @@ use fet_eval::class_weights::ClassWeights;
 use sha2::{Digest, Sha256};
 
 use super::error::RunError;
-use crate::label_answers::{LabelAnswers, Labelled, classes_of};
+use crate::label_answers::{LabelAnswers, Replaced, classes_of};
 use crate::schedule::{Schedule, Split};
 
 /// The primary's labels, protected as the settings require.
@@ -57,8 +57,8 @@ impl TrainingLabels {
         let answers = LabelAnswers::new(experiment, exposure)?;
         // With a release, a training sends nothing: the protection is for the labels that the secondaries received before.
         if experiment.release.is_none() {
-            let records = Labelled::all(&split.train, file_rows);
-            answers.replace(&records, &mut values, &mut objective, &seed);
+            let replaced = Replaced { records: &split.train, file_rows };
+            answers.replace(replaced, &mut values, &mut objective, &seed);
         }
         let weighting = &experiment.train.class_weights;
         let weights = match objective.task {
@@ -155,7 +155,7 @@ pub(super) fn exposure(
         rows,
         times,
         steps_follow_metric: settings.decay == Decay::Plateau,
-        shows_best_epoch: true,
+        parties_train: true,
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use fet_backends::Backend;
 use fet_core::data::VerticalData;
-use fet_core::experiment::Experiment;
+use fet_core::experiment::{Experiment, Randomness};
 use fet_core::registry::Slot;
+use fet_core::rng::OwnSeed;
 use fet_federation::checkpoint::{self, CheckpointError};
 use fet_federation::data::{divided, read_primary, reordered};
 use fet_federation::federation::PartyError;
@@ -40,7 +41,8 @@ pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>
         folder: parties.as_deref(),
         dropped_out,
         run: 0,
-        primary: None,
+        // Labels may be randomised before the folder has the seed.
+        primary: Some(Simulation::store(None, 0).own_seed(false).map_err(input)?),
         start,
         tell,
     };
@@ -93,8 +95,11 @@ pub(super) fn distributed(
     };
     // The primary reports problems of its own data before it waits for the parties.
     let (primary, parties) = if releases {
-        let mut releasing =
-            ReleasingParties::new(experiment, &data, &names, &elsewhere.own_seed()).map_err(input)?;
+        let own = match experiment.train.randomness {
+            Randomness::Experiment => OwnSeed::simulated(experiment.seed, 0),
+            Randomness::Own => elsewhere.own_seed(),
+        };
+        let mut releasing = ReleasingParties::new(experiment, &data, &names, &own).map_err(input)?;
         releasing.join(network()?, data.labels.len(), names.len()).map_err(parties::error)?;
         elsewhere.see(releasing.standings())?;
         let primary = releasing.release(data).map_err(parties::error)?;
