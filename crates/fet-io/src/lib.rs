@@ -21,5 +21,5 @@ pub use excerpt::{Mark, excerpt, holds_key};
 pub use journal::{Journal, JournalError, PAYLOAD};
 pub use lines::{Lines, LinesError};
 pub use names::{did_you_mean, experiment, similar_experiment};
-pub use streams::{Notes, answer, choose_notes, note_line, plain, shorten};
+pub use streams::{Notes, answer, choose_notes, note_line, plain, send_notes, shorten};
 pub use whole::{open, read, read_to_string};

@@ -2,6 +2,7 @@
 
 use std::fmt::{Arguments, Write as _};
 use std::io::{self, ErrorKind, Write};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -24,6 +25,15 @@ pub fn choose_notes(form: Notes) {
     NOTES.store(form as u8, Ordering::Relaxed);
 }
 
+/// Receiver of the lines in place of standard error.
+static LISTENER: OnceLock<fn(String)> = OnceLock::new();
+
+/// Sends all further lines to a function in place of standard error, for a program that shows them elsewhere. The first call
+/// decides.
+pub fn send_notes(listener: fn(String)) {
+    let _ = LISTENER.set(listener);
+}
+
 /// Start of the last message of a program.
 const LAST_WORDS: [&str; 2] = ["fet: ", "error: "];
 
@@ -43,6 +53,9 @@ fn without_reader(written: io::Result<()>) -> io::Result<()> {
 
 /// Writes a [`plain`] line to standard error, and ignores a closed stream.
 pub fn note_line(line: Arguments<'_>) {
+    if let Some(listener) = LISTENER.get() {
+        return listener(plain(&line.to_string()));
+    }
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let form = match NOTES.load(Ordering::Relaxed) {
         form if form == Notes::Timed as u8 => Notes::Timed,

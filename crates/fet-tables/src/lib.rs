@@ -37,5 +37,5 @@ pub use read::{read, read_bytes, read_from};
 pub use summary::{ColumnSummary, Figures, Summary, summary};
 pub use table::{Column, MISSING_CODE, MISSING_DATE, Table, Values};
 pub use texts::Texts;
-pub use write::{check_name, write, write_csv};
+pub use write::{arrow_bytes, check_name, write, write_csv};
 pub use written::{DateOrder, Decided, Decimal, unit};

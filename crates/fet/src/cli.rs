@@ -234,6 +234,13 @@ const MOST_THREADS: usize = 4096;
 
 /// Runs the command line of `fet` with every plug-in that the program names, and returns its exit code.
 pub fn main() -> ExitCode {
+    main_with(std::env::args_os().collect())
+}
+
+/// Runs the command line with these arguments, for a program that receives others from the operating system. The first
+/// argument is the name of the program.
+pub fn main_with(arguments: Vec<OsString>) -> ExitCode {
+    let work = move || work(&arguments);
     match std::thread::Builder::new().stack_size(STACK).spawn(work).map(std::thread::JoinHandle::join) {
         Ok(Ok(code)) => code,
         Ok(Err(panic)) => std::panic::resume_unwind(panic),
@@ -247,29 +254,29 @@ fn refused(why: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-fn work() -> ExitCode {
-    let arguments =
-        match command_line().try_get_matches().and_then(|found| FetArguments::from_arg_matches(&found)) {
-            Ok(arguments) => arguments,
-            // Help and version are successful answers with exit code 0.
-            Err(told) if !told.use_stderr() => {
-                return match answer(&told.render().to_string()) {
-                    Ok(()) => ExitCode::SUCCESS,
-                    Err(error) => {
-                        fet_io::note!("fet: standard output: {error}");
-                        ExitCode::from(exit::code(&error.into()))
-                    }
-                };
-            }
-            Err(error) => {
-                // The unreadable arguments may have asked for JSON.
-                if asks_for_json(std::env::args_os()) {
-                    fet_io::choose_notes(Notes::Json);
+fn work(given: &[OsString]) -> ExitCode {
+    let found = command_line().try_get_matches_from(given);
+    let arguments = match found.and_then(|found| FetArguments::from_arg_matches(&found)) {
+        Ok(arguments) => arguments,
+        // Help and version are successful answers with exit code 0.
+        Err(told) if !told.use_stderr() => {
+            return match answer(&told.render().to_string()) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    fet_io::note!("fet: standard output: {error}");
+                    ExitCode::from(exit::code(&error.into()))
                 }
-                fet_io::note!("{}", fet_io::shorten(error.render().to_string().trim_end()));
-                return ExitCode::from(2);
+            };
+        }
+        Err(error) => {
+            // The unreadable arguments may have asked for JSON.
+            if asks_for_json(given) {
+                fet_io::choose_notes(Notes::Json);
             }
-        };
+            fet_io::note!("{}", fet_io::shorten(error.render().to_string().trim_end()));
+            return ExitCode::from(2);
+        }
+    };
     choose_notes(&arguments.command);
     let threads = std::env::var("RAYON_NUM_THREADS").unwrap_or_default();
     if threads.parse().is_ok_and(|threads: usize| threads > MOST_THREADS) {
@@ -324,8 +331,7 @@ fn warn_of_dropped(experiment: &ExperimentArguments) {
     }
 }
 
-fn asks_for_json(arguments: impl Iterator<Item = OsString>) -> bool {
-    let all: Vec<OsString> = arguments.collect();
+fn asks_for_json(all: &[OsString]) -> bool {
     all.iter().any(|one| one == "--log=json")
         || all.windows(2).any(|two| two[0] == "--log" && two[1] == "json")
 }

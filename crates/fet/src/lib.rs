@@ -40,7 +40,7 @@ pub mod train;
 mod watch;
 mod worth;
 
-pub use cli::main;
+pub use cli::{main, main_with};
 
 // The plug-ins of the program: the linker drops a crate that no code names.
 use custom_linker as _;

@@ -58,6 +58,16 @@ pub fn write_csv(out: &mut dyn Write, table: &Table) -> Result<(), TableError> {
     csv::write(out, table, b',').map_err(|error| unwritten(file, &error))
 }
 
+/// Returns the bytes of an Arrow file with `table`.
+///
+/// # Errors
+/// Fails for a table with inconsistent columns or an infinite number, and in a build without the feature `columnar`.
+pub fn arrow_bytes(table: &Table) -> Result<Vec<u8>, TableError> {
+    let file = "an Arrow file in memory";
+    check(file, table)?;
+    batches::arrow(table).map_err(|error| TableError::file(file, format!("cannot be encoded: {error}")))
+}
+
 /// Encoding of a table.
 enum Encoded {
     Text { delimiter: u8, compressed: bool },

@@ -8,7 +8,8 @@ use arrow_array::*;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{DataType, Field, Schema};
 use fet_tables::{
-    Column, Kind, MISSING_CODE, MISSING_DATE, Options, Table, Texts, Values, read, read_from, write,
+    Column, Kind, MISSING_CODE, MISSING_DATE, Options, Table, Texts, Values, arrow_bytes, read, read_from,
+    write,
 };
 use parquet::arrow::ArrowWriter;
 
@@ -243,6 +244,9 @@ fn a_table_is_the_same_through_every_form() {
         assert!(back.columns == table.columns && back.rows == table.rows, "{name}: {:?}", back.notes);
         table = back;
     }
+    let bytes = arrow_bytes(&table).expect("a good table");
+    let back = read_from(bytes.as_slice(), None, &Options::default()).expect("what was written");
+    assert!(back.columns == table.columns, "{:?}", back.notes);
     // The reader records the forms and styles of cells; a table in memory has none.
     let Table { notes, forms, styles, .. } = table.clone();
     assert!(table == Table { notes, forms, styles, ..every_kind() });

@@ -1,0 +1,82 @@
+"""Federated Transformer: vertical federated learning over fuzzily linked tables.
+
+The estimators, such as `fet.FeTClassifier`, need scikit-learn; everything else needs no other package.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from fet import _fet
+from fet._fet import Frame
+from fet.commands import account, link, schema, study, worth
+from fet.errors import FetError, FetWarning, InputError
+from fet.runs import Run, run
+from fet.tables import Problem, Table
+
+if TYPE_CHECKING:
+    from fet.estimators import (
+        FedSimClassifier,
+        FedSimRegressor,
+        FeTClassifier,
+        FeTPoolClassifier,
+        FeTPoolRegressor,
+        FeTPoolWithTreesClassifier,
+        FeTPoolWithTreesRegressor,
+        FeTRegressor,
+        FeTTreesClassifier,
+        FeTTreesRegressor,
+        SoloClassifier,
+        SoloRegressor,
+        TopOneClassifier,
+        TopOneRegressor,
+        TreesClassifier,
+        TreesRegressor,
+    )
+
+__version__ = _fet.version()
+
+_ESTIMATORS = [
+    "FeTClassifier",
+    "FeTRegressor",
+    "FeTPoolClassifier",
+    "FeTPoolRegressor",
+    "FeTPoolWithTreesClassifier",
+    "FeTPoolWithTreesRegressor",
+    "FeTTreesClassifier",
+    "FeTTreesRegressor",
+    "TopOneClassifier",
+    "TopOneRegressor",
+    "FedSimClassifier",
+    "FedSimRegressor",
+    "SoloClassifier",
+    "SoloRegressor",
+    "TreesClassifier",
+    "TreesRegressor",
+]
+
+__all__ = [
+    "FetError",
+    "FetWarning",
+    "Frame",
+    "InputError",
+    "Problem",
+    "Run",
+    "Table",
+    "account",
+    "link",
+    "run",
+    "schema",
+    "study",
+    "worth",
+    *_ESTIMATORS,
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the estimators, and scikit-learn with them, at their first use."""
+    if name in _ESTIMATORS:
+        try:
+            from fet import estimators
+        except ImportError as error:
+            raise ImportError(f"fet.{name} needs scikit-learn ({error})") from error
+        return getattr(estimators, name)
+    raise AttributeError(f"module 'fet' has no attribute '{name}'")

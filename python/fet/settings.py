@@ -1,0 +1,33 @@
+"""Settings of experiments as dictionaries, keyed by the names of tables or by dotted paths."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fet import _fet
+
+Settings = dict[str, Any]
+
+
+def _plain(value: Any) -> Any:
+    """Make a value of plain Python types; settings of `None` are left out."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items() if item is not None}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
+    # Numbers of NumPy, as in the grid of a search.
+    return value.item() if hasattr(value, "item") else value
+
+
+def toml(value: Any) -> str:
+    """Write settings, or the value of one setting, as TOML."""
+    return _fet.to_toml(json.dumps(_plain(value), allow_nan=False))
+
+
+def sets(settings: Mapping[str, Any] | None) -> list[str]:
+    """Make `path=value` of each setting, as `--set` takes it."""
+    given = _plain(settings or {})
+    return [f"{path}={toml(value)}" for path, value in given.items()]

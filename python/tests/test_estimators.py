@@ -1,0 +1,112 @@
+"""Tests of the estimators with scikit-learn's own tools."""
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import fet
+from conftest import KEYS
+
+Tables = tuple[pd.DataFrame, pd.DataFrame]
+Make = Callable[..., Any]
+
+METHODS = ["FeT", "FeTPool", "FeTPoolWithTrees", "FeTTrees", "TopOne", "FedSim", "Solo", "Trees"]
+LABELS = ["amount", "wet"]
+
+
+def test_a_script_trains_and_predicts(tables: Tables) -> None:
+    farms, stations = tables
+    model = fet.FeTPoolRegressor(KEYS, [fet.Table(stations, KEYS)], epochs=15)
+    X, y = farms.drop(columns=LABELS), farms["amount"]
+    model.fit(X[:300], y[:300])
+    assert model.score(X[300:], y[300:]) > 0.3
+    low, high = model.predict_interval(X[300:]).T
+    assert (low < high).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_a_classifier_and_a_regressor(tables: Tables, method: str) -> None:
+    farms, stations = tables
+    X, parties = farms.drop(columns=LABELS), [fet.Table(stations, KEYS)]
+    fast = {"epochs": 1, "settings": {"train.early_stopping": 0}}
+    classifier = getattr(fet, f"{method}Classifier")(KEYS, parties, **fast).fit(X, farms["wet"])
+    assert list(classifier.classes_) == ["no", "yes"]
+    assert classifier.predict_proba(X[:5]).sum(axis=1) == pytest.approx(1)
+    assert set(classifier.predict(X[:5])) <= {"no", "yes"}
+    regressor = getattr(fet, f"{method}Regressor")(KEYS, parties, **fast).fit(X, farms["amount"])
+    assert regressor.predict(X[:5]).shape == (5,)
+
+
+@pytest.mark.parametrize(
+    "labels", [[False, True], [0, 1], [1, 2], [0.5, 1.5], ["01", "1"], [0, 1, 2], [3, 5, 9], ["a", "b", "c"]]
+)
+def test_classes_keep_their_values(tables: Tables, classifier: Make, labels: list[Any]) -> None:
+    farms = tables[0]
+    bins = np.digitize(farms["amount"], [0] if len(labels) == 2 else [-1, 1])
+    y = np.asarray(labels)[bins]
+    model = classifier().fit(farms.drop(columns=LABELS), y)
+    assert list(model.classes_) == labels
+    probabilities = model.predict_proba(farms.drop(columns=LABELS)[:20])
+    assert probabilities.sum(axis=1) == pytest.approx(1)
+    assert probabilities.min() > 0
+    assert model.predict(farms[:3]).dtype == y.dtype
+
+
+def test_cross_validation_and_search_divide_the_rows(tables: Tables, classifier: Make) -> None:
+    farms = tables[0]
+    X, y = farms.drop(columns=LABELS), farms["wet"]
+    assert cross_val_score(classifier(), X, y, cv=3).shape == (3,)
+    grid = {"epochs": [1], "neighbours": np.array([1, 2]), "settings": [None, {"method.dropout": 0.0}]}
+    search = GridSearchCV(classifier(), grid, cv=2, error_score="raise").fit(X, y)
+    assert len(search.cv_results_["params"]) == 4
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert len(search.predict(X[:7])) == 7
+
+
+def test_a_pipeline_and_a_clone_have_the_same_predictions(tables: Tables, classifier: Make) -> None:
+    farms = tables[0]
+    X, y = farms.drop(columns=LABELS), farms["wet"]
+    model = classifier()
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    pipeline = Pipeline([("same", FunctionTransformer()), ("fet", copy)]).fit(X, y)
+    expected = model.fit(X, y).predict_proba(X)
+    assert (pipeline.predict_proba(X) == expected).all()
+    pipeline.set_params(fet__epochs=1).fit(X, y)
+    assert len(pipeline["fet"].report_["epochs"]) == 1
+    assert (clone(model).fit(pl.from_pandas(X), y).predict_proba(pl.from_pandas(X)) == expected).all()
+
+
+def test_a_fitted_estimator_can_be_pickled(tables: Tables, classifier: Make) -> None:
+    farms = tables[0]
+    X, y = farms.drop(columns=LABELS), farms["wet"]
+    model = classifier().fit(X, y)
+    expected = model.predict_proba(X)
+    packed = pickle.dumps(model)
+    folder = model.folder_
+    del model
+    assert not folder.exists()
+    assert (pickle.loads(packed).predict_proba(X) == expected).all()
+
+
+def test_refuses_frames_without_names(tables: Tables, classifier: Make) -> None:
+    farms = tables[0]
+    with pytest.raises(fet.InputError, match="set_output"):
+        classifier().fit(farms.to_numpy(), farms["wet"])
+    with pytest.raises(fet.InputError, match="like the label"):
+        classifier().fit(farms, farms["wet"])
+    with pytest.raises(fet.InputError, match="at least one label"):
+        classifier().fit(farms.drop(columns=LABELS), [])
+    with pytest.raises(fet.InputError, match="another party"):
+        fet.SoloClassifier(KEYS).fit(farms.drop(columns=LABELS), farms["wet"])
+    with pytest.raises(fet.InputError, match="labels do not fit"):
+        classifier().fit(farms.drop(columns=LABELS), farms["wet"][:9])
