@@ -23,3 +23,8 @@ pub use lines::{Lines, LinesError};
 pub use names::{did_you_mean, experiment, similar_experiment};
 pub use streams::{Notes, answer, choose_notes, note_line, plain, send_notes, shorten};
 pub use whole::{open, read, read_to_string};
+
+/// The example of the README, as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

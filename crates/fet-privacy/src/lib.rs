@@ -17,3 +17,8 @@ pub mod labels;
 pub mod noise;
 pub mod secure_sum;
 pub mod surface;
+
+/// The example of the README, as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

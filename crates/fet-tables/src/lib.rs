@@ -39,3 +39,8 @@ pub use table::{Column, MISSING_CODE, MISSING_DATE, Table, Values};
 pub use texts::Texts;
 pub use write::{arrow_bytes, check_name, write, write_csv};
 pub use written::{DateOrder, Decided, Decimal, unit};
+
+/// The example of the README, as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
