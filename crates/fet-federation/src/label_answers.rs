@@ -108,7 +108,7 @@ pub(crate) fn classes_of(task: Task, classes: usize) -> usize {
 
 /// Returns the content that, together with the row, determines the answer for one label. The same seed
 /// repeats the answer in every run on the same labels with this protection, for any split, experiment seed or number of epochs:
-/// a fresh answer would cost ε again. If any label differs, as in another column, all answers are drawn anew. Otherwise unequal
+/// a fresh answer would cost ε again. If any label differs, as in another column, all answers are drawn again. Otherwise unequal
 /// answers for a row would prove that its label changed.
 fn answered(settings: &str, all: &[u8; 32], label: f64) -> [u8; 32] {
     let hash =

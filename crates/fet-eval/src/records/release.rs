@@ -182,7 +182,7 @@ impl ReleaseRecord {
                 self.delta
             ));
         }
-        // A single secondary has nobody to collude with.
+        // A single secondary has no other party to collude with.
         if self.parties.len() > 1 {
             let by = self.epsilon_by_colluding.iter().enumerate();
             let by: Vec<String> =
