@@ -147,8 +147,8 @@ impl OneTimeReleases {
     }
 
     /// Notes the protection of the labels in the places that the secondaries received.
-    pub(crate) fn with_places(mut self, places: Option<&OwnPlaces>) -> Self {
-        self.label_privacy = places.and_then(OwnPlaces::label_privacy).cloned();
+    pub(crate) fn with_labels(mut self, guarantee: Option<&LabelPrivacy>) -> Self {
+        self.label_privacy = guarantee.cloned();
         let epsilon = self.label_privacy.as_ref().and_then(|labels| labels.epsilon);
         if let (Some(epsilon), Some(record)) = (epsilon, &mut self.record) {
             let seed = match record.randomness {

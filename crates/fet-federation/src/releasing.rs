@@ -129,7 +129,9 @@ impl<'a> ReleasingParties<'a> {
         }
         self.standings = standings;
         let releases = OneTimeReleases::new(self.experiment, self.named.component.as_ref(), kept);
-        let releases = releases.with_places(self.places.as_ref()).with_warnings(warnings);
+        let releases = releases
+            .with_labels(self.places.as_ref().and_then(OwnPlaces::label_privacy))
+            .with_warnings(warnings);
         Ok(with_releases(self.experiment, &self.named, data, releases)?)
     }
 }

@@ -107,7 +107,8 @@ impl<'a> Simulation<'a> {
             }
         });
         let kept = kept.collect::<Result<Vec<_>, RunError>>()?;
-        let releases = OneTimeReleases::new(self.experiment, component, kept).with_places(places.as_ref());
+        let releases = OneTimeReleases::new(self.experiment, component, kept)
+            .with_labels(places.as_ref().and_then(OwnPlaces::label_privacy));
         Ok((with_releases(self.experiment, &named, data, releases)?, Vec::new()))
     }
 
