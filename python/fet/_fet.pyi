@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 _Note = Callable[[str], object]
 
 class Frame:
@@ -26,7 +29,7 @@ def write_table(
     frame: object,
     path: PathLike[str],
     rename: Mapping[str, str],
-    label: tuple[str, list[float] | list[str]] | None = None,
+    label: tuple[str, Sequence[float] | NDArray[np.float64] | Sequence[str]] | None = None,
 ) -> list[str]: ...
 def read_frame(path: PathLike[str], texts: Sequence[str]) -> Frame: ...
 def run(

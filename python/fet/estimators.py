@@ -13,14 +13,16 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from fet import _fet
 from fet.errors import InputError
 from fet.notes import logged, note, shown
 from fet.runs import PROBABILITY, Run, Workplace, predict, write_experiment
 from fet.settings import sets
-from fet.tables import Problem, Table, Task, write_table
+from fet.tables import Labels, Problem, Table, Task, array_frame, write_table
 
 _C = TypeVar("_C", bound="_Classifier")
 _R = TypeVar("_R", bound="_Regressor")
@@ -28,6 +30,8 @@ _R = TypeVar("_R", bound="_Regressor")
 # A run also measures itself on rows that it neither learns from nor selects by.
 _TEST_SHARE = 0.01
 _FEWEST_TEST_ROWS = 2
+_FEWEST_ROWS = 2
+_SEEDS = 2**31
 
 
 class _Estimator(BaseEstimator):  # type: ignore[misc]
@@ -43,7 +47,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         epochs: int | None = None,
         neighbours: int | None = None,
         validation_fraction: float = 0.1,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
         device: str = "flex",
         settings: Mapping[str, Any] | None = None,
         folder: str | os.PathLike[str] | None = None,
@@ -66,10 +70,51 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         self.folder = folder
         self.verbose = verbose
 
-    def _fit(self, X: object, y: ArrayLike, label: list[float] | list[str], task: Task) -> None:
-        """Write the experiment and train it."""
-        if not label:
+    def __sklearn_tags__(self) -> Tags:
+        """Describe the input: tables with missing cells and texts."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        return tags
+
+    def _frame(self, X: Any, *, reset: bool) -> Any:
+        """Check the columns of `X`, and make a frame of an array, with the columns `x0`, `x1`, ..."""
+        keys = Table(None, self.keys).keys
+        frame = X
+        if hasattr(X, "__arrow_c_stream__"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        elif hasattr(X, "tocsr"):
+            raise InputError("Sparse data is not supported: `X` must be a frame or a dense array")
+        else:
+            array = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+            frame = array_frame(array)
+            absent = [key for key in keys if key not in frame.column_names]
+            if absent:
+                raise InputError(
+                    f"`X` must be a frame with the key column `{absent[0]}`; the columns of an array are x0, x1, ... "
+                    'In a pipeline, `set_output(transform="pandas")` makes a step return a frame.'
+                )
+        count = getattr(self, "n_features_in_", None)
+        if count is not None and count == len(keys):
+            raise InputError(f"`X` has {count} feature(s), and each is a key column; add a column that is no key")
+        return frame
+
+    def _labels(self, X: object, y: ArrayLike | None) -> NDArray[Any]:
+        """Check the labels of the rows `X`."""
+        if y is None:
+            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        labels = check_array(y, ensure_2d=False, ensure_min_samples=0, dtype=None, input_name="y", estimator=self)
+        labels = column_or_1d(labels, warn=True)
+        if not len(labels):
             raise InputError("`y` must have at least one label")
+        checked: NDArray[Any] = labels
+        return checked
+
+    def _fit(self, X: object, y: object, label: Labels, task: Task) -> None:
+        """Write the experiment and train it."""
+        X = self._frame(X, reset=True)
+        if len(label) < _FEWEST_ROWS:
+            raise InputError(f"`X` must have at least {_FEWEST_ROWS} rows: it has 1 sample")
         workplace = Workplace(self.folder)
         folder = workplace.path
         name = str(getattr(y, "name", None) or "label")
@@ -78,13 +123,15 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         path = write_table(X, folder, "primary", label=(name, label))
         # Its warnings are about the split, which is another one here.
         settings = problem.settings_of(path, folder, self._method, logged)
-        if isinstance(label[0], str):
+        if isinstance(label, list):
             kinds = settings["data"]["primary"].setdefault("columns", {})
             kinds[name] = "category"
         test = max(_TEST_SHARE, _FEWEST_TEST_ROWS / len(label))
         kind = "random" if task == "regression" else "stratified"
         settings["split"] = {"kind": kind, "validation": self.validation_fraction, "test": test}
-        settings["seed"] = self.random_state
+        seed = self.random_state
+        is_number = isinstance(seed, (int, np.integer))
+        settings["seed"] = seed if is_number else int(check_random_state(seed).randint(_SEEDS))
         settings["device"] = self.device
         if self.epochs is not None:
             settings["train"]["epochs"] = self.epochs
@@ -100,7 +147,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _predict(self, X: object) -> _fet.Frame:
         check_is_fitted(self, "report_")
-        return predict(self.folder_, X, shown if self.verbose else note)
+        return predict(self.folder_, self._frame(X, reset=False), shown if self.verbose else note)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the parameters and the content of the run's folder."""
@@ -130,9 +177,16 @@ class _Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
 
     def fit(self: _C, X: object, y: ArrayLike) -> _C:
         """Train on the primary's rows `X`, a frame with the key columns, and their classes `y`."""
-        classes, codes = np.unique(np.asarray(y).ravel(), return_inverse=True)
-        numeric = classes.dtype.kind in "iuf"
-        label: list[Any] = [float(classes[code]) if numeric else str(classes[code]) for code in codes]
+        values = self._labels(X, y)
+        check_classification_targets(values)
+        classes, codes = np.unique(values, return_inverse=True)
+        if len(classes) < 2:
+            raise InputError(f"`y` has only one class, {classes[0]!r}; a classifier needs at least two")
+        if classes.dtype.kind in "iuf":
+            label: Labels = values.astype(np.float64)
+        else:
+            names = [str(name) for name in classes]
+            label = [names[code] for code in codes]
         self._fit(X, y, label, "binary" if len(classes) == 2 else "multiclass")
         self.classes_ = classes
         return self
@@ -149,7 +203,8 @@ class _Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
 
     def predict(self, X: object) -> NDArray[Any]:
         """Return the most probable class of each row."""
-        classes: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        likeliest = np.argmax(self.predict_proba(X), axis=1)
+        classes: NDArray[Any] = self.classes_[likeliest]
         return classes
 
 
@@ -158,8 +213,7 @@ class _Regressor(RegressorMixin, _Estimator):  # type: ignore[misc]
 
     def fit(self: _R, X: object, y: ArrayLike) -> _R:
         """Train on the primary's rows `X`, a frame with the key columns, and their numbers `y`."""
-        label = [float(value) for value in np.asarray(y).ravel()]
-        self._fit(X, y, label, "regression")
+        self._fit(X, y, self._labels(X, y).astype(np.float64), "regression")
         return self
 
     def predict(self, X: object) -> NDArray[np.float64]:

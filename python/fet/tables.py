@@ -6,14 +6,20 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 from fet import _fet
 from fet.errors import InputError
 from fet.notes import Note, note
 from fet.settings import Settings
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 Task = Literal["regression", "binary", "multiclass"]
+# Labels of a frame's rows: numbers, or names of classes.
+Labels = Union["NDArray[np.float64]", "list[str]"]
 
 
 class Table:
@@ -78,7 +84,7 @@ def write_table(
     stem: str,
     *,
     rename: Mapping[str, str] | None = None,
-    label: tuple[str, list[float] | list[str]] | None = None,
+    label: tuple[str, Labels] | None = None,
 ) -> Path:
     """Write a frame into a folder, and refuse to change the table of a finished run there."""
     tables = folder / "tables"
@@ -92,6 +98,18 @@ def write_table(
             raise InputError(f"{folder}: contains the report of a run on other data; name another folder")
         os.replace(new, path)
     return path
+
+
+def array_frame(array: "NDArray[Any]") -> Any:
+    """Make a frame of an array: the columns are `x0`, `x1`, ..., as scikit-learn names them."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise InputError(f"`X` must be a frame: an array needs the package pyarrow ({error})") from error
+    try:
+        return pyarrow.table({f"x{at}": pyarrow.array(array[:, at]) for at in range(array.shape[1])})
+    except (pyarrow.ArrowException, TypeError) as error:
+        raise InputError(f"`X`: each column must have values of one type ({error})") from error
 
 
 class Problem:
