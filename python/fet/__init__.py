@@ -5,10 +5,11 @@ The estimators, such as `fet.FeTClassifier`, need scikit-learn; everything else 
 
 from typing import TYPE_CHECKING, Any
 
-from fet import _fet
+from fet import _fet, loggers, psi
 from fet._fet import Frame
-from fet.commands import account, link, schema, study, worth
+from fet.commands import Study, account, attack, audit, explain, link, schema, study, worth
 from fet.errors import FetError, FetWarning, InputError
+from fet.figures import Figure, plot_curve, plot_reliance
 from fet.runs import Run, run
 from fet.tables import Problem, Table
 
@@ -56,13 +57,22 @@ _ESTIMATORS = [
 __all__ = [
     "FetError",
     "FetWarning",
+    "Figure",
     "Frame",
     "InputError",
     "Problem",
     "Run",
+    "Study",
     "Table",
     "account",
+    "attack",
+    "audit",
+    "explain",
     "link",
+    "loggers",
+    "plot_curve",
+    "plot_reliance",
+    "psi",
     "run",
     "schema",
     "study",

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from fet import _fet
 from fet.errors import InputError
-from fet.notes import logged, note, shown
+from fet.notes import logged, note, receiver, shown
 from fet.runs import PROBABILITY, Run, Workplace, predict, write_experiment
 from fet.settings import sets
 from fet.tables import Labels, Problem, Table, Task, array_frame, write_table
@@ -52,12 +52,14 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         settings: Mapping[str, Any] | None = None,
         folder: str | os.PathLike[str] | None = None,
         verbose: bool = False,
+        progress: bool = False,
     ) -> None:
         """Store the parameters.
 
         `keys` are the key columns of `X`. `secondaries` are the other parties' tables, each with as many keys.
         `neighbours` is the number of records that each of them links to a row. `settings` changes any setting by its
         path, as `{"train.batch_size": 64}`. With `folder`, the run stays there after the estimator is gone.
+        `progress` shows a bar of the package tqdm.
         """
         self.keys = keys
         self.secondaries = secondaries
@@ -69,6 +71,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         self.settings = settings
         self.folder = folder
         self.verbose = verbose
+        self.progress = progress
 
     def __sklearn_tags__(self) -> Tags:
         """Describe the input: tables with missing cells and texts."""
@@ -140,7 +143,8 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
             linker.get("inner", linker)["neighbours"] = self.neighbours
         file = write_experiment(settings, folder)
         place = (folder, workplace.is_temporary)
-        _fet.run(file, folder, sets(self.settings), place, shown if self.verbose else note)
+        with receiver(self.verbose, self.progress) as notes:
+            _fet.run(file, folder, sets(self.settings), place, notes)
         self._workplace = workplace
         self.folder_ = folder
         self.report_ = Run(folder).report

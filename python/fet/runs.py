@@ -10,7 +10,8 @@ from typing import Any
 
 from fet import _fet
 from fet.errors import InputError
-from fet.notes import Note, note, shown
+from fet.figures import Figure, figures
+from fet.notes import Note, note, receiver
 from fet.settings import Settings, sets, toml
 from fet.tables import Problem, Table, write_table
 
@@ -79,9 +80,29 @@ class Run:
         texts = [name for name in ("label", "prediction", "likely") if name in frame.columns]
         return _fet.read_frame(path, texts)
 
+    def figures(self) -> dict[str, Figure]:
+        """Pictures of the run by their names: those of `fet plot`, and `explanation` after `fet.explain`."""
+        found = figures(self.folder)
+        path = self.folder / "explanation.svg"
+        return {**found, "explanation": Figure(path.read_text(encoding="utf-8"))} if path.is_file() else found
+
+    def figure(self, name: str = "curves") -> Figure:
+        """Return one picture of the run."""
+        found = self.figures()
+        if name not in found:
+            raise InputError(f"{name}: is no picture of this run; its pictures are {', '.join(found)}")
+        return found[name]
+
     def predict(self, rows: object) -> _fet.Frame:
         """Predict new rows of the primary: a frame, or the path of a table."""
         return predict(self.folder, rows, note)
+
+
+def open_run(source: Any) -> Run:
+    """Return the run of a `Run`, of a fitted estimator or of a folder."""
+    if isinstance(source, Run):
+        return source
+    return Run(getattr(source, "folder_", source))
 
 
 def predict(folder: Path, rows: object, notes: Note) -> _fet.Frame:
@@ -100,12 +121,13 @@ def run(
     set: Mapping[str, Any] | None = None,
     *,
     verbose: bool = False,
+    progress: bool = False,
 ) -> Run:
     """Train an experiment, as `fet run` does: the path of its file, its settings, or a problem.
 
     Without `folder` the run is in a temporary folder, which lives as long as the result. With it, the same call
     resumes an interrupted run. `set` changes settings by their path, as `{"train.epochs": 5}`. Paths in a dictionary
-    of settings start in the working folder.
+    of settings start in the working folder. `progress` shows a bar of the package tqdm.
     """
     workplace = Workplace(folder)
     data: Path | None = None
@@ -118,7 +140,8 @@ def run(
             settings, data = dict(experiment), Path.cwd()
         file = write_experiment(settings, workplace.path)
     place = (data, workplace.is_temporary)
-    _fet.run(file, workplace.path, sets(set), place, shown if verbose else note)
+    with receiver(verbose, progress) as notes:
+        _fet.run(file, workplace.path, sets(set), place, notes)
     finished = Run(workplace.path)
     finished._workplace = workplace
     return finished

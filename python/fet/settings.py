@@ -27,7 +27,17 @@ def toml(value: Any) -> str:
     return _fet.to_toml(json.dumps(_plain(value), allow_nan=False))
 
 
+def _inline(value: Any) -> str:
+    """Write a value as TOML in one line."""
+    if isinstance(value, dict):
+        fields = [f"{json.dumps(name)} = {_inline(item)}" for name, item in value.items()]
+        return "{ " + ", ".join(fields) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    return toml(value)
+
+
 def sets(settings: Mapping[str, Any] | None) -> list[str]:
     """Make `path=value` of each setting, as `--set` takes it."""
     given = _plain(settings or {})
-    return [f"{path}={toml(value)}" for path, value in given.items()]
+    return [f"{path}={_inline(value)}" for path, value in given.items()]
