@@ -68,11 +68,11 @@ def one(library, rows):
     import pyarrow as pa
 
     import fet
-    from fet.tables import array_frame, write_table
+    from fet.tables import ArrayFrame, write_table
 
     given, size = frame_of(library, rows)
     # An array of the estimators becomes a frame.
-    made = array_frame if library == "numpy" else lambda frame: frame
+    made = ArrayFrame if library == "numpy" else lambda frame: frame
     pa.default_memory_pool().release_unused()
     labels = np.zeros(rows)
     mega = 1e6

@@ -22,7 +22,7 @@ from fet.errors import InputError
 from fet.notes import logged, note, receiver, shown
 from fet.runs import PROBABILITY, Run, Workplace, predict, write_experiment
 from fet.settings import sets
-from fet.tables import Labels, Problem, Table, Task, array_frame, write_table
+from fet.tables import ArrayFrame, Labels, Problem, Table, Task, write_table
 
 _C = TypeVar("_C", bound="_Classifier")
 _R = TypeVar("_R", bound="_Regressor")
@@ -90,8 +90,8 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
             raise InputError("Sparse data is not supported: `X` must be a frame or a dense array")
         else:
             array = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
-            frame = array_frame(array)
-            absent = [key for key in keys if key not in frame.column_names]
+            frame = ArrayFrame(array)
+            absent = [key for key in keys if key not in frame.columns]
             if absent:
                 raise InputError(
                     f"`X` must be a frame with the key column `{absent[0]}`; the columns of an array are x0, x1, ... "

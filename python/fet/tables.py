@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Task = Literal["regression", "binary", "multiclass"]
+# Rows of an array that are converted at once.
+_BATCH = 65536
 # Labels of a frame's rows: numbers, or names of classes.
 Labels = Union["NDArray[np.float64]", "list[str]"]
 
@@ -100,16 +102,33 @@ def write_table(
     return path
 
 
-def array_frame(array: "NDArray[Any]") -> Any:
-    """Make a frame of an array: the columns are `x0`, `x1`, ..., as scikit-learn names them."""
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise InputError(f"`X` must be a frame: an array needs the package pyarrow ({error})") from error
-    try:
-        return pyarrow.table({f"x{at}": pyarrow.array(array[:, at]) for at in range(array.shape[1])})
-    except (pyarrow.ArrowException, TypeError) as error:
-        raise InputError(f"`X`: each column must have values of one type ({error})") from error
+class ArrayFrame:
+    """Frame of an array: the columns are `x0`, `x1`, ..., as scikit-learn names them."""
+
+    def __init__(self, array: "NDArray[Any]") -> None:
+        """Keep the array."""
+        self._array = array
+        self.columns = [f"x{at}" for at in range(array.shape[1])]
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as an Arrow stream. Batches of rows limit the memory of a numeric array."""
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise InputError(f"`X` must be a frame: an array needs the package pyarrow ({error})") from error
+
+        def batch(rows: "NDArray[Any]") -> Any:
+            return pyarrow.record_batch([pyarrow.array(column) for column in rows.T], names=self.columns)
+
+        # The type of a column of objects follows from all rows.
+        step = max(1, len(self._array)) if self._array.dtype.kind == "O" else _BATCH
+        try:
+            schema = batch(self._array[:step]).schema
+            batches = (batch(self._array[at : at + step]) for at in range(0, len(self._array), step))
+            stream: object = pyarrow.RecordBatchReader.from_batches(schema, batches).__arrow_c_stream__()
+        except (pyarrow.ArrowException, TypeError) as error:
+            raise InputError(f"`X`: each column must have values of one type ({error})") from error
+        return stream
 
 
 class Problem:

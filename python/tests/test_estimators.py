@@ -110,3 +110,37 @@ def test_refuses_frames_without_names(tables: Tables, classifier: Make) -> None:
         fet.SoloClassifier(KEYS).fit(farms.drop(columns=LABELS), farms["wet"])
     with pytest.raises(fet.InputError, match="labels do not fit"):
         classifier().fit(farms.drop(columns=LABELS), farms["wet"][:9])
+
+
+def test_an_array_has_the_predictions_of_its_frame(tables: Tables) -> None:
+    farms, stations = tables
+    party = fet.Table(stations.rename(columns={"lon": "x0", "lat": "x1"}), ["x0", "x1"])
+    array, y = farms[["lon", "lat", "own"]].to_numpy(), farms["amount"]
+    frame = pd.DataFrame(array, columns=["x0", "x1", "x2"])
+    model = fet.FeTPoolRegressor(["x0", "x1"], [party], epochs=1)
+    found = model.fit(array, y).predict(array)
+    assert model.n_features_in_ == 3
+    assert (found == model.fit(frame, y).predict(frame)).all()
+    assert list(model.feature_names_in_) == ["x0", "x1", "x2"]
+    with pytest.raises(ValueError, match="2 features|feature names"):
+        model.predict(frame[["x0", "x1"]])
+
+
+def test_refuses_infinite_numbers_and_classes_of_one_kind(tables: Tables, classifier: Make) -> None:
+    farms = tables[0]
+    X, y = farms.drop(columns=LABELS), farms["wet"]
+    with pytest.raises(fet.InputError, match="only one class"):
+        classifier().fit(X, ["yes"] * len(X))
+    with pytest.raises(ValueError, match="NaN"):
+        classifier().fit(X, [np.nan] * len(X))
+    with pytest.raises(fet.InputError, match="finite"):
+        classifier().fit(X.assign(own=np.inf), y)
+    X.loc[:9, "own"] = np.nan
+    assert len(classifier().fit(X, y).predict(X)) == len(X)
+
+
+def test_a_random_state_of_numpy_gives_the_seed(tables: Tables, classifier: Make) -> None:
+    farms = tables[0]
+    X, y = farms.drop(columns=LABELS), farms["wet"]
+    first, second = (classifier(random_state=np.random.RandomState(3)).fit(X, y) for _ in range(2))
+    assert first.report_["seed"] == second.report_["seed"] > 0
