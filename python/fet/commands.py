@@ -258,7 +258,9 @@ class Study:
         self.answer: StudyAnswer | None = None
         self._workplace = Workplace(folder)
 
-    def run(self, set: Mapping[str, Any] | None = None, *, jobs: int | None = None, verbose: bool = False) -> StudyAnswer:
+    def run(
+        self, set: Mapping[str, Any] | None = None, *, jobs: int | None = None, verbose: bool = False
+    ) -> StudyAnswer:
         """Run the study. With a folder, the same call resumes an interrupted study."""
         folder = self._workplace.path
         given = self.experiment
