@@ -64,7 +64,7 @@ def plot_reliance(explanation: Any, axes: Any = None) -> Any:
     """Plot the reliance on each party (Shapley value) of an answer of `fet.explain`, and return the axes."""
     parties = explanation.data["parties"]
     if not parties:
-        raise InputError("the explanation has no reliance: the run has no other party")
+        raise InputError("the explanation has no reliance on a party: the method reads no party, or its raw columns")
     axes = _axes(axes)
     axes.barh(parties["names"], parties["shapley"]["values"])
     axes.set_xlabel(f"loss in {explanation.data['metric']} without the party (Shapley value)")

@@ -178,3 +178,8 @@ def test_ctrl_c_stops_after_a_step_and_the_same_call_resumes(digits: Path, tmp_p
     assert not (folder / "report.json").exists()
     resumed = fet.run(digits, folder, settings)
     assert stable(resumed) == stable(fet.run(digits, set=settings))
+
+
+def test_a_setting_may_be_a_table(digits: Path) -> None:
+    method = {"kind": "fet-pool", "hidden": [8]}
+    assert fet.run(digits, set={"method": method}).report["experiment"]["method"]["hidden"] == [8]
