@@ -547,7 +547,7 @@ mod tests {
     fn randomised_labels_do_not_move_the_means() {
         let settings = RecordCodeSettings { epsilon: 8.0, ..settings() };
         let mut rng = OwnSeed::simulated(3, 1).stream(Purpose::Labels, 0);
-        let label = |place: usize| usize::from(place % 10 == 0);
+        let label = |place: usize| usize::from(place.is_multiple_of(10));
         let value = |place: usize| if label(place) == 1 { 1.0 } else { [0.0f32, 0.4][place % 2] };
         let answers = (0..PLACES).map(|place| {
             let is_true = rng.next_u64() % 10 < 6;
