@@ -5,11 +5,12 @@ The estimators, such as `fet.FeTClassifier`, need scikit-learn; everything else 
 
 from typing import TYPE_CHECKING, Any
 
-from fet import _fet, loggers, psi
+from fet import _fet, loggers, psi, testing
 from fet._fet import Frame
 from fet.commands import Study, account, attack, audit, explain, link, schema, study, worth
 from fet.errors import FetError, FetWarning, InputError
 from fet.figures import Figure, plot_curve, plot_reliance
+from fet.plugins import encoder, encoder_settings, linker, linker_settings
 from fet.runs import Run, run
 from fet.tables import Problem, Table
 
@@ -67,8 +68,12 @@ __all__ = [
     "account",
     "attack",
     "audit",
+    "encoder",
+    "encoder_settings",
     "explain",
     "link",
+    "linker",
+    "linker_settings",
     "loggers",
     "plot_curve",
     "plot_reliance",
@@ -76,6 +81,7 @@ __all__ = [
     "run",
     "schema",
     "study",
+    "testing",
     "worth",
     *_ESTIMATORS,
 ]

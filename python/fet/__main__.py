@@ -6,6 +6,7 @@ import sysconfig
 from pathlib import Path
 
 from fet import _fet
+from fet.plugins import environment
 
 
 def main() -> int:
@@ -16,6 +17,7 @@ def main() -> int:
         script = Path(sysconfig.get_path("scripts")) / name
         if script.is_file():
             os.environ["FET_BIN"] = str(script)
+            os.environ.update(environment())
     return _fet.main(["fet", *sys.argv[1:]])
 
 

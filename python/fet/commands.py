@@ -16,6 +16,7 @@ from fet import _fet
 from fet.errors import FetError, InputError
 from fet.figures import Figure
 from fet.notes import Note, note, shown
+from fet.plugins import environment
 from fet.runs import Experiment, Workplace, open_run, page, write_experiment
 from fet.settings import sets
 from fet.tables import Problem, Table
@@ -44,6 +45,7 @@ def _command(arguments: Sequence[str], notes: Note, answers: Sequence[int] = (0,
             stderr=subprocess.PIPE,
             text=True,
             encoding="utf-8",
+            env=environment(),
             start_new_session=True,
         )
         lines: list[str] = []
@@ -355,14 +357,20 @@ def _changes(set: Mapping[str, Any] | None, seed: int | None) -> list[str]:
 def link(
     primary: Table,
     secondary: Table,
-    linker: str | None = None,
+    linker: str | Mapping[str, Any] | None = None,
     set: Mapping[str, Any] | None = None,
     *,
     threshold: float | str | None = None,
     one_to_one: bool = False,
     seed: int = 0,
 ) -> _fet.Frame:
-    """Link two tables by their keys, as `fet link` does, and return the pairs of rows."""
+    """Link two tables by their keys, as `fet link` does, and return the pairs of rows.
+
+    `linker` is a name, or settings as of `fet.linker_settings`; `set` changes settings of the linker.
+    """
+    if isinstance(linker, Mapping):
+        set = {**{name: value for name, value in linker.items() if name != "kind"}, **(set or {})}
+        linker = str(linker["kind"])
     with tempfile.TemporaryDirectory(prefix="fet-") as scratch:
         folder = Path(scratch)
         out = folder / "pairs.csv"

@@ -4,11 +4,16 @@
 //! line. The Python code makes the settings and reads the reports.
 #![cfg(feature = "extension")]
 
+mod calls;
+mod encoder;
 mod errors;
 mod frame;
+mod linker;
+mod plugin;
 mod work;
 
 use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -24,7 +29,11 @@ use crate::work::wait;
 #[pymodule]
 mod _fet {
     #[pymodule_export]
+    use super::encoder::check_encoder;
+    #[pymodule_export]
     use super::frame::{Frame, read_frame, write_table};
+    #[pymodule_export]
+    use super::linker::check_linker;
     #[pymodule_export]
     use super::work::{predict, run};
     #[pymodule_export]
@@ -34,7 +43,14 @@ mod _fet {
 /// Runs the command line with these arguments, the first of which is the name of the program, and returns its exit code.
 #[pyfunction]
 fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
-    let code = py.detach(|| fet::main_with(arguments));
+    let run = || catch_unwind(AssertUnwindSafe(|| fet::main_with(arguments)));
+    let code = py.detach(run).unwrap_or_else(|panic| match calls::failure() {
+        Some(failure) => {
+            fet_io::note!("fet: {failure}");
+            ExitCode::FAILURE
+        }
+        None => resume_unwind(panic),
+    });
     // An exit code has no other way to its number.
     (0..=u8::MAX).find(|number| ExitCode::from(*number) == code).unwrap_or(1)
 }

@@ -14,11 +14,10 @@ use fet_io::input::input;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 
+use crate::calls::{self, STACK};
 use crate::errors::{FetError, raised};
 use crate::frame::{Frame, read_frame};
 
-/// Stack of a working thread in bytes, as for the command.
-const STACK: usize = 16 << 20;
 /// Time between two looks for signals and notes.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -42,6 +41,11 @@ pub(crate) fn wait<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool) -> anyhow::Result<T> + Send + 'static,
 ) -> PyResult<T> {
     let py = note.py();
+    if calls::is_calling() {
+        let problem =
+            "a plug-in runs the program; the program waits for the plug-in, so call it outside the plug-in";
+        return Err(FetError::new_err(problem));
+    }
     fet_io::send_notes(push);
     let stop = Arc::new(AtomicBool::new(false));
     let (ends, mut ended) = channel::<()>();
@@ -72,7 +76,10 @@ pub(crate) fn wait<T: Send + 'static>(
         return Err(exception);
     }
     show(py, note)?;
-    let panicked = |_| PyRuntimeError::new_err("the program has a fault; standard error shows its place");
+    let panicked = |_| match calls::failure() {
+        Some(failure) => FetError::new_err(failure),
+        None => PyRuntimeError::new_err("the program has a fault; standard error shows its place"),
+    };
     result.map_err(panicked)?.map_err(|error| raised(&error))
 }
 

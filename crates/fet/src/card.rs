@@ -13,6 +13,7 @@ use fet_federation::prepare::{Period, Reference};
 use fet_federation::trainer::Trainer;
 
 use crate::bounds;
+use crate::code::python_code;
 use crate::drift;
 
 /// Returns the card of a run as Markdown.
@@ -30,6 +31,9 @@ pub(crate) fn card(
         "Made by `fet` {} ({}; version {} of its results) with the method `{method}` and the seed {}.\n",
         report.program.version, report.program.commit, report.program.results, report.seed
     );
+    for sentence in python_code(experiment) {
+        let _ = writeln!(card, "{sentence}\n");
+    }
     let reference = trainer.reference();
     data(&mut card, report, &reference);
     scores(&mut card, report, conformal);

@@ -10,6 +10,7 @@ mod bounds;
 mod calibration;
 mod card;
 mod cli;
+mod code;
 pub mod data;
 mod drift;
 pub mod exit;

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::attack;
 use crate::bounds::{class_name, share_interval, shown};
+use crate::code::python_code;
 use crate::explain::explanation::Explanation;
 use crate::explain::show::RelianceChart;
 
@@ -66,14 +67,15 @@ pub(crate) fn text(
         "interval": interval.as_ref().map(|interval| format!("95 % interval: {interval}, bootstrap over the test rows")),
         "rows": report.rows,
         "facts": format!(
-            "Method {}, seed {}; {} training and {} validation rows; {} {}.",
+            "Method {}, seed {}; {} training and {} validation rows; {} {}. {}",
             experiment.method.kinds(),
             report.seed,
             report.rows.train,
             report.rows.validation,
             report.secondaries,
-            if report.secondaries == 1 { "other party" } else { "other parties" }
-        ),
+            if report.secondaries == 1 { "other party" } else { "other parties" },
+            python_code(experiment).join(" ")
+        ).trim_end(),
         "sections": sections,
         "program": format!(
             "fet {}, commit {}, version {} of its results, on {}. Checksum of the data files: {}; of the split: {}.",

@@ -118,6 +118,9 @@ pub enum LinkError {
     /// A setting that the linker reads from the environment is missing.
     #[error("{0}")]
     Secret(String),
+    /// Code of the party's user failed. Its message may contain keys, so the other party must not learn it.
+    #[error("{0}")]
+    Code(String),
     /// The search library refused the keys.
     #[error("the keys cannot be indexed: {0}")]
     Index(String),

@@ -86,6 +86,9 @@ pub enum SecondaryError {
     /// The party's own keys cannot be linked; only its operator learns the reason.
     #[error("the linker cannot use one of its keys; its operator has the details")]
     UnusableKeys,
+    /// The code of the party's plug-in failed; only its operator learns the reason.
+    #[error("the code of its plug-in failed; its operator has the details")]
+    FailedCode,
     /// The party's records cannot be prepared; only its operator learns the reason.
     #[error("its own records cannot be prepared for a model; its operator has the details")]
     UnusableRecords,

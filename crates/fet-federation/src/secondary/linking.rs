@@ -87,13 +87,15 @@ fn search(
     keep_links(session, &links, *origin)
 }
 
-/// Reports a problem with the party's own keys to its operator only; the refusal goes to the primary.
+/// Reports a problem with the party's own keys or code to its operator only; the refusal goes to the primary.
 fn linking_error(session: &Session, error: LinkError) -> SecondaryError {
-    if let LinkError::Own { .. } = error {
-        (session.tell)(error.to_string());
-        return SecondaryError::UnusableKeys;
-    }
-    error.into()
+    let refusal = match &error {
+        LinkError::Own { .. } => SecondaryError::UnusableKeys,
+        LinkError::Code(_) => SecondaryError::FailedCode,
+        _ => return error.into(),
+    };
+    (session.tell)(error.to_string());
+    refusal
 }
 
 /// Tells the operator how many of the primary's records lack a link, which no other output shows.

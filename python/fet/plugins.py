@@ -1,0 +1,272 @@
+"""Plug-ins in Python: classes that the program calls in place of its own components.
+
+The identity of a plug-in is its import path and the hash of its source file; both are settings of the experiment.
+Plug-ins need NumPy.
+"""
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fet.errors import InputError
+from fet.settings import Settings
+
+_Class = TypeVar("_Class", bound=type)
+# Cells of keys and the number of columns, as the native module gives them: bytes of 64-bit floats, or texts.
+_Cells = tuple[bytes | list[str], int]
+
+_TAKES = ("numbers", "text", "either")
+
+
+class Invalid(InputError):
+    """A plug-in or its answer breaks a rule. The text contains no keys, so all parties may read it."""
+
+
+class Refused(Invalid):
+    """A setting of a plug-in is invalid. The arguments are the setting, the rule and the value."""
+
+    def __str__(self) -> str:
+        """Write the message as the program does."""
+        setting, rule, value = self.args
+        return f"`{setting}` {rule}; it is {value}"
+
+
+class _Registered:
+    """A class with the hash of its source at its import."""
+
+    def __init__(self, plugin: type, slot: str, source: str) -> None:
+        self.plugin = plugin
+        self.slot = slot
+        self.source = source
+
+
+_registered: dict[str, _Registered] = {}
+
+
+def linker(cls: _Class) -> _Class:
+    """Register a class as a linker.
+
+    The class has a method `link(self, queries, records, neighbours, seed)`. It gets the keys as NumPy arrays, one row for
+    each record, and returns an array of the indices of the nearest records, [queries, neighbours], and an array of their
+    similarities, highest first. It must link equal keys equally. These attributes of the class state its properties:
+
+    - `takes`: "numbers" (the default), "text" or "either", the kind of keys;
+    - `similarities`: false if `link` returns `None` in place of similarities;
+    - `independent`: true if the links of a query depend on no other query;
+    - `floor`: similarity at or below which records do not match.
+    """
+    return _register(cls, "linker")
+
+
+def _register(cls: _Class, slot: str) -> _Class:
+    if "." in cls.__qualname__:
+        raise InputError(f"{cls.__qualname__}: a plug-in must be a class of a module, outside functions and classes")
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    _registered[_path(cls)] = _Registered(cls, slot, _hash(file))
+    return cls
+
+
+def _hash(file: str | None) -> str:
+    """Return the SHA-256 of a file, or nothing for code without one."""
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file and os.path.isfile(file) else ""
+
+
+def _path(cls: type) -> str:
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def linker_settings(cls: type, neighbours: int = 20, *, pad: bool = False, **options: Any) -> Settings:
+    """Return the table `linker` of an experiment that links with a class.
+
+    `neighbours` is the number of records for each row. With `pad`, a smaller table repeats its records. The other
+    arguments are those of the class.
+    """
+    shape = {"neighbours": neighbours, "pad": pad}
+    return {**_identity(cls, "linker"), **shape, **({"options": options} if options else {})}
+
+
+def _identity(cls: type, slot: str) -> Settings:
+    path = _path(cls)
+    found = _registered.get(path)
+    if found is None or found.slot != slot:
+        raise InputError(f"{path}: put `@fet.{slot}` above the class")
+    if not found.source or cls.__module__ == "__main__":
+        problem = "other processes cannot import it; move the class from the script or notebook to a module"
+        raise InputError(f"{path}: {problem}")
+    return {"kind": "python", "plugin": path, "source": found.source}
+
+
+def encoder(cls: _Class) -> _Class:
+    """Register a class as an encoder: a `torch.nn.Module`, or a class with its own backward pass.
+
+    A module of PyTorch has `__init__(self, keys, features, hidden)`, with the numbers of key columns and feature columns
+    and the width of the representation. Its `forward(self, keys, features)` gets tensors
+    [rows, neighbours, columns] and returns [rows, neighbours, hidden].
+
+    Another class works with NumPy. `__init__` has a further argument `seed`. `parameters()` returns a dictionary of the
+    arrays that are trained, of 32-bit floats; the program writes into them. `backward(gradient)` returns a dictionary of
+    the gradients for the last `forward`.
+    """
+    return _register(cls, "encoder")
+
+
+def encoder_settings(cls: type, **options: Any) -> Settings:
+    """Return the table `encoder` of an experiment that encodes with a class. The options are arguments of the class."""
+    return {**_identity(cls, "encoder"), **({"options": options} if options else {})}
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a process that imports the same modules as this one."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(place) for place in sys.path)}
+
+
+# The native module calls the functions below, in one thread.
+
+
+def linker_about(plugin: str, source: str, options: Mapping[str, Any]) -> tuple[str, bool, bool, float | None]:
+    """Return the properties of a linker: kind of keys, similarities, independence, floor."""
+    made = _make("linker", plugin, source, options)
+    takes = getattr(made, "takes", "numbers")
+    if takes not in _TAKES:
+        raise Refused("plugin", f"must have `takes` as one of {', '.join(_TAKES)}", f"{plugin} with {takes!r}")
+    if not callable(getattr(made, "link", None)):
+        raise Refused("plugin", "must have a method `link`", plugin)
+    floor = getattr(made, "floor", None)
+    independent = bool(getattr(made, "independent", False))
+    return takes, _has_similarities(made), independent, None if floor is None else float(floor)
+
+
+def linker_link(
+    plugin: str,
+    source: str,
+    options: Mapping[str, Any],
+    queries: _Cells,
+    records: _Cells,
+    neighbours: int,
+    seed: int,
+) -> tuple[bytes, bytes | None]:
+    """Link, check the links, and return them as bytes: 32-bit indices and similarities."""
+    import numpy as np
+
+    made: Any = _make("linker", plugin, source, options)
+    keys, others = _keys(queries), _keys(records)
+    shape = (len(keys), neighbours)
+
+    def refuse(problem: str) -> Invalid:
+        return Invalid(f"`linker.plugin`: {plugin} returned {problem}")
+
+    def array(name: str, value: object, kinds: str, wanted: str) -> Any:
+        found = np.asarray(value)
+        if found.shape != shape:
+            raise refuse(f"{name} of the shape {found.shape}; it must be {shape}, queries and neighbours")
+        if found.dtype.kind not in kinds:
+            raise refuse(f"{name} of the type {found.dtype}; they must be {wanted}")
+        return found
+
+    found = made.link(keys, others, neighbours, seed)
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise refuse(f"a {type(found).__name__}; it must be the tuple (indices, similarities)")
+    indices = array("indices", found[0], "iu", "integers")
+    if indices.size and not (indices.min() >= 0 and indices.max() < len(others)):
+        raise refuse(f"indices from {indices.min()} to {indices.max()}; they must be 0 to {len(others) - 1}")
+    ordered = np.sort(indices, axis=1)
+    if (ordered[:, 1:] == ordered[:, :-1]).any():
+        row = int((ordered[:, 1:] == ordered[:, :-1]).any(axis=1).argmax())
+        raise refuse(f"a record twice for query {row} (from 0); the records of a query must differ")
+    whole = np.ascontiguousarray(indices, dtype=np.uint32).tobytes()
+    if not _has_similarities(made):
+        if found[1] is not None:
+            raise refuse("similarities; they must be None for a class with `similarities = False`")
+        return whole, None
+    if found[1] is None:
+        raise refuse("no similarities; give the class `similarities = False`, or return an array")
+    similarities = array("similarities", found[1], "iuf", "numbers").astype(np.float32)
+    if not np.isfinite(similarities).all():
+        raise refuse("similarities that are not finite 32-bit numbers")
+    if (similarities[:, 1:] > similarities[:, :-1]).any():
+        row = int((similarities[:, 1:] > similarities[:, :-1]).any(axis=1).argmax())
+        raise refuse(f"query {row} (from 0) out of order; the highest similarity must be first")
+    return whole, np.ascontiguousarray(similarities).tobytes()
+
+
+def encoder_new(
+    plugin: str, source: str, options: Mapping[str, Any], sizes: tuple[int, int, int, int], seed: int
+) -> tuple[object, list[tuple[str, tuple[int, ...], bytes]]]:
+    """Create the module of an encoder, and describe its parameters."""
+    from fet.modules import create
+
+    found = _find("encoder", plugin, source)
+    try:
+        made = create(plugin, found.plugin, sizes, seed, dict(options))
+    except Exception as error:
+        rule = f"must name a class that encodes zeros ({type(error).__name__}: {error})"
+        raise Refused("plugin", rule, repr(plugin)) from error
+    return made, made.described()
+
+
+def described(error: BaseException) -> str:
+    """Describe an exception of a plug-in with the places of its own code."""
+    return "Python code failed:\n" + "".join(traceback.format_exception(error)).rstrip()
+
+
+def _has_similarities(made: object) -> bool:
+    return bool(getattr(made, "similarities", True))
+
+
+def _keys(cells: _Cells) -> Any:
+    """Make an array of keys, one row for each record."""
+    import numpy as np
+
+    values, columns = cells
+    if isinstance(values, bytes):
+        # The array may be written to: a copy of the program's keys.
+        return np.frombuffer(bytearray(values), dtype=np.float64).reshape(-1, columns)
+    texts = np.empty(len(values), dtype=object)
+    texts[:] = values
+    return texts.reshape(-1, columns)
+
+
+def _make(slot: str, plugin: str, source: str, options: Mapping[str, Any]) -> object:
+    """Import a class, compare the hash of its source, and create an object."""
+    make: Callable[..., object] = _find(slot, plugin, source).plugin
+    try:
+        return make(**options)
+    except Exception as error:
+        problem = f"must be arguments that {plugin} accepts ({type(error).__name__}: {error})"
+        raise Refused("options", problem, str(dict(options))) from error
+
+
+def _find(slot: str, plugin: str, source: str) -> _Registered:
+    """Return a class, which is imported only from a file with the hash."""
+    module, _, name = plugin.partition(":")
+    # A registered class needs no import, which could wait for a module that is being imported.
+    if plugin not in _registered:
+        try:
+            if module not in sys.modules:
+                place = importlib.util.find_spec(module)
+                if place is not None:
+                    _check_source(_hash(place.origin), plugin, source)
+            importlib.import_module(module)
+        except Refused:
+            raise
+        except Exception as error:
+            rule = f"must name a class in a module that can be imported ({type(error).__name__}: {error})"
+            raise Refused("plugin", rule, repr(plugin)) from error
+    found = _registered.get(plugin)
+    if found is None or found.slot != slot:
+        rule = f"must name a class with `@fet.{slot}`, and {module} has no such class {name}"
+        raise Refused("plugin", rule, repr(plugin))
+    _check_source(found.source, plugin, source)
+    return found
+
+
+def _check_source(found: str, plugin: str, source: str) -> None:
+    if not found or found != source:
+        rule = f"must be the SHA-256 of the file of {plugin} in this process, {found!r}"
+        raise Refused("source", rule, repr(source) if source else "missing")
