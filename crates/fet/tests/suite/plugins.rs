@@ -48,8 +48,10 @@ fn links_every_plugin_that_a_source_file_submits() {
     let mut expected = BTreeSet::new();
     for folder in ["crates", "examples"] {
         for entry in std::fs::read_dir(root.join(folder)).expect("readable") {
-            let sources = entry.expect("readable").path().join("src");
-            if sources.is_dir() {
+            let crate_folder = entry.expect("readable").path();
+            let sources = crate_folder.join("src");
+            // The plug-ins of the Python package are not in the command.
+            if sources.is_dir() && !crate_folder.ends_with("fet-python") {
                 submitted(&sources, &pattern, &mut expected);
             }
         }
