@@ -1,6 +1,7 @@
 """Tables for the tests: places with readings, and stations near them whose columns decide the label."""
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,14 @@ import pytest
 import fet
 
 KEYS = ["lon", "lat"]
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C interrupt a test, also where a shell started the tests in the background and ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def places(rows: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
