@@ -162,7 +162,7 @@ fn the_frame_is_the_documented_one() {
     let active = [4, 0, 0, 0, 0];
     let attempt = [0];
     let body = [&variant[..], &round, &rows, &active, &attempt].concat();
-    assert_eq!(&frame[..8], [b'F', b'e', b'T', b'm', 7, 0, 0, 0]);
+    assert_eq!(&frame[..8], [b'F', b'e', b'T', b'm', 8, 0, 0, 0]);
     assert_eq!(frame[8..16], (body.len() as u64).to_le_bytes());
     assert_eq!(&frame[24..], body);
     let sum = xxhash_rust::xxh3::xxh3_64(&[&frame[..16], &frame[24..]].concat());
