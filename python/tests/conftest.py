@@ -1,6 +1,9 @@
 """Tables for the tests: places with readings, and stations near them whose columns decide the label."""
 
+import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,21 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+def interrupt_after(begun: Callable[[], bool]) -> threading.Thread:
+    """Press Ctrl-C once something has begun, at the latest after 30 seconds."""
+
+    def interrupt() -> None:
+        for _ in range(600):
+            if begun():
+                break
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    waiting = threading.Thread(target=interrupt)
+    waiting.start()
+    return waiting
 
 
 def places(rows: int, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -1,20 +1,16 @@
 """Tests of the commands as functions, and of the command on the path."""
 
-import os
 import shutil
-import signal
 import subprocess
 import sys
 import sysconfig
-import threading
-import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import fet
-from conftest import KEYS, places
+from conftest import KEYS, interrupt_after, places
 
 Tables = tuple[pd.DataFrame, pd.DataFrame]
 
@@ -79,15 +75,7 @@ def test_worth_answers_for_frames() -> None:
 
 
 def test_ctrl_c_stops_a_command(tmp_path: Path) -> None:
-    def interrupt() -> None:
-        for _ in range(600):
-            if list(tmp_path.rglob("cells/*")):
-                break
-            time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    waiting = threading.Thread(target=interrupt)
-    waiting.start()
+    waiting = interrupt_after(lambda: any(tmp_path.rglob("cells/*")))
     with pytest.raises(KeyboardInterrupt):
         fet.worth(problem_of_places(), tmp_path, quick=True)
     waiting.join()

@@ -2,12 +2,8 @@
 
 import copy
 import json
-import os
-import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import fet
-from conftest import KEYS
+from conftest import KEYS, interrupt_after
 
 Tables = tuple[pd.DataFrame, pd.DataFrame]
 
@@ -162,16 +158,7 @@ def test_a_folder_keeps_its_run_and_refuses_other_data(tables: Tables, tmp_path:
 def test_ctrl_c_stops_after_a_step_and_the_same_call_resumes(digits: Path, tmp_path: Path) -> None:
     settings = {"train.epochs": 30}
     folder = tmp_path / "run"
-
-    def interrupt() -> None:
-        for _ in range(600):
-            if (folder / "checkpoint.safetensors").exists():
-                break
-            time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    waiting = threading.Thread(target=interrupt)
-    waiting.start()
+    waiting = interrupt_after((folder / "checkpoint.safetensors").exists)
     with pytest.raises(KeyboardInterrupt):
         fet.run(digits, folder, settings)
     waiting.join()

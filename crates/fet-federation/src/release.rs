@@ -152,9 +152,7 @@ impl OneTimeReleases {
         let epsilon = self.label_privacy.as_ref().and_then(|labels| labels.epsilon);
         if let (Some(epsilon), Some(record)) = (epsilon, &mut self.record) {
             let seed = match record.randomness {
-                Randomness::Experiment => {
-                    "; the experiment's seed, with which anyone can draw them again, is public"
-                }
+                Randomness::Experiment => "; anyone who knows the experiment's seed can draw it again",
                 Randomness::Own => "",
             };
             record.of_primary = format!(
