@@ -87,6 +87,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """Name the estimators, too, before their first use."""
+    return sorted({*globals(), *_ESTIMATORS})
+
+
 def __getattr__(name: str) -> Any:
     """Import the estimators, and scikit-learn with them, at their first use."""
     if name in _ESTIMATORS:

@@ -1,6 +1,6 @@
 """Native module of the package."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
 
@@ -28,9 +28,10 @@ def account(noise: float | None, epsilon: float | None, rate: float, steps: int,
 def write_table(
     frame: object,
     path: PathLike[str],
-    rename: Mapping[str, str],
+    keys: Sequence[tuple[str, str]],
     label: tuple[str, Sequence[float] | NDArray[np.float64] | Sequence[str]] | None = None,
 ) -> list[str]: ...
+def empty_frame(columns: Sequence[str]) -> Frame: ...
 def read_frame(path: PathLike[str], texts: Sequence[str]) -> Frame: ...
 def check_encoder(settings: str, note: _Note) -> str | None: ...
 def check_linker(settings: str, note: _Note) -> str | None: ...

@@ -19,7 +19,7 @@ from fet.notes import Note, note, shown
 from fet.plugins import environment
 from fet.runs import Experiment, Workplace, open_run, page, write_experiment
 from fet.settings import sets
-from fet.tables import Problem, Table
+from fet.tables import Problem, Table, table_of
 
 _INVALID = 2
 # Exit code of an audit whose bound refutes the claim.
@@ -89,6 +89,10 @@ class Answer:
         """Return a field of the answer."""
         return self.data[name]
 
+    def __repr__(self) -> str:
+        """Name the fields of the answer."""
+        return f"<fet.{type(self).__name__}: `data` with {', '.join(self.data)}>"
+
     def _repr_html_(self) -> str:
         """Show the answer's page in a notebook."""
         return page(self._html)
@@ -129,6 +133,10 @@ class Explanation:
     def __getitem__(self, name: str) -> Any:
         """Return a field of the explanation."""
         return self.data[name]
+
+    def __repr__(self) -> str:
+        """Name the fields of the explanation."""
+        return f"<fet.Explanation: `data` with {', '.join(self.data)}>"
 
     def _repr_svg_(self) -> str:
         """Show the picture in a notebook."""
@@ -368,6 +376,7 @@ def link(
 
     `linker` is a name, or settings as of `fet.linker_settings`; `set` changes settings of the linker.
     """
+    primary, secondary = table_of(primary, "primary"), table_of(secondary, "secondary")
     if isinstance(linker, Mapping):
         set = {**{name: value for name, value in linker.items() if name != "kind"}, **(set or {})}
         linker = str(linker["kind"])
@@ -382,6 +391,11 @@ def link(
         arguments += ["--threshold", str(threshold)] if threshold is not None else []
         arguments += ["--assign", "one-to-one"] if one_to_one else []
         command(arguments)
+        with out.open(encoding="utf-8", newline="") as file:
+            rows = csv.reader(file)
+            header = next(rows)
+            if next(rows, None) is None:
+                return _fet.empty_frame(header)
         return _fet.read_frame(out, [])
 
 

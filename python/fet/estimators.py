@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 from fet import _fet
 from fet.errors import InputError
 from fet.notes import logged, note, receiver, shown
-from fet.runs import PROBABILITY, Run, Workplace, predict, write_experiment
+from fet.runs import PROBABILITY, Run, Workplace, predict, warn_of_release, write_experiment
 from fet.settings import sets
 from fet.tables import ArrayFrame, Labels, Problem, Table, Task, write_table
 
@@ -32,6 +32,8 @@ _TEST_SHARE = 0.01
 _FEWEST_TEST_ROWS = 2
 _FEWEST_ROWS = 2
 _SEEDS = 2**31
+# Texts that mean a missing cell in a table.
+_MISSING = ("NA", "N/A", "NaN", "null", "None", "?")
 
 
 class _Estimator(BaseEstimator):  # type: ignore[misc]
@@ -121,9 +123,13 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         workplace = Workplace(self.folder)
         folder = workplace.path
         name = str(getattr(y, "name", None) or "label")
+        taken = {str(column) for column in getattr(X, "columns", ())}
+        # A feature may have the name of the label.
+        while name in taken:
+            name += "_"
         primary = Table(X, self.keys, name="primary")
         problem = Problem(primary, self.secondaries, name, task=task)
-        path = write_table(X, folder, "primary", label=(name, label))
+        path = write_table(X, folder, "primary", keys=[(key, key) for key in primary.keys], label=(name, label))
         # Its warnings are about the split, which is another one here.
         settings = problem.settings_of(path, folder, self._method, logged)
         if isinstance(label, list):
@@ -148,6 +154,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         self._workplace = workplace
         self.folder_ = folder
         self.report_ = Run(folder).report
+        warn_of_release(self.report_, workplace)
 
     def _predict(self, X: object) -> _fet.Frame:
         check_is_fitted(self, "report_")
@@ -190,6 +197,9 @@ class _Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
             label: Labels = values.astype(np.float64)
         else:
             names = [str(name) for name in classes]
+            missing = [name for name in names if name.strip() in ("", *_MISSING)]
+            if missing:
+                raise InputError(f"`y`: the class {missing[0]!r} means a missing label; give the class another name")
             label = [names[code] for code in codes]
         self._fit(X, y, label, "binary" if len(classes) == 2 else "multiclass")
         self.classes_ = classes

@@ -39,12 +39,24 @@ class Workplace:
             self._temporary = tempfile.TemporaryDirectory(prefix="fet-")
             folder = self._temporary.name
         self.path = Path(folder).resolve()
-        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be the folder of a run ({error})") from None
 
     @property
     def is_temporary(self) -> bool:
         """True if the folder goes with this object."""
         return self._temporary is not None
+
+
+def warn_of_release(report: Mapping[str, Any], workplace: Workplace) -> None:
+    """Warn of a release whose secrets go with a temporary folder."""
+    if workplace.is_temporary and (report.get("release") or {}).get("randomness") == "own":
+        note(
+            "warning: this run made a release in a temporary folder. Each further run makes another release, whose ε adds to "
+            "that of this one; `folder` keeps the release for later runs"
+        )
 
 
 class Run:
@@ -102,7 +114,10 @@ def open_run(source: Any) -> Run:
     """Return the run of a `Run`, of a fitted estimator or of a folder."""
     if isinstance(source, Run):
         return source
-    return Run(getattr(source, "folder_", source))
+    folder = getattr(source, "folder_", source)
+    if not isinstance(folder, (str, os.PathLike)):
+        raise InputError(f"must be a run, a fitted estimator or the folder of a run; not a {type(source).__name__}")
+    return Run(folder)
 
 
 def predict(folder: Path, rows: object, notes: Note) -> _fet.Frame:
@@ -144,6 +159,7 @@ def run(
         _fet.run(file, workplace.path, sets(set), place, notes)
     finished = Run(workplace.path)
     finished._workplace = workplace
+    warn_of_release(finished.report, workplace)
     return finished
 
 

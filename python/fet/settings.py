@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fet import _fet
+from fet.errors import InputError
 
 Settings = dict[str, Any]
 
@@ -38,6 +39,17 @@ def _inline(value: Any) -> str:
 
 
 def sets(settings: Mapping[str, Any] | None) -> list[str]:
-    """Make `path=value` of each setting, as `--set` takes it."""
-    given = _plain(settings or {})
+    """Make `path=value` of each setting, as `--set` takes it.
+
+    A table with `kind`, as in `{"linker": {"kind": "nearest"}}`, replaces the component. Any other table, as in
+    `{"train": {"epochs": 5}}`, changes the settings that it names.
+    """
+    if not isinstance(settings, Mapping | None):
+        raise InputError(f"settings must be a dictionary of paths and values, as {{'train.epochs': 5}}; not {settings!r}")
+    given: Settings = {}
+    for path, value in _plain(settings or {}).items():
+        if isinstance(value, dict) and "kind" not in value and "." not in path:
+            given.update({f"{path}.{name}": item for name, item in value.items()})
+        else:
+            given[path] = value
     return [f"{path}={_inline(value)}" for path, value in given.items()]

@@ -4,7 +4,7 @@ import filecmp
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Union
 
@@ -47,6 +47,11 @@ class Table:
         """
         self.frame = frame
         self.keys = [keys] if isinstance(keys, str) else list(keys)
+        for at, key in enumerate(self.keys):
+            if not isinstance(key, str):
+                raise InputError(f"`keys`: must be names of columns; {key!r} is a {type(key).__name__}")
+            if key in self.keys[:at]:
+                raise InputError(f"`keys`: name the column `{key}` twice")
         self.name = name
         self.columns = dict(columns or {})
         self.drop = [drop] if isinstance(drop, str) else list(drop)
@@ -70,14 +75,31 @@ class Table:
 
         A frame, and a table with other names, is written into the folder.
         """
-        rename = {old: new for old, new in zip(self.keys, keys or self.keys) if old != new}
-        if self.is_file and not rename:
+        renamed = list(zip(self.keys, keys or self.keys))
+        if self.is_file and all(old == new for old, new in renamed):
             path = Path(str(self.frame)).resolve()
             if not path.is_file():
                 raise InputError(f"{self.frame}: is not a file")
             return path
         frame = _fet.read_frame(Path(str(self.frame)), []) if self.is_file else self.frame
-        return write_table(frame, folder, stem, rename=rename)
+        try:
+            return write_table(frame, folder, stem, keys=renamed)
+        except InputError as error:
+            raise InputError(f"{self.name or stem}: {error}") from None
+
+
+def table_of(given: object, name: str) -> Table:
+    """Return a table, and refuse a frame without key columns."""
+    if isinstance(given, Table):
+        return given
+    raise InputError(f"`{name}`: must be a table; write `fet.Table(frame, keys=[...])`, not a {type(given).__name__}")
+
+
+def tables_of(given: object) -> list[Table]:
+    """Return the tables of the other parties."""
+    if isinstance(given, (Table, str)) or not isinstance(given, Iterable) or hasattr(given, "__arrow_c_stream__"):
+        raise InputError("`secondaries`: must be a list of tables, as `[fet.Table(frame, keys=[...])]`")
+    return [table_of(table, "secondaries") for table in given]
 
 
 def write_table(
@@ -85,17 +107,20 @@ def write_table(
     folder: Path,
     stem: str,
     *,
-    rename: Mapping[str, str] | None = None,
+    keys: Sequence[tuple[str, str]] = (),
     label: tuple[str, Labels] | None = None,
 ) -> Path:
-    """Write a frame into a folder, and refuse to change the table of a finished run there."""
+    """Write a frame into a folder, and refuse to change the table of a finished run there.
+
+    `keys` are its key columns with their new names.
+    """
     tables = folder / "tables"
     tables.mkdir(parents=True, exist_ok=True)
     path = tables / f"{stem}.arrows"
     # The old table stays whole until the new one is.
     with tempfile.TemporaryDirectory(dir=tables) as scratch:
         new = Path(scratch) / path.name
-        _fet.write_table(frame, new, rename or {}, label)
+        _fet.write_table(frame, new, list(keys), label)
         if (folder / "report.json").exists() and not (path.exists() and filecmp.cmp(path, new, shallow=False)):
             raise InputError(f"{folder}: contains the report of a run on other data; name another folder")
         os.replace(new, path)
@@ -143,8 +168,8 @@ class Problem:
         task: Task | None = None,
     ) -> None:
         """Describe a problem; without `task` the label decides it."""
-        self.primary = primary
-        self.secondaries = list(secondaries)
+        self.primary = table_of(primary, "primary")
+        self.secondaries = tables_of(secondaries)
         self.label = label
         self.task = task
 
@@ -169,7 +194,13 @@ class Problem:
                 raise InputError(f"{table}: must have as many keys as the primary ({len(keys)})")
         stems = [f"secondary{number}" for number in range(1, len(self.secondaries) + 1)]
         files = [table.file(folder, stem, keys) for table, stem in zip(self.secondaries, stems)]
-        settings: Settings = json.loads(_fet.plan([primary, *files], self.label, keys, notes))
+        try:
+            settings: Settings = json.loads(_fet.plan([primary, *files], self.label, keys, notes))
+        except InputError as error:
+            text = str(error)
+            for table, path, stem in zip([self.primary, *self.secondaries], [primary, *files], ["primary", *stems]):
+                text = text.replace(str(path), table.name or stem)
+            raise InputError(text) from None
         settings["name"] = "experiment"
         data = settings["data"]
         if self.task not in (None, data["task"]):

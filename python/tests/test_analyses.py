@@ -103,6 +103,8 @@ def test_a_study_in_code_has_its_variants_and_seeds() -> None:
     answer = study.run(QUICK)
     frame = study.to_pandas()
     assert set(frame["variant"]) == {"pool", "alone"}
+    # A network on the primary's own columns has other parameters.
+    assert len(set(frame.groupby("variant")["parameters"].first())) == 2
     assert "alone" in str(answer.data)
     assert "<iframe" in study._repr_html_()
     with pytest.raises(fet.InputError, match="at least one variant"):

@@ -144,3 +144,5 @@ def test_a_random_state_of_numpy_gives_the_seed(tables: Tables, classifier: Make
     X, y = farms.drop(columns=LABELS), farms["wet"]
     first, second = (classifier(random_state=np.random.RandomState(3)).fit(X, y) for _ in range(2))
     assert first.report_["seed"] == second.report_["seed"] > 0
+    other = classifier(random_state=np.random.RandomState(4)).fit(X, y)
+    assert other.report_["seed"] != first.report_["seed"]

@@ -54,11 +54,11 @@ def test_mlflow_receives_settings_metrics_and_the_report(finished: fet.Run, monk
 
 
 def test_wandb_receives_settings_and_metrics(finished: fet.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps: list[int] = []
+    steps: list[tuple[int, float]] = []
     ended: list[bool] = []
     summary: dict[str, float] = {}
     tracked = SimpleNamespace(
-        log=lambda values, step: steps.append(step), summary=summary, finish=lambda: ended.append(True)
+        log=lambda values, step: steps.append((step, values["train_loss"])), summary=summary, finish=lambda: ended.append(True)
     )
     given: dict[str, Any] = {}
 
@@ -72,7 +72,8 @@ def test_wandb_receives_settings_and_metrics(finished: fet.Run, monkeypatch: pyt
     fet.loggers.WandB("fet", mode="offline").log(finished.folder)
     assert (given["project"], given["name"], given["mode"]) == ("fet", "digits", "offline")
     assert given["config"]["train.epochs"] == 2
-    assert (steps, ended) == ([1, 2], [True])
+    assert steps == [(epoch["epoch"], epoch["train_loss"]) for epoch in finished.report["epochs"]]
+    assert (len(steps), ended) == (2, [True])
     assert summary["best_test_accuracy"] == finished.report["best"]["test"]
 
 
@@ -86,6 +87,7 @@ def test_tensorboard_receives_scalars(
     scalars: list[tuple[str, float, int]] = []
     folders: list[str] = []
     closed: list[bool] = []
+    compared: list[dict[str, float]] = []
 
     class SummaryWriter:
         def __init__(self, folder: str) -> None:
@@ -95,7 +97,7 @@ def test_tensorboard_receives_scalars(
             scalars.append(given)
 
         def add_hparams(self, given: dict[str, Any], found: dict[str, float]) -> None:
-            assert found
+            compared.append(found)
             assert all(isinstance(value, (bool, int, float, str)) for value in given.values())
 
         def close(self) -> None:
@@ -106,6 +108,7 @@ def test_tensorboard_receives_scalars(
     fet.loggers.TensorBoard(tmp_path).log(finished)
     assert folders == [str(tmp_path / "digits-s0")]
     assert [step for name, _, step in scalars if name == "train_loss"] == [1, 2]
+    assert [list(found) for found in compared] == [["best_validation_accuracy", "best_test_accuracy"]]
     assert closed == [True]
 
 

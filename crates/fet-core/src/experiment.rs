@@ -304,7 +304,11 @@ impl Experiment {
              which rows are training rows, which would reveal labels",
             self.labels.kind()
         );
-        Err(Violation::new("split.kind", rule, format!("\"{}\"", format!("{:?}", self.split.kind).to_lowercase())))
+        Err(Violation::new(
+            "split.kind",
+            rule,
+            format!("\"{}\"", format!("{:?}", self.split.kind).to_lowercase()),
+        ))
     }
 
     /// Refuses settings that bypass a protection of labels.

@@ -7,18 +7,23 @@ use std::io::{BufWriter, Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::{Array, ArrayRef, Float64Array, LargeStringArray, RecordBatch, RecordBatchReader};
+use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::{
+    Array, ArrayRef, Float64Array, Int64Array, LargeStringArray, RecordBatch, RecordBatchIterator,
+    RecordBatchReader,
+};
 use arrow_ipc::reader::FileReader;
 use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{Field, Schema};
+use arrow_schema::{DataType, Field, Schema};
 use fet_io::input::input;
-use fet_tables::{Kind, MISSING_DATE, Options, Table, Values};
+use fet_tables::{Column, Kind, MISSING_DATE, Options, Table, Values};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::errors::raised;
+use crate::errors::{InputError, raised};
 
 /// Name of a capsule with an Arrow stream.
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
@@ -43,21 +48,50 @@ impl Labels {
 
 /// Writes a frame to a file as an Arrow stream, and returns the names of its columns.
 ///
-/// `rename` gives columns other names. `label` is the name and the cells of another column.
+/// `keys` are its key columns, with their new names. `label` is the name and the cells of another column.
 ///
 /// # Errors
-/// Fails with `fet.InputError` for an object that is no frame, and for a file that cannot be written.
+/// Fails with `fet.InputError` for an object that is no frame, for missing keys, and for a file that cannot be written.
 #[pyfunction]
-#[pyo3(signature = (frame, path, rename, label=None))]
+#[pyo3(signature = (frame, path, keys, label=None))]
 pub(crate) fn write_table(
     frame: &Bound<'_, PyAny>,
     path: PathBuf,
-    rename: BTreeMap<String, String>,
+    keys: Vec<(String, String)>,
     label: Option<(String, Labels)>,
 ) -> PyResult<Vec<String>> {
     let stream = stream(frame)?;
-    write(stream, &path, &rename, label.map(|(name, labels)| (name, labels.array())))
+    write(stream, &path, &keys, label.map(|(name, labels)| (name, labels.array())))
         .map_err(|error| raised(&error))
+}
+
+/// Refuses key columns that the frame lacks.
+fn check_keys(schema: &Schema, keys: &[(String, String)]) -> anyhow::Result<()> {
+    let has = |key: &&(String, String)| schema.fields().iter().any(|field| *field.name() == key.0);
+    match keys.iter().find(|key| !has(key)) {
+        Some((key, _)) => {
+            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            Err(input(format!("the frame has no key column `{key}`; its columns are {}", names.join(", "))))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns the number of missing cells of a column of numbers; 0 for other columns. NaN is a missing cell.
+fn missing_numbers(column: &ArrayRef) -> usize {
+    if !column.data_type().is_numeric() {
+        return 0;
+    }
+    let nan = match column.data_type() {
+        DataType::Float64 => {
+            column.as_primitive::<Float64Type>().iter().flatten().filter(|x| x.is_nan()).count()
+        }
+        DataType::Float32 => {
+            column.as_primitive::<Float32Type>().iter().flatten().filter(|x| x.is_nan()).count()
+        }
+        _ => 0,
+    };
+    column.logical_null_count() + nan
 }
 
 /// Takes the Arrow stream out of a frame.
@@ -69,7 +103,11 @@ fn stream(frame: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
             frame.get_type().qualname()?
         ))));
     }
-    let capsule = frame.call_method0("__arrow_c_stream__")?;
+    // Each library has its own exceptions for cells or names that Arrow cannot hold.
+    let capsule = frame.call_method0("__arrow_c_stream__").map_err(|error| {
+        let is_ours = error.is_instance_of::<InputError>(frame.py());
+        if is_ours { error } else { raised(&input(format!("the frame cannot be an Arrow table: {error}"))) }
+    })?;
     let capsule = capsule.cast::<PyCapsule>()?;
     let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
     #[expect(
@@ -83,15 +121,17 @@ fn stream(frame: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
 fn write(
     stream: RecordBatchStreamReader,
     path: &Path,
-    rename: &BTreeMap<String, String>,
+    keys: &[(String, String)],
     label: Option<(String, ArrayRef)>,
 ) -> anyhow::Result<Vec<String>> {
     let given = stream.schema();
+    check_keys(&given, keys)?;
+    let rename: BTreeMap<&str, &str> = keys.iter().map(|(old, new)| (old.as_str(), new.as_str())).collect();
     let index = index_of_pandas(&given);
     let kept: Vec<usize> =
         (0..given.fields().len()).filter(|at| !index.contains(given.field(*at).name())).collect();
-    let renamed = |field: &Field| match rename.get(field.name()) {
-        Some(name) => field.clone().with_name(name),
+    let renamed = |field: &Field| match rename.get(field.name().as_str()) {
+        Some(name) => field.clone().with_name(*name),
         None => field.clone(),
     };
     let mut fields: Vec<Field> = kept.iter().map(|at| renamed(given.field(*at))).collect();
@@ -106,8 +146,13 @@ fn write(
     let refuse = |error: std::io::Error| input(format!("{} cannot be written: {error}", path.display()));
     let mut writer = StreamWriter::try_new(BufWriter::new(File::create(path).map_err(refuse)?), &schema)?;
     let mut rows = 0;
+    let mut missing: BTreeMap<&str, usize> = BTreeMap::new();
     for batch in stream {
         let batch = batch?;
+        for (key, _) in keys {
+            let cells = batch.column_by_name(key).map_or(0, missing_numbers);
+            *missing.entry(key).or_default() += cells;
+        }
         let mut columns: Vec<ArrayRef> = kept.iter().map(|at| Arc::clone(batch.column(*at))).collect();
         if let Some((_, cells)) = &label {
             let length = batch.num_rows().min(cells.len().saturating_sub(rows));
@@ -119,6 +164,12 @@ fn write(
     }
     if let Some((_, cells)) = &label {
         check_labels(rows, cells.len(), rows == cells.len())?;
+    }
+    if let Some((key, count)) = missing.into_iter().find(|(_, count)| *count > 0) {
+        return Err(input(format!(
+            "key column `{key}`: {count} of {rows} rows have no number, so that they have no place among the others. Drop these \
+             rows, or fill the cells"
+        )));
     }
     writer.into_inner()?.flush().map_err(refuse)?;
     Ok(names)
@@ -146,6 +197,42 @@ pub(crate) fn read_frame(py: Python<'_>, path: PathBuf, texts: Vec<String>) -> P
     Ok(Frame { table })
 }
 
+/// Returns a table without rows.
+#[pyfunction]
+pub(crate) fn empty_frame(columns: Vec<String>) -> Frame {
+    let columns =
+        columns.into_iter().map(|name| Column { name, values: Values::Number(Vec::new()) }).collect();
+    Frame { table: Table { columns, ..Table::default() } }
+}
+
+/// Columns of results that hold whole numbers: rows, ranks, seeds and epochs.
+const WHOLE: [&str; 7] = ["row", "primary_row", "secondary_row", "rank", "seed", "epoch", "best_epoch"];
+
+/// Returns a batch whose columns of [`WHOLE`] numbers are integers.
+fn with_integers(batch: &RecordBatch) -> RecordBatch {
+    let mut fields = Vec::new();
+    let mut columns: Vec<ArrayRef> = Vec::new();
+    for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+        let numbers =
+            column.as_primitive_opt::<Float64Type>().filter(|_| WHOLE.contains(&field.name().as_str()));
+        match numbers {
+            Some(numbers) => {
+                let whole = numbers
+                    .iter()
+                    .map(|number| number.filter(|number| !number.is_nan()).map(|number| number as i64));
+                columns.push(Arc::new(whole.collect::<Int64Array>()));
+                fields.push(Arc::new(Field::new(field.name(), DataType::Int64, true)));
+            }
+            None => {
+                columns.push(Arc::clone(column));
+                fields.push(Arc::clone(field));
+            }
+        }
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+        .expect("the columns have the length of the batch")
+}
+
 /// Table of results. Every library that reads Arrow takes it: `pandas.DataFrame.from_arrow(frame)`, `polars.DataFrame(frame)`,
 /// `pyarrow.table(frame)`.
 #[pyclass(frozen, module = "fet")]
@@ -170,6 +257,11 @@ impl Frame {
         let found = self.table.columns.iter().find(|column| column.name == name);
         let column = found.ok_or_else(|| pyo3::exceptions::PyKeyError::new_err(name.to_string()))?;
         match &column.values {
+            Values::Number(numbers)
+                if WHOLE.contains(&name) && !numbers.iter().any(|number| number.is_nan()) =>
+            {
+                numbers.iter().map(|number| *number as i64).collect::<Vec<_>>().into_py_any(py)
+            }
             Values::Number(numbers) => numbers.clone().into_py_any(py),
             Values::Date(points) => {
                 let points = points.iter().map(|at| (*at != MISSING_DATE).then_some(*at));
@@ -203,6 +295,11 @@ impl Frame {
         drop(requested_schema);
         let bytes = fet_tables::arrow_bytes(&self.table).map_err(|error| raised(&error.into()))?;
         let reader = FileReader::try_new(Cursor::new(bytes), None).map_err(|error| raised(&error.into()))?;
+        let batches =
+            reader.map(|batch| batch.map(|batch| with_integers(&batch))).collect::<Result<Vec<_>, _>>();
+        let batches = batches.map_err(|error| raised(&error.into()))?;
+        let schema = batches.first().map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
+        let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
     }
 }

@@ -31,7 +31,7 @@ mod _fet {
     #[pymodule_export]
     use super::encoder::check_encoder;
     #[pymodule_export]
-    use super::frame::{Frame, read_frame, write_table};
+    use super::frame::{Frame, empty_frame, read_frame, write_table};
     #[pymodule_export]
     use super::linker::check_linker;
     #[pymodule_export]

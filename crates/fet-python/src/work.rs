@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -20,6 +20,9 @@ use crate::frame::{Frame, read_frame};
 
 /// Time between two looks for signals and notes.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// Process that first used the program.
+static PROCESS: OnceLock<u32> = OnceLock::new();
 
 /// Lines of running work that Python has not shown yet.
 static NOTES: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -45,6 +48,12 @@ pub(crate) fn wait<T: Send + 'static>(
         let problem =
             "a plug-in runs the program; the program waits for the plug-in, so call it outside the plug-in";
         return Err(FetError::new_err(problem));
+    }
+    if *PROCESS.get_or_init(std::process::id) != std::process::id() {
+        return Err(FetError::new_err(
+            "this process was forked from one that used fet, and the threads of fet did not survive. Start processes with \
+             \"spawn\", as `multiprocessing.get_context(\"spawn\")` does",
+        ));
     }
     fet_io::send_notes(push);
     let stop = Arc::new(AtomicBool::new(false));
