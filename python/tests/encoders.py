@@ -58,6 +58,7 @@ try:
 except ImportError:
     pass
 else:
+    from paper_encoder import PaperEncoder
 
     @fet.encoder
     class Perceptron(torch.nn.Module):
@@ -78,3 +79,11 @@ else:
         def __init__(self, keys: int, features: int, hidden: int) -> None:
             super().__init__()
             self.norm = torch.nn.BatchNorm1d(keys + features)
+
+    @fet.encoder
+    class Started(PaperEncoder):
+        """The paper's encoder, with initial parameters from a file."""
+
+        def __init__(self, keys: int, features: int, hidden: int, parameters: str, **options: Any) -> None:
+            super().__init__(keys, features, hidden, **options)
+            self.load_state_dict(torch.load(parameters))
