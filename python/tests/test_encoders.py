@@ -1,6 +1,8 @@
 """Tests of encoders in Python."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +73,45 @@ def test_a_study_compares_encoders(digits: Path) -> None:
     study += f'[[ablation.variants]]\nname = "affine in Python"\nset = [{change}]\n'
     digits.write_text(digits.read_text() + study)
     assert "affine in Python" in str(fet.study(digits, set={"train.epochs": 1}).data)
+
+
+def test_a_changed_line_recomputes_only_the_cells_of_its_encoder(tmp_path: Path) -> None:
+    module = tmp_path / "changing.py"
+    module.write_text("import encoders, fet\n@fet.encoder\nclass Scaled(encoders.Affine):\n    size = 1\n")
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import changing, fet, json
+settings = {
+    "name": "digits", "data": {"kind": "split", "parties": 2, "source": {"kind": "digits"}},
+    "linker": {"kind": "nearest", "neighbours": 3}, "method": {"kind": "fet-pool", "hidden": [16]},
+}
+python = fet.encoder_settings(changing.Scaled, scale=1.0)
+study = fet.Study(settings, {"rust": {}, "python": {"encoder": python}}, [0, 1], folder="out")
+study.run({"train.epochs": 1})
+print(json.dumps([[row.variant, row.seed, row.test] for row in study.to_pandas().itertuples()]))
+"""
+    )
+
+    def study() -> tuple[dict[str, int], list[Any]]:
+        """Run the study in a new process; return the time of each cell's report, and the results."""
+        environment = fet.plugins.environment()
+        run = [sys.executable, str(program)]
+        ended = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        assert ended.returncode == 0, ended.stderr
+        reports = (tmp_path / "out").rglob("cells/*/report.json")
+        return {report.parent.name: report.stat().st_mtime_ns for report in reports}, json.loads(ended.stdout)
+
+    first, results = study()
+    assert sorted(name.split("-")[0] for name in first) == ["python", "python", "rust", "rust"]
+    assert study() == (first, results)
+    module.write_text(module.read_text() + "    def forward(self, keys, features): return 2 * super().forward(keys, features)\n")
+    second, changed = study()
+    # The cells in Rust and the old ones in Python are as before, and there are two new ones in Python.
+    assert first.items() < second.items()
+    assert sorted(name[:9] for name in second.keys() - first.keys()) == ["python-s0", "python-s1"]
+    assert [row for row in changed if row[0] == "rust"] == [row for row in results if row[0] == "rust"]
+    assert all(row not in results for row in changed if row[0] == "python")
+    # The old line needs no computation: its cells are still there.
+    module.write_text(module.read_text().rsplit("    def", 1)[0])
+    assert study() == (second, results)
