@@ -16,9 +16,11 @@ PARTY = fet.Table(pd.DataFrame({"x0": _RANDOM.normal(size=40), "level": _RANDOM.
 METHODS = ["FeT", "FeTPool", "FeTPoolWithTrees", "FeTTrees", "TopOne", "FedSim", "Solo", "Trees"]
 
 _UNNAMED = "the check passes a frame without the name of the key column"
+_MISSING_KEYS = "the check passes a key column with missing cells"
 EXPECTED_FAILURES = {
     "check_classifier_data_not_an_array": _UNNAMED,
     "check_regressor_data_not_an_array": _UNNAMED,
+    "check_estimators_pickle": _MISSING_KEYS,
 }
 # These checks demand an accuracy or an R2, so they need more epochs; for the other estimators that takes minutes.
 _SCORED = ("check_classifiers_train", "check_regressors_train")

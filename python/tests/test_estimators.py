@@ -102,14 +102,19 @@ def test_refuses_frames_without_names(tables: Tables, classifier: Make) -> None:
     farms = tables[0]
     with pytest.raises(fet.InputError, match="set_output"):
         classifier().fit(farms.to_numpy(), farms["wet"])
-    with pytest.raises(fet.InputError, match="like the label"):
-        classifier().fit(farms, farms["wet"])
     with pytest.raises(fet.InputError, match="at least one label"):
         classifier().fit(farms.drop(columns=LABELS), [])
     with pytest.raises(fet.InputError, match="another party"):
         fet.SoloClassifier(KEYS).fit(farms.drop(columns=LABELS), farms["wet"])
     with pytest.raises(fet.InputError, match="labels do not fit"):
         classifier().fit(farms.drop(columns=LABELS), farms["wet"][:9])
+
+
+def test_a_feature_may_have_the_name_of_the_label(tables: Tables, classifier: Make) -> None:
+    farms = tables[0]
+    X = farms.drop(columns=LABELS).rename(columns={"own": "wet"})
+    model = classifier().fit(X, farms["wet"])
+    assert set(model.predict(X[:9])) <= {"yes", "no"}
 
 
 def test_an_array_has_the_predictions_of_its_frame(tables: Tables) -> None:
