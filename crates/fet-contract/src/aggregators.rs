@@ -15,7 +15,7 @@ use crate::{random, rng};
 pub fn check(slot: &Slot<dyn Aggregator>, device: &Device) {
     is_linear(slot, device);
     has_the_stated_width_adjoint_and_symmetry(slot, device);
-    spreads_as_automatic_differentiation_does(slot, device);
+    spreads_as_the_memory_changes(slot, device);
     keeps_the_position_of_each_part(slot, device);
 }
 
@@ -147,6 +147,36 @@ pub fn spreads_as_automatic_differentiation_does(slot: &Slot<dyn Aggregator>, de
             pairs.into_iter().all(|(own, default)| (own - default).abs() < 1e-6),
             "{slot:?}: `spread` differs from the gradient of the memory"
         );
+    }
+}
+
+/// Tests every value of `spread` against the change of the memory by a unit of one value of one part. The memory is linear in the
+/// parts, so this change is the derivative. The test needs no automatic differentiation of the aggregator.
+pub fn spreads_as_the_memory_changes(slot: &Slot<dyn Aggregator>, device: &Device) {
+    let aggregator = build(slot);
+    let (parts, round) = round(&[1, 2, 3], 5, device);
+    let gradient: Tensor<3> = random([3, 4, aggregator.width(5, 5)], 9, device);
+    let spread = aggregator.spread(gradient.clone(), &round).into_parts(parts.len());
+    let gradient = host(gradient);
+    let shape = parts[0].dims();
+    let values: usize = shape.iter().product();
+    for (party, spread) in spread.into_iter().enumerate() {
+        for (place, stated) in host(spread).into_iter().enumerate() {
+            let units = |owner: usize| {
+                let unit = |at| f32::from(u8::from(owner == party && at == place));
+                Tensor::from_data(TensorData::new((0..values).map(unit).collect(), shape), device)
+            };
+            let changed = match aggregator.role() {
+                Role::Combine(open) => open.combine((0..parts.len()).map(units).collect(), &round),
+                Role::Sum(hidden) => hidden.mean(units(party), &round),
+            };
+            let derivative: f64 =
+                host(changed).iter().zip(&gradient).map(|(change, g)| f64::from(change * g)).sum();
+            assert!(
+                (f64::from(stated) - derivative).abs() < 1e-5,
+                "{slot:?}: `spread` gives value {place} of part {party} the gradient {stated}; the memory's derivative is {derivative}"
+            );
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! A mean of all parts, sound and with a planted fault.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Tensor, TensorData};
 use fet_contract::{aggregators, slot};
 use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
+use fet_core::parameters::host;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,7 +41,17 @@ impl Aggregator for Mean {
 
     fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Gradients {
         let parts = if self.fault == "unscaled" { 1.0 } else { round.active.len() as f64 };
-        Gradients::Same(gradient / parts)
+        let gradient = gradient / parts;
+        if self.fault == "orthogonal" {
+            let device = gradient.device();
+            // The error is orthogonal to the representations of the tests, so that their inner product does not show it.
+            let values = host(aggregators::round(&[1, 2, 3], 3, &device).0[0].clone());
+            let error: Vec<f32> =
+                [values[1], -values[0]].into_iter().chain(vec![0.0; values.len() - 2]).collect();
+            let error = Tensor::from_data(TensorData::new(error, gradient.dims()), &device);
+            return Gradients::Each(vec![gradient.clone() + error, gradient.clone(), gradient]);
+        }
+        Gradients::Same(gradient)
     }
 }
 
@@ -70,6 +81,7 @@ fn accepts_a_sound_aggregator_and_names_the_broken_law() {
         ("squared", "not linear"),
         ("shifted", "not linear"),
         ("unscaled", "not the adjoint"),
+        ("orthogonal", "the memory's derivative"),
     ] {
         let message = check(fault);
         assert!(message.contains(law) && message.contains("plain-mean"), "{fault}: {message}");

@@ -195,3 +195,8 @@ fn repeats_a_single_position_next_to_longer_parts() {
 fn every_adjoint_equals_the_differentiated_adjoint() {
     on_every_device(laws::spreads_as_automatic_differentiation_does);
 }
+
+#[test]
+fn every_adjoint_equals_the_change_of_the_memory() {
+    on_every_device(laws::spreads_as_the_memory_changes);
+}
