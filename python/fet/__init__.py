@@ -10,7 +10,14 @@ from fet._fet import Frame
 from fet.commands import Study, account, attack, audit, explain, link, schema, study, worth
 from fet.errors import FetError, FetWarning, InputError
 from fet.figures import Figure, plot_curve, plot_reliance
-from fet.plugins import encoder, encoder_settings, linker, linker_settings
+from fet.plugins import (
+    aggregator,
+    aggregator_settings,
+    encoder,
+    encoder_settings,
+    linker,
+    linker_settings,
+)
 from fet.runs import Run, run
 from fet.tables import Problem, Table
 
@@ -66,6 +73,8 @@ __all__ = [
     "Study",
     "Table",
     "account",
+    "aggregator",
+    "aggregator_settings",
     "attack",
     "audit",
     "encoder",

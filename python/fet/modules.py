@@ -15,7 +15,7 @@ _Floats = npt.NDArray[np.float32]
 _Sizes = tuple[tuple[int, int], tuple[int, int], tuple[int, int, int]]
 
 
-def _array(values: bytes, shape: tuple[int, ...], kind: Any = np.float32) -> Any:
+def numbers(values: bytes, shape: tuple[int, ...], kind: Any = np.float32) -> Any:
     """Make an array, which may be written to."""
     return np.frombuffer(bytearray(values), dtype=kind).reshape(shape) if values else np.zeros(shape, kind)
 
@@ -72,8 +72,8 @@ class Module:
             start += old.size
         self.load(loaded)
         rows, neighbours, _ = shape = tuple(sizes[2])
-        keys, features = (_array(one, tuple(size)) for one, size in zip(arrays[1:3], sizes[:2]))
-        slots = _array(arrays[3], (rows, neighbours), np.int64)
+        keys, features = (numbers(one, tuple(size)) for one, size in zip(arrays[1:3], sizes[:2]))
+        slots = numbers(arrays[3], (rows, neighbours), np.int64)
         found = np.asarray(self.forward(keys[slots], features[slots], seed, tracked))
         if found.shape != shape:
             raise self.refuse(f"returned the shape {found.shape}; it must be {shape}, rows, neighbours and `hidden`")
@@ -81,7 +81,7 @@ class Module:
 
     def learn(self, gradient: bytes, shape: tuple[int, int, int]) -> dict[str, bytes]:
         """Return the gradients as bytes."""
-        found = self.backward(_array(gradient, tuple(shape)))
+        found = self.backward(numbers(gradient, tuple(shape)))
         own = self.parameters()
         for name, values in found.items():
             if name not in own or np.shape(values) != own[name].shape:

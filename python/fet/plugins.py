@@ -121,6 +121,34 @@ def encoder_settings(cls: type, **options: Any) -> Settings:
     return {**_identity(cls, "encoder"), **({"options": options} if options else {})}
 
 
+def aggregator(cls: _Class) -> _Class:
+    """Register a class as an aggregator: a `torch.nn.Module`, or a class with its own backward pass.
+
+    `forward(self, parts, round)` gets a list with the representation [rows, positions, hidden] of each secondary that
+    answered, and returns the memory [rows, positions, width], with the positions of the longest part. The memory must be
+    linear in the parts. A module of PyTorch gets tensors, and has no parameters and no buffers. Another class gets NumPy
+    arrays, and has `backward(self, gradient, round)`, which returns the gradient of each part. `round` has `parties`,
+    `active`, `shapes` and `similarities`. These attributes of the class state its properties:
+
+    - `sees`: "parts" (the default), or "sum" for a class that gets only the sum of the parts, by secure aggregation. Then
+      `forward` gets one array, and `backward` returns the gradient of the sum;
+    - `similarities`: true if it needs the similarities of the neighbours, which the secondaries then reveal;
+    - `width(self, parties, hidden)`: width of the memory, if it differs from `hidden`.
+    """
+    return _register(cls, "aggregator")
+
+
+def aggregator_settings(cls: type, secure: Mapping[str, Any] | None = None, **options: Any) -> Settings:
+    """Return the table `aggregator` of an experiment that aggregates with a class.
+
+    A class with `sees = "sum"` uses secure aggregation, and `secure` changes its settings, which are those of the aggregator
+    `secure-average`. The other arguments are those of the class.
+    """
+    is_summed = secure is not None or getattr(cls, "sees", "parts") == "sum"
+    table = {"secure": dict(secure or {})} if is_summed else {}
+    return {**_identity(cls, "aggregator"), **table, **({"options": options} if options else {})}
+
+
 def environment() -> dict[str, str]:
     """Return the environment of a process that imports the same modules as this one."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(place) for place in sys.path)}
@@ -155,7 +183,7 @@ def linker_link(
     import numpy as np
 
     made: Any = _make("linker", plugin, source, options)
-    keys, others = _keys(queries), _keys(records)
+    keys, others = keys_of(queries), keys_of(records)
     shape = (len(keys), neighbours)
 
     def refuse(problem: str) -> Invalid:
@@ -210,6 +238,13 @@ def encoder_new(
     return made, made.described()
 
 
+def aggregator_new(plugin: str, source: str, options: Mapping[str, Any], sums: bool) -> tuple[object, bool]:
+    """Create an aggregator and test its laws; return true with it if it needs similarities."""
+    from fet.aggregation import create
+
+    return create(plugin, _make("aggregator", plugin, source, options), sums)
+
+
 def described(error: BaseException) -> str:
     """Describe an exception of a plug-in with the places of its own code."""
     return "Python code failed:\n" + "".join(traceback.format_exception(error)).rstrip()
@@ -219,7 +254,7 @@ def _has_similarities(made: object) -> bool:
     return bool(getattr(made, "similarities", True))
 
 
-def _keys(cells: _Cells) -> Any:
+def keys_of(cells: _Cells) -> Any:
     """Make an array of keys, one row for each record."""
     import numpy as np
 

@@ -1,11 +1,12 @@
 """Contract tests of plug-ins."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from fet import _fet
 from fet.notes import note
-from fet.plugins import encoder_settings, linker_settings
+from fet.plugins import aggregator_settings, encoder_settings, linker_settings
 
 
 def check_linker(cls: type, neighbours: int = 5, **options: Any) -> None:
@@ -24,5 +25,15 @@ def check_encoder(cls: type, **options: Any) -> None:
     Raises `AssertionError` with the broken law.
     """
     broken = _fet.check_encoder(json.dumps(encoder_settings(cls, **options)), note)
+    if broken is not None:
+        raise AssertionError(broken)
+
+
+def check_aggregator(cls: type, secure: Mapping[str, Any] | None = None, **options: Any) -> None:
+    """Test the laws of aggregators, the same as for the aggregators of the program.
+
+    Raises `AssertionError` with the broken law.
+    """
+    broken = _fet.check_aggregator(json.dumps(aggregator_settings(cls, secure, **options)), note)
     if broken is not None:
         raise AssertionError(broken)

@@ -12,7 +12,7 @@ use std::thread;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::plugin::described;
+use crate::plugin::told;
 
 /// Stack of a working thread in bytes, as for the command.
 pub(crate) const STACK: usize = 16 << 20;
@@ -65,7 +65,7 @@ static FAILURE: Mutex<Option<String>> = Mutex::new(None);
 
 /// Unwinds because Python code failed where the program expects no error; [`failure`] then returns the description.
 pub(crate) fn fail(plugin: &str, error: &PyErr) -> ! {
-    let text = format!("{plugin}: {}", described(error));
+    let text = told(plugin, error);
     FAILURE.lock().unwrap_or_else(PoisonError::into_inner).replace(text.clone());
     // This unwinds without a panic message.
     resume_unwind(Box::new(text))

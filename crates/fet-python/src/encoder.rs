@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::calls::{call, fail};
 use crate::errors::raised;
-use crate::plugin::{self, MODULE};
+use crate::plugin::{self, MODULE, bytes, floats};
 use crate::work::wait;
 
 /// Settings of `python`.
@@ -182,14 +182,6 @@ impl Learner for PythonLearner {
     fn restore(&mut self, moments: Moments) {
         self.optimizer.restore(moments);
     }
-}
-
-fn bytes(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_ne_bytes()).collect()
-}
-
-fn floats(bytes: &[u8]) -> Vec<f32> {
-    bytes.as_chunks().0.iter().map(|bytes| f32::from_ne_bytes(*bytes)).collect()
 }
 
 /// Tests the laws of encoders on an encoder with these settings, in JSON, and returns the broken law.

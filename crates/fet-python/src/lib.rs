@@ -4,7 +4,9 @@
 //! line. The Python code makes the settings and reads the reports.
 #![cfg(feature = "extension")]
 
+mod aggregator;
 mod calls;
+mod cells;
 mod encoder;
 mod errors;
 mod frame;
@@ -28,6 +30,8 @@ use crate::work::wait;
 /// Native part of the Python package `fet`.
 #[pymodule]
 mod _fet {
+    #[pymodule_export]
+    use super::aggregator::check_aggregator;
     #[pymodule_export]
     use super::encoder::check_encoder;
     #[pymodule_export]

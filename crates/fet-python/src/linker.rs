@@ -10,15 +10,14 @@ use fet_core::linker::{
 };
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_io::input::input;
-use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::calls::call;
+use crate::cells::Cells;
 use crate::errors::raised;
-use crate::plugin::{self, Invalid, MODULE};
+use crate::plugin::{self, MODULE};
 use crate::work::wait;
 
 /// Settings of `python`.
@@ -108,33 +107,6 @@ struct PythonDataHolder {
     seed: u64,
 }
 
-/// Cells of keys, row by row, and the number of columns.
-enum Cells {
-    Numbers(Vec<u8>, usize),
-    Texts(Vec<String>, usize),
-}
-
-impl Cells {
-    fn new(keys: &Keys) -> Self {
-        match keys {
-            Keys::Text(keys) => {
-                Self::Texts(keys.cells().into_iter().map(String::from).collect(), keys.columns())
-            }
-            keys => {
-                let values = keys.numbers().map_or(&[][..], |keys| keys.values());
-                Self::Numbers(values.iter().flat_map(|value| value.to_ne_bytes()).collect(), keys.columns())
-            }
-        }
-    }
-
-    fn python(self, py: Python<'_>) -> PyResult<(Bound<'_, PyAny>, usize)> {
-        match self {
-            Self::Numbers(bytes, columns) => Ok((PyBytes::new(py, &bytes).into_any(), columns)),
-            Self::Texts(cells, columns) => Ok((cells.into_bound_py_any(py)?, columns)),
-        }
-    }
-}
-
 impl DataHolder for PythonDataHolder {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let LinkTask { queries, records, .. } = *task;
@@ -198,9 +170,7 @@ fn repeated(
 
 /// Makes an error of an exception. The text of an exception of the user's code may contain keys; that of the package does not.
 fn failed(error: &PyErr) -> LinkError {
-    let stated =
-        Python::attach(|py| error.is_instance_of::<Invalid>(py).then(|| error.value(py).to_string()));
-    stated.map_or_else(|| LinkError::Code(plugin::described(error)), LinkError::Setting)
+    plugin::stated(error).map_or_else(|| LinkError::Code(plugin::described(error)), LinkError::Setting)
 }
 
 /// Tests the laws of linkers on a linker with these settings, in JSON, and returns the broken law.

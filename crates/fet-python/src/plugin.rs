@@ -28,6 +28,16 @@ pub(crate) fn check(plugin: &str) -> Result<(), Violation> {
     }
 }
 
+/// Returns the bytes of 32-bit floats.
+pub(crate) fn bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_ne_bytes()).collect()
+}
+
+/// Returns the 32-bit floats of bytes.
+pub(crate) fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks().0.iter().map(|bytes| f32::from_ne_bytes(*bytes)).collect()
+}
+
 /// Returns the options as a dictionary.
 pub(crate) fn options<'py>(py: Python<'py>, options: &toml::Table) -> PyResult<Bound<'py, PyAny>> {
     let text = serde_json::to_string(options).unwrap_or_default();
@@ -48,10 +58,23 @@ pub(crate) fn violation(error: &PyErr, plugin: &str) -> Violation {
     }
 }
 
+/// Returns the text of an exception of the package itself, which contains no data of a party.
+pub(crate) fn stated(error: &PyErr) -> Option<String> {
+    Python::attach(|py| error.is_instance_of::<Invalid>(py).then(|| error.value(py).to_string()))
+}
+
+/// Returns the text of an exception for the operator: that of the package itself, or the places of the user's code.
+pub(crate) fn told(plugin: &str, error: &PyErr) -> String {
+    let text = stated(error).unwrap_or_else(|| described(error));
+    if text.contains(plugin) { text } else { format!("{plugin}: {text}") }
+}
+
 /// Describes an exception of the user's code with the places of the code.
 pub(crate) fn described(error: &PyErr) -> String {
     Python::attach(|py| {
-        let text = py.import(MODULE).and_then(|module| module.call_method1("described", (error.value(py),)));
+        // Before Python 3.12 the value of an exception has its traceback only after this conversion.
+        let value = error.clone_ref(py).into_value(py);
+        let text = py.import(MODULE).and_then(|module| module.call_method1("described", (value,)));
         text.map_or_else(|_| error.to_string(), |text| text.to_string())
     })
 }

@@ -37,7 +37,7 @@ impl Default for SecureAverageSettings {
 
 impl Recipe<dyn Aggregator> for SecureAverageSettings {
     fn build(&self, (): &()) -> Result<Box<dyn Aggregator>, Violation> {
-        Ok(Box::new(SecureAverage(self.sum())))
+        Ok(Box::new(SecureAverage(self.form())))
     }
 }
 
@@ -49,7 +49,8 @@ inventory::submit! {
 }
 
 impl SecureAverageSettings {
-    fn sum(&self) -> SecureSum {
+    /// Returns the parameters of the secure aggregation.
+    pub fn form(&self) -> SecureSum {
         SecureSum { bits: self.bits, range: self.range, degree: self.degree }
     }
 }
