@@ -39,7 +39,8 @@ pub fn attack(
     let measures = attack.attack(environment)?;
     let about = attack.about();
     let (attacker, target, party) = (about.attacker, about.target, about.party);
-    Ok(AttackRecord { attack: slot.kind().into(), attacker, target, party, runs: environment.runs, measures })
+    let name = attack.name().unwrap_or_else(|| slot.kind().into());
+    Ok(AttackRecord { attack: name, attacker, target, party, runs: environment.runs, measures })
 }
 
 /// Refuses an experiment whose secondaries take no part in the training, because attacks observe a training.
@@ -90,6 +91,19 @@ impl<'a> Environment<'a> {
             summed: matches!(experiment.aggregator.build(&())?.role(), Role::Sum(_)),
         };
         Ok(Self { experiment: experiment.clone(), machine, data, setting, stop, runs: 0 })
+    }
+
+    /// Returns an environment of the same experiment without any run.
+    #[must_use]
+    pub fn fresh(&self) -> Self {
+        Self {
+            experiment: self.experiment.clone(),
+            machine: self.machine,
+            data: self.data.clone(),
+            setting: self.setting.clone(),
+            stop: self.stop,
+            runs: 0,
+        }
     }
 }
 

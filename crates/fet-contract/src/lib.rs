@@ -1,5 +1,5 @@
-//! Contract tests of plug-ins: the laws of linkers, encoders, aggregators, label protections, datasets and
-//! sources as functions.
+//! Contract tests of plug-ins: the laws of linkers, encoders, aggregators, label protections, attacks,
+//! datasets and sources as functions.
 //!
 //! The tests of the workspace call each law for every plug-in. A crate of one plug-in calls `check`, which
 //! tests all laws of a slot, from its own tests:
@@ -17,6 +17,7 @@
 //! `crates/fet/tests/suite/contract`, because they need more of the program.
 
 pub mod aggregators;
+pub mod attacks;
 pub mod datasets;
 pub mod encoders;
 pub mod labels;

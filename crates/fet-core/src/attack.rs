@@ -22,6 +22,11 @@ pub trait Attack: Send + Sync {
     /// Returns the attacker and its target.
     fn about(&self) -> About;
 
+    /// Returns the name of the attack in records if the plug-in's settings choose the attack; `None` for the kind of the plug-in.
+    fn name(&self) -> Option<String> {
+        None
+    }
+
     /// Refuses an experiment that does not suit the attack, before anything trains.
     fn check(&self, _setting: &Setting) -> Result<(), Violation> {
         Ok(())
@@ -158,6 +163,9 @@ pub enum AttackError {
     /// A run failed.
     #[error("a run of the attack failed: {0}")]
     Run(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The code of the attack failed; the text shows its place.
+    #[error("{0}")]
+    Code(String),
     /// The user stopped the attack.
     #[error("the attack was interrupted")]
     Interrupted,
