@@ -11,8 +11,10 @@ from fet.commands import Study, account, attack, audit, explain, link, schema, s
 from fet.errors import FetError, FetWarning, InputError
 from fet.figures import Figure, plot_curve, plot_reliance
 from fet.plugins import (
+    Measure,
     aggregator,
     aggregator_settings,
+    attack_settings,
     encoder,
     encoder_settings,
     linker,
@@ -68,6 +70,7 @@ __all__ = [
     "Figure",
     "Frame",
     "InputError",
+    "Measure",
     "Problem",
     "Run",
     "Study",
@@ -76,6 +79,7 @@ __all__ = [
     "aggregator",
     "aggregator_settings",
     "attack",
+    "attack_settings",
     "audit",
     "encoder",
     "encoder_settings",

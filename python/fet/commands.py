@@ -10,16 +10,19 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from fet import _fet
 from fet.errors import FetError, InputError
 from fet.figures import Figure
 from fet.notes import Note, note, shown
+from fet.plugins import attack as register_attack
 from fet.plugins import environment
 from fet.runs import Experiment, Workplace, open_run, page, write_experiment
-from fet.settings import sets
+from fet.settings import Settings, sets
 from fet.tables import Problem, Table, table_of
+
+_Class = TypeVar("_Class", bound=type)
 
 _INVALID = 2
 # Exit code of an audit whose bound refutes the claim.
@@ -168,7 +171,7 @@ class Audit:
         return [dict(zip(rows[0], row, strict=True)) for row in rows[2:]]
 
 
-def _file(experiment: Experiment, folder: Path) -> Path:
+def experiment_file(experiment: Experiment, folder: Path) -> Path:
     """Return the file of an experiment; settings and problems are written into the folder."""
     if isinstance(experiment, (str, os.PathLike)):
         return Path(experiment)
@@ -200,7 +203,7 @@ def worth(
     """Measure the gain from federating, as `fet worth` does. The answer has the fields of `worth.json`."""
     workplace = Workplace(folder)
     out = workplace.path / "worth"
-    arguments = ["worth", str(_file(experiment, workplace.path)), "--out", str(out), "--json"]
+    arguments = ["worth", str(experiment_file(experiment, workplace.path)), "--out", str(out), "--json"]
     arguments += ["--quick"] if quick else []
     arguments += ["--jobs", str(jobs)] if jobs else []
     arguments += ["--epsilon", ",".join(map(str, epsilon))] if epsilon else []
@@ -225,7 +228,7 @@ def study(
     """
     workplace = Workplace(folder)
     out = workplace.path / "study"
-    arguments = ["study", str(_file(experiment, workplace.path)), "--out", str(out)]
+    arguments = ["study", str(experiment_file(experiment, workplace.path)), "--out", str(out)]
     arguments += [argument for change in sets(set) for argument in ("--set", change)]
     arguments += ["--jobs", str(jobs)] if jobs else []
     arguments += ["--profile", profile] if profile else []
@@ -299,21 +302,51 @@ class Study:
         return "" if self.answer is None else self.answer._repr_html_()
 
 
+@overload
+def attack(experiment: _Class, /) -> _Class: ...
+
+
+@overload
 def attack(
     experiment: Experiment,
-    attack: str | None = None,
+    attack: str | Settings | Sequence[str | Settings] | None = None,
     set: Mapping[str, Any] | None = None,
     *,
     seed: int | None = None,
     verbose: bool = False,
-) -> list[dict[str, Any]]:
-    """Attack an experiment, as `fet attack` does, and return a record for each attack that fits it."""
+) -> list[dict[str, Any]]: ...
+
+
+def attack(
+    experiment: Any,
+    attack: str | Settings | Sequence[str | Settings] | None = None,
+    set: Mapping[str, Any] | None = None,
+    *,
+    seed: int | None = None,
+    verbose: bool = False,
+) -> Any:
+    """Attack an experiment, as `fet attack` does, and return a record for each attack that fits it.
+
+    `attack` is a name, settings as of `fet.attack_settings`, or a list of both.
+
+    Above a class, `@fet.attack` registers the class as an attack. The class has the attributes `attacker` ("primary" or
+    "secondary") and `target` ("labels", "features", "membership", "links" or "predictions"). Its method
+    `attack(self, environment)` trains runs with `environment.train`, and returns a list of `fet.Measure`. Its optional
+    method `check(self, setting)` raises `fet.InputError` for an experiment that does not suit the attack.
+    """
+    if isinstance(experiment, type):
+        return register_attack(experiment)
+    attacks = list(attack) if isinstance(attack, (list, tuple)) else [attack]
+    records = []
     with tempfile.TemporaryDirectory(prefix="fet-") as scratch:
-        arguments = ["attack", str(_file(experiment, Path(scratch))), "--json"]
-        arguments += ["--attack", attack] if attack else []
-        arguments += _changes(set, seed)
-        answer = command(arguments, shown if verbose else note)
-    return [json.loads(line) for line in answer.splitlines() if line.startswith("{")]
+        file = experiment_file(experiment, Path(scratch))
+        for one in attacks:
+            arguments = ["attack", str(file), "--json"]
+            arguments += ["--attack", one] if isinstance(one, str) else []
+            arguments += _changes({**(set or {}), **({"attack": one} if isinstance(one, Mapping) else {})}, seed)
+            answer = command(arguments, shown if verbose else note)
+            records += [json.loads(line) for line in answer.splitlines() if line.startswith("{")]
+    return records
 
 
 def audit(
@@ -329,7 +362,7 @@ def audit(
 ) -> Audit:
     """Test the claimed ε of an experiment with canaries, as `fet audit` does."""
     with tempfile.TemporaryDirectory(prefix="fet-") as scratch:
-        arguments = ["audit", str(_file(experiment, Path(scratch)))]
+        arguments = ["audit", str(experiment_file(experiment, Path(scratch)))]
         arguments += ["--canaries", str(canaries), "--runs", str(runs), "--alpha", str(alpha)]
         arguments += ["--table"] if table else []
         arguments += _changes(set, seed)

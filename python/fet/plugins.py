@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from fet.errors import InputError
 from fet.settings import Settings
@@ -22,6 +22,8 @@ _Class = TypeVar("_Class", bound=type)
 _Cells = tuple[bytes | list[str], int]
 
 _TAKES = ("numbers", "text", "either")
+_ATTACKERS = ("primary", "secondary")
+_TARGETS = ("labels", "features", "membership", "links", "predictions")
 
 
 class Invalid(InputError):
@@ -35,6 +37,22 @@ class Refused(Invalid):
         """Write the message as the program does."""
         setting, rule, value = self.args
         return f"`{setting}` {rule}; it is {value}"
+
+
+class Stopped(Exception):
+    """The program answers no more questions of an attack: a run failed, or the user stopped it."""
+
+
+class Measure(NamedTuple):
+    """Measure of an attack's success.
+
+    `value` is the attacker's result, `baseline` its result without the run, and `perfect` a complete success.
+    """
+
+    name: str
+    value: float
+    baseline: float
+    perfect: float = 1.0
 
 
 class _Registered:
@@ -149,6 +167,19 @@ def aggregator_settings(cls: type, secure: Mapping[str, Any] | None = None, **op
     return {**_identity(cls, "aggregator"), **table, **({"options": options} if options else {})}
 
 
+def attack(cls: _Class) -> _Class:
+    """Register a class as an attack: the decorator `fet.attack`."""
+    return _register(cls, "attack")
+
+
+def attack_settings(cls: type, party: int = 1, **options: Any) -> Settings:
+    """Return the table `attack` of an experiment that a class attacks.
+
+    `party` is the number of the attacking or attacked secondary, from 1. The other arguments are those of the class.
+    """
+    return {**_identity(cls, "attack"), "party": party, **({"options": options} if options else {})}
+
+
 def environment() -> dict[str, str]:
     """Return the environment of a process that imports the same modules as this one."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(os.path.abspath(place) for place in sys.path)}
@@ -243,6 +274,42 @@ def aggregator_new(plugin: str, source: str, options: Mapping[str, Any], sums: b
     from fet.aggregation import create
 
     return create(plugin, _make("aggregator", plugin, source, options), sums)
+
+
+def attack_about(plugin: str, source: str, options: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the attacker and the target of an attack."""
+    made = _make("attack", plugin, source, options)
+    found = []
+    for name, values in (("attacker", _ATTACKERS), ("target", _TARGETS)):
+        value = getattr(made, name, None)
+        if value not in values:
+            raise Refused("plugin", f"must have `{name}` as one of {', '.join(values)}", f"{plugin} with {value!r}")
+        found.append(str(value))
+    if not callable(getattr(made, "attack", None)):
+        raise Refused("plugin", "must have a method `attack`", repr(plugin))
+    return found[0], found[1]
+
+
+def attack_check(plugin: str, source: str, options: Mapping[str, Any], setting: tuple[Any, ...]) -> None:
+    """Have an attack check the properties of an experiment."""
+    from fet.attacks import Setting
+
+    made: Any = _make("attack", plugin, source, options)
+    if not hasattr(made, "check"):
+        return
+    try:
+        made.check(Setting(*setting))
+    except InputError as error:
+        raise Refused("plugin", f"must fit the experiment ({error})", repr(plugin)) from error
+
+
+def attack_run(
+    plugin: str, source: str, options: Mapping[str, Any], bridge: object, setting: tuple[Any, ...]
+) -> list[tuple[str, float, float, float]]:
+    """Run an attack, and return its measures."""
+    from fet.attacks import Setting, run
+
+    return run(plugin, _make("attack", plugin, source, options), bridge, Setting(*setting))
 
 
 def described(error: BaseException) -> str:

@@ -1,13 +1,13 @@
 //! Calls of Python code from the program's threads.
 //!
 //! One thread makes all calls, so that Python code needs no locks of its own. A thread that waits for the answer holds neither the
-//! interpreter's lock nor a lock of the program.
+//! interpreter's lock nor a lock of the program. The code of an attack has another thread, which waits while the program works.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{LazyLock, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -58,6 +58,20 @@ pub(crate) fn call<T: Send + 'static>(
     CALLS.send(call).map_err(|_| PyRuntimeError::new_err("the thread for Python code has ended"))?;
     // The wait releases the lock of a caller that holds it.
     Python::attach(|py| py.detach(move || answer.recv())).map_err(fault)?
+}
+
+/// Starts a thread for Python code that asks the program for work and waits for it.
+///
+/// # Errors
+/// Fails if the system starts no thread.
+pub(crate) fn start<T: Send + 'static>(
+    code: impl FnOnce(Python<'_>) -> PyResult<T> + Send + 'static,
+) -> std::io::Result<JoinHandle<PyResult<T>>> {
+    let work = move || {
+        IS_CALLING.set(true);
+        Python::attach(code)
+    };
+    thread::Builder::new().name("fet-attack".into()).stack_size(STACK).spawn(work)
 }
 
 /// Failure of Python code in a place that has no errors.

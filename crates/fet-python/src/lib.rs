@@ -5,6 +5,7 @@
 #![cfg(feature = "extension")]
 
 mod aggregator;
+mod attack;
 mod calls;
 mod cells;
 mod encoder;
@@ -32,6 +33,8 @@ use crate::work::wait;
 mod _fet {
     #[pymodule_export]
     use super::aggregator::check_aggregator;
+    #[pymodule_export]
+    use super::attack::check_attack;
     #[pymodule_export]
     use super::encoder::check_encoder;
     #[pymodule_export]

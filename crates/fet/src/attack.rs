@@ -32,8 +32,9 @@ pub fn attack(
         (Some(name), _) => vec![Slot::<dyn Attack>::with_defaults(name).map_err(input)?],
         (None, Some(own)) => vec![own.clone()],
         (None, None) => {
-            let all = plugins::<dyn Attack>().into_iter().map(|plugin| Slot::with_defaults(plugin.kind));
-            all.collect::<Result<_, _>>().map_err(input)?
+            // A plug-in that refuses its defaults needs settings, such as the class of an attack in Python.
+            let all = plugins::<dyn Attack>().into_iter();
+            all.filter_map(|plugin| Slot::with_defaults(plugin.kind).ok()).collect()
         }
     };
     let sole = slots.len() == 1;
@@ -129,6 +130,22 @@ impl Planned {
             Err(error) => Err(failed(error)),
         }
     }
+}
+
+/// Calls `work` with the environment of attacks on an experiment.
+///
+/// # Errors
+/// Fails if attacks cannot run on the experiment, or with the error of the work.
+pub fn in_environment<T>(
+    experiment: &Experiment,
+    stop: &AtomicBool,
+    work: impl FnOnce(&mut Environment<'_>) -> Result<T, AttackError>,
+) -> anyhow::Result<T> {
+    let backend = fet_backends::open(&experiment.device).map_err(input)?;
+    let (data, machine) = (load(experiment)?, machine(&backend));
+    backend.share(data.secondaries.len());
+    let mut environment = Environment::new(experiment, data, &machine, stop).map_err(failed)?;
+    work(&mut environment).map_err(failed)
 }
 
 fn run_attack(
