@@ -1,12 +1,13 @@
 //! Records that `fet` writes and other programs read: the report of a run, the progress events of a run, and the questions and
-//! answers of `fet show --batch`.
+//! answers of `fet show --batch`. `docs/other-programs.md` describes them for programs in other languages.
 //!
-//! Writers and readers use the same types, so a renamed field is a compile error on both sides. A record that is read must have
-//! every field and no other.
+//! Writers and readers use the same types, so a renamed field is a compile error on both sides. A record that is read has no
+//! unknown field. A record of `fet` has every field; events, and the records of other programs, may lack some.
 
 mod attack;
 mod event;
 mod privacy;
+mod program;
 mod release;
 mod report;
 mod show;
@@ -14,6 +15,7 @@ mod show;
 pub use attack::{AttackRecord, Attacker, Measure, Target};
 pub use event::RunEvent;
 pub use privacy::{Guarantee, LabelPrivacy, Learning, Neighbouring, Randomness, Spent};
+pub use program::{ProgramBest, ProgramCost, ProgramEpoch, ProgramIdentity, ProgramReport};
 pub use release::{CodeRecord, GateRecord, PartyRelease, ReleaseRecord, TableRelation};
 pub use report::{
     Best, Cost, DataRecord, EpochReport, PartyTraffic, Phases, Program, Report, Rows, TableDigest, Traffic,

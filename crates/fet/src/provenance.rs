@@ -74,6 +74,7 @@ impl Provenance {
     /// A run resumes only if the identities are equal. The address of a cell derives from the identity.
     pub fn identity(&self) -> RunIdentity {
         RunIdentity {
+            program: None,
             experiment: self.experiment.clone(),
             data: self.files.clone(),
             results: RESULTS_VERSION,

@@ -1,6 +1,6 @@
 //! JSON lines of `fet run --log json`, one event per line.
 //!
-//! Readers decide how to show events to people.
+//! `fet` writes every field. Other programs may leave out the fields that only inform people. Readers decide how to show events.
 
 use std::path::PathBuf;
 
@@ -30,12 +30,13 @@ pub enum RunEvent {
         /// Number of epochs.
         epochs: usize,
         /// Completed fraction of the epoch, from 0 to 1.
+        #[serde(default)]
         fraction: f64,
         /// Training loss of the epoch so far; can be NaN.
-        #[serde(deserialize_with = "nullable::nan")]
+        #[serde(default = "nan", deserialize_with = "nullable::nan")]
         loss: f64,
         /// Training rows per second in this epoch so far.
-        #[serde(deserialize_with = "nullable::nan")]
+        #[serde(default = "nan", deserialize_with = "nullable::nan")]
         rows_per_second: f64,
     },
     /// An epoch is done.
@@ -45,15 +46,16 @@ pub enum RunEvent {
         /// Number of epochs.
         epochs: usize,
         /// Training loss; can be NaN.
-        #[serde(deserialize_with = "nullable::nan")]
+        #[serde(default = "nan", deserialize_with = "nullable::nan")]
         loss: f64,
         /// Validation metric; can be NaN.
-        #[serde(deserialize_with = "nullable::nan")]
+        #[serde(default = "nan", deserialize_with = "nullable::nan")]
         validation: f64,
         /// Test metric, if the run computed it.
-        #[serde(deserialize_with = "nullable::given")]
+        #[serde(default)]
         test: Option<f64>,
         /// Duration of the epoch in seconds.
+        #[serde(default = "nan", deserialize_with = "nullable::nan")]
         seconds: f64,
     },
     /// The run is done.
@@ -69,6 +71,17 @@ impl RunEvent {
         serde_json::from_str(line).ok()
     }
 
+    /// Returns the problem of a line that names one of these events and is not valid, such as a missing field. Returns `None` for
+    /// valid events and for all other lines.
+    pub fn problem(line: &str) -> Option<String> {
+        let value: serde_json::Value = serde_json::from_str(line).ok()?;
+        let name = value.get("event")?.as_str()?;
+        if !["start", "progress", "epoch", "done"].contains(&name) {
+            return None;
+        }
+        serde_json::from_str::<Self>(line).err().map(|error| error.to_string())
+    }
+
     /// Returns the completed fraction of the run, from 0 to 1, or `None` if the event does not contain it.
     pub fn share(&self) -> Option<f64> {
         let (done, epochs) = match *self {
@@ -80,6 +93,10 @@ impl RunEvent {
         };
         (epochs > 0).then(|| (done / epochs as f64).clamp(0.0, 1.0))
     }
+}
+
+fn nan() -> f64 {
+    f64::NAN
 }
 
 #[cfg(test)]
@@ -115,9 +132,36 @@ mod tests {
             r#"{"event":"later","new":1}"#,
             r#"{"event":"done"}"#,
             r#"{"event":"done","report":"x","new":1}"#,
-            r#"{"event":"epoch","epoch":2,"epochs":4,"loss":1,"validation":0.9,"seconds":1}"#,
+            r#"{"event":"epoch","epochs":4,"loss":1,"validation":0.9,"seconds":1}"#,
         ] {
             assert_eq!(RunEvent::parse(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn short_events_have_a_share() {
+        for (line, share) in [
+            (r#"{"event":"epoch","epoch":1,"epochs":4}"#, 0.25),
+            (r#"{"event":"progress","epoch":2,"epochs":4}"#, 0.25),
+            (r#"{"event":"progress","epoch":1,"epochs":1,"fraction":0.5}"#, 0.5),
+        ] {
+            assert_eq!(RunEvent::parse(line).expect(line).share(), Some(share), "{line}");
+            assert_eq!(RunEvent::problem(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn problems_name_the_field() {
+        for (line, expected) in [
+            (r#"{"event":"epoch","epochs":4}"#, "missing field `epoch`"),
+            (r#"{"event":"progress","epoch":1}"#, "missing field `epochs`"),
+            (r#"{"event":"epoch","epoch":1,"epochs":4,"lossy":1}"#, "unknown field `lossy`"),
+        ] {
+            let problem = RunEvent::problem(line).expect(line);
+            assert!(problem.contains(expected), "{problem} of {line}");
+        }
+        for line in ["text", "7", r#"{"event":"later","new":1}"#, r#"{"level":"info"}"#] {
+            assert_eq!(RunEvent::problem(line), None, "{line}");
         }
     }
 }

@@ -141,7 +141,7 @@ fn shows_many_cells_in_one_batch() {
     else {
         panic!("{answers:?}")
     };
-    let RunIdentity { experiment, data, results } = first;
+    let RunIdentity { program: None, experiment, data, results } = first else { panic!("{first:?}") };
     assert_eq!(
         (&experiment["method"]["hidden"], &experiment["seed"], &experiment["train"]["epochs"]),
         (&8.into(), &4.into(), &9.into())
