@@ -2,7 +2,8 @@
 //!
 //! The folder's name ends with an address: a hash of the settings, the seed, the data and the version of the
 //! program's results. If a study changes, its old results are not reused. If only the name of a variant
-//! changes, the variant keeps its results. An `engine` runs the cells.
+//! changes, the variant keeps its results. The version of a program other than `fet` is a part of its identity. An `engine` runs
+//! the cells.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 use super::fet::{Base, Fet, Variation};
 use super::grid::StudyGrid;
+use super::owner;
 use super::repetition::Repetition;
 
 /// One variant with one seed and fold.
@@ -42,7 +44,8 @@ impl Cell {
 
     /// Returns the settings of this cell that differ from the study's base.
     pub(crate) fn variation(&self) -> Variation<'_> {
-        Variation { sets: &self.sets, seed: self.repetition.seed }
+        let is_of_fet = self.identity.program.is_none();
+        Variation { sets: &self.sets, seed: self.repetition.seed, is_of_fet }
     }
 }
 
@@ -61,8 +64,10 @@ pub(crate) fn resolve(grid: &StudyGrid, fet: &Fet, base: &Base<'_>, out: &Path) 
         .flat_map(|index| repetitions.iter().map(move |&repetition| (index, repetition)))
         .map(|(index, repetition)| (index, repetition, sets(index, repetition)))
         .collect();
-    let variations: Vec<Variation<'_>> =
-        all.iter().map(|(_, repetition, sets)| Variation { sets, seed: repetition.seed }).collect();
+    let variations: Vec<Variation<'_>> = all
+        .iter()
+        .map(|(_, repetition, sets)| Variation { sets, seed: repetition.seed, is_of_fet: true })
+        .collect();
     let shown = fet.show(base, &variations)?;
     let mut cells: Vec<Cell> = Vec::new();
     let mut folders: Option<(PathBuf, HashMap<String, PathBuf>)> = None;
@@ -76,13 +81,22 @@ pub(crate) fn resolve(grid: &StudyGrid, fet: &Fet, base: &Base<'_>, out: &Path) 
         let (study, known) = match &mut folders {
             Some(folders) => folders,
             None => {
-                let study = out.join(study_name(&identity.experiment)?);
+                let study = out.join(match &identity.program {
+                    None => study_name(&identity.experiment)?,
+                    Some(_) => plain_name(base.name().unwrap_or(&grid.name))?,
+                });
                 let known = by_address(&study);
                 folders.insert((study, known))
             }
         };
         let address = address(&identity)?;
         if let Some(&control) = addresses.get(&address) {
+            ensure!(
+                control != index,
+                "{:?}: two seeds or folds are the same experiment; `experiment` in the answer of `show --batch` must contain \
+                 the seed and all settings",
+                variant.name
+            );
             let control = &grid.variants[control].name;
             bail!("variants must differ, but {control:?} and {:?} are the same experiment", variant.name);
         }
@@ -94,6 +108,7 @@ pub(crate) fn resolve(grid: &StudyGrid, fet: &Fet, base: &Base<'_>, out: &Path) 
         let name = variant.name.clone();
         cells.push(Cell { index, variant: name, repetition, sets, identity, study: study.clone(), folder });
     }
+    owner::check(&cells)?;
     Ok(cells)
 }
 
@@ -114,7 +129,10 @@ fn by_address(study: &Path) -> HashMap<String, PathBuf> {
 }
 
 fn study_name(resolved: &Value) -> Result<&str> {
-    let name = resolved["name"].as_str().context("the experiment lacks `name`")?;
+    plain_name(resolved["name"].as_str().context("the experiment lacks `name`")?)
+}
+
+fn plain_name(name: &str) -> Result<&str> {
     let is_plain = matches!(Path::new(name).components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
     ensure!(is_plain, "name: must be a plain file name, but is {name:?}");
     Ok(name)
@@ -131,14 +149,17 @@ pub(crate) fn slug(name: &str) -> String {
     if slug.is_empty() { "variant".to_string() } else { slug.to_string() }
 }
 
-/// Creates the folder of a study's cells.
+/// Creates the folder of a study's cells, and records the program that owns it.
 pub(crate) fn make_folder(cell: &Cell) -> Result<()> {
-    std::fs::create_dir_all(cell.study.join("cells"))
-        .with_context(|| format!("--out: cannot create the folder {}", cell.study.display()))
+    let refused = || format!("--out: cannot create the folder {}", cell.study.display());
+    std::fs::create_dir_all(&cell.study).with_context(refused)?;
+    owner::record(cell)?;
+    std::fs::create_dir_all(cell.study.join("cells")).with_context(refused)
 }
 
 #[cfg(test)]
 mod tests {
+    use fet_eval::records::ProgramIdentity;
     use serde_json::json;
 
     use super::*;
@@ -158,7 +179,8 @@ mod tests {
     #[test]
     fn address_depends_on_the_identity_of_a_cell() {
         let of = |experiment: Value, data: &str, results: u32| {
-            address(&RunIdentity { experiment, data: data.into(), results }).expect("plain data")
+            address(&RunIdentity { program: None, experiment, data: data.into(), results })
+                .expect("plain data")
         };
         let one = of(json!({"a": 1}), "d", 3);
         // printf '{"experiment":{"a":1},"data":"d","results":3}' | sha256sum
@@ -167,6 +189,16 @@ mod tests {
         for (experiment, data, results) in others {
             assert_ne!(one, of(experiment, data, results));
         }
+        let of_program = |name: &str, version: &str| {
+            let program = Some(ProgramIdentity { name: name.into(), version: version.into() });
+            let data = "d".into();
+            address(&RunIdentity { program, experiment: json!({"a": 1}), data, results: 0 })
+                .expect("plain data")
+        };
+        // printf '{"program":{"name":"p","version":"1"},"experiment":{"a":1},"data":"d","results":0}' | sha256sum
+        assert_eq!(of_program("p", "1"), "c335da9f48a207ea");
+        assert_ne!(of_program("p", "1"), of_program("p", "2"));
+        assert_ne!(of_program("p", "1"), of_program("q", "1"));
     }
 
     #[test]

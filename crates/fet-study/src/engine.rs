@@ -63,8 +63,12 @@ pub(crate) fn stop_on_interrupt() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Returns true if another process works on the cell at present: `fet run` holds a lock in the cell's folder.
+/// Lock file in the folder of a cell that runs.
+const LOCK: &str = "lock";
+
+/// Returns true if another process works on the cell at present: `fet run` holds a lock in the cell's folder, or the engine that
+/// runs another program.
 fn is_elsewhere(cell: &Cell) -> bool {
-    let Ok(file) = File::open(cell.folder.join("lock")) else { return false };
+    let Ok(file) = File::open(cell.folder.join(LOCK)) else { return false };
     matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock))
 }

@@ -25,14 +25,16 @@ impl TimeEstimate {
     /// Measures the finished cells.
     pub(crate) fn measure(results: &[FinishedCell<'_>]) -> Self {
         let mut seconds: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        for FinishedCell { cell, report } in results {
+        // A program other than `fet` may leave out the time of its run.
+        let timed = |result: &&FinishedCell<'_>| result.report.cost.seconds > 0.0;
+        for FinishedCell { cell, report } in results.iter().filter(timed) {
             seconds.entry(cell.index).or_default().push(report.cost.seconds);
         }
         let by_variant: BTreeMap<usize, f64> =
             seconds.iter().map(|(&index, all)| (index, mean(all))).collect();
         let means: Vec<f64> = by_variant.values().copied().collect();
         let overall = (!means.is_empty()).then(|| mean(&means));
-        Self { by_variant, overall, measured: results.len() }
+        Self { by_variant, overall, measured: results.iter().filter(timed).count() }
     }
 
     /// Returns the estimated time of one cell.

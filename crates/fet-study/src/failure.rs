@@ -50,14 +50,19 @@ impl CellFailure {
 
 /// Returns the reason for a failed run, from its exit code or signal and its log.
 pub(crate) fn explain(cell: &Cell, code: Option<i32>, signal: Option<i32>) -> String {
-    const OUT_OF_MEMORY: &str = "the usual reason is that memory ran out; \
-                                 a smaller batch or `train.recompute=true` needs less memory";
+    let advice = match cell.identity.program {
+        None => "; a smaller batch or `train.recompute=true` needs less memory",
+        Some(_) => "",
+    };
     let log = tail(cell);
     match (code, signal) {
-        (_, Some(9)) | (Some(137), _) => format!("was killed (signal 9): {OUT_OF_MEMORY}"),
+        (_, Some(9)) | (Some(137), _) => {
+            format!("was killed (signal 9): the usual reason is that memory ran out{advice}")
+        }
         (_, Some(signal)) => format!("was ended by signal {signal}"),
         (Some(0), _) => match report::problem(cell) {
             Some(problem) => format!("wrote a report that cannot be read: {problem}"),
+            None if cell.identity.program.is_some() => "wrote no report.json".to_string(),
             None => "wrote no report of this experiment".to_string(),
         },
         (Some(code), _) if log.contains("training diverged") => format!("diverged (exit code {code})"),

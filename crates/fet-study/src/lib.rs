@@ -4,7 +4,8 @@
 //! check every cell. It skips finished cells, has an engine run the other cells, summarises the results, and
 //! writes the report.
 //!
-//! This crate trains no model and interprets no setting; `fet` does both. The caller builds `fet`.
+//! This crate trains no model and interprets no setting; `fet` does both. The caller builds `fet`. Another program can take the
+//! place of `fet` (`docs/other-programs.md`): it describes a cell's identity, runs the cell and writes a short report.
 
 mod added;
 mod cell;
@@ -18,8 +19,10 @@ mod fet;
 mod file;
 mod grid;
 pub mod output;
+mod owner;
 pub mod paired;
 mod pooled;
+mod program_report;
 mod repetition;
 mod report;
 mod results;
@@ -84,6 +87,9 @@ pub struct AblateArguments {
     /// Form of the progress output.
     #[arg(long, value_enum, default_value_t)]
     log: LogForm,
+    /// Program that describes and runs the cells instead of `fet`; `docs/other-programs.md` describes its calls and files.
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
     /// Tensor backend, such as flex, ndarray, libtorch or libtorch-cuda.
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
@@ -152,6 +158,9 @@ A cell is identified by its settings, its seed, the content of its data files an
 finished cell is not run again. The same command therefore resumes an interrupted study, and two commands can share the
 cells of one study.
 The environment variable FET_BIN names a `fet` to use; without it, `fet study` uses itself and `cargo xtask ablate` builds it.
+With `--program PATH`, another program runs the cells, such as a script of 40 lines. It answers `PATH show FILE --batch` with the
+identity of each cell, and `PATH run FILE --set PATH=VALUE --seed N --out FOLDER` with report.json and predictions.csv.
+A folder of results belongs to one program.
 
 Exit codes: 0 every cell is done; 1 a cell failed; 2 the input is invalid; 130 interrupted.";
 
@@ -176,7 +185,10 @@ pub fn ablate(arguments: &AblateArguments, locate: impl FnOnce() -> Result<Fet>)
     let grid = StudyGrid::read(&file, &scope)?;
     let sets = [grid.sets.as_slice(), arguments.sets.as_slice()].concat();
     let base = Base { file: &file, sets: &sets, device: arguments.device.as_deref() };
-    let fet = locate()?;
+    let fet = match &arguments.program {
+        Some(program) => Fet::other(program)?,
+        None => locate()?,
+    };
     // `fet` checks all cells before the first cell starts.
     let cells = cell::resolve(&grid, &fet, &base, &arguments.out)?;
     let Some(first) = cells.first() else { return Ok(ExitCode::SUCCESS) };

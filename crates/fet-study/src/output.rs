@@ -35,6 +35,16 @@ pub fn shell_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// Describes an error in JSON. The message keeps the name of the field and drops a position that the text of one line does
+/// not need.
+pub(crate) fn json_problem(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match error.is_data() {
+        true => text.rsplit_once(" at line ").map_or(text.as_str(), |(problem, _)| problem).to_string(),
+        false => format!("not JSON: {text}"),
+    }
+}
+
 /// Writes `text` to `path` atomically; the error names the file.
 pub fn write(path: &Path, text: &str) -> Result<()> {
     fet_io::write(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))

@@ -17,7 +17,7 @@ use super::row::Row;
 pub use fet_eval::paired::{Ends, PairedDifference, PairedError, TestedRun};
 
 /// Name of the file with a run's predictions.
-const PREDICTIONS: &str = "predictions.csv";
+pub(crate) const PREDICTIONS: &str = "predictions.csv";
 /// Beginning of the name of a column with a class's probability.
 const PROBABILITY: &str = "probability of ";
 /// Seed of the bootstrap. The same runs give the same intervals.
@@ -62,8 +62,13 @@ impl TestedCells {
             let read = |result: &&super::results::FinishedCell<'_>| {
                 let folder = &result.cell.folder;
                 let known = self.0.entry(folder.clone());
+                // The settings of a program other than `fet` need not name the fold.
+                let fold = result.cell.repetition.fold.unwrap_or_default();
                 known
-                    .or_insert_with(|| read(folder, &result.report).map_err(|error| format!("{error:#}")))
+                    .or_insert_with(|| {
+                        let run = read(folder, &result.report).map_err(|error| format!("{error:#}"))?;
+                        Ok(TestedRun { fold, ..run })
+                    })
                     .clone()
             };
             common.map(read).collect()
@@ -73,51 +78,94 @@ impl TestedCells {
     }
 }
 
-fn parse(text: &str, report: &Report) -> Result<TestedRun> {
-    let mut reader = csv::Reader::from_reader(text.as_bytes());
-    let header = reader.headers().context("the header is not readable")?.clone();
-    let place = |name: &str| {
-        header.iter().position(|own| own == name).with_context(|| format!("the column `{name}` is missing"))
-    };
-    let [row, part, label, prediction] = ["row", "part", "label", "prediction"].map(place);
-    let (row, part, label, prediction) = (row?, part?, label?, prediction?);
-    let classes: Vec<(usize, &str)> = header
-        .iter()
-        .enumerate()
-        .filter_map(|(place, name)| Some((place, name.strip_prefix(PROBABILITY)?)))
-        .collect();
-    let outputs: Vec<usize> =
-        if classes.is_empty() { vec![prediction] } else { classes.iter().map(|(place, _)| *place).collect() };
-    let (mut rows, mut truth, mut output) = (Vec::new(), Vec::new(), Vec::new());
-    for record in reader.records() {
-        let record = record.context("a line is not readable")?;
-        let field = |place: usize| record.get(place).unwrap_or_default();
-        if field(part) != "test" {
-            continue;
-        }
-        let number = |place: usize| {
-            field(place).parse::<f64>().ok().with_context(|| {
-                format!("row {}, column `{}`: {:?} is not a number", field(row), &header[place], field(place))
-            })
+/// Rows of one part of a run's predictions.
+///
+/// # Shapes
+/// - rows, truth: N
+/// - output: [N, classes], or N for a regression
+#[derive(Debug, Default)]
+pub(crate) struct PartRows {
+    /// Names of the classes; empty for a regression.
+    pub(crate) classes: Vec<String>,
+    /// Row numbers.
+    pub(crate) rows: Vec<u64>,
+    /// Labels: a number, or the index of a class.
+    pub(crate) truth: Vec<f64>,
+    /// Predicted numbers, or the probability of each class.
+    pub(crate) output: Vec<f64>,
+}
+
+impl PartRows {
+    /// Reads the rows of the part `wanted` ("test" or "validation") from the text of a file of predictions.
+    pub(crate) fn parse(text: &str, wanted: &str) -> Result<Self> {
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let header = reader.headers().context("the header is not readable")?.clone();
+        let place = |name: &str| {
+            header
+                .iter()
+                .position(|own| own == name)
+                .with_context(|| format!("the column `{name}` is missing"))
         };
-        rows.push(
-            field(row)
-                .parse()
-                .with_context(|| format!("column `row`: {:?} is not a row number", field(row)))?,
-        );
-        truth.push(if classes.is_empty() {
-            number(label)?
-        } else {
-            let class = classes.iter().position(|(_, name)| *name == field(label));
-            class.with_context(|| {
-                format!("row {}: the report lacks the class {:?}", field(row), field(label))
-            })? as f64
-        });
-        for &place in &outputs {
-            output.push(number(place)?);
+        let [row, part, label] = ["row", "part", "label"].map(place);
+        let (row, part, label) = (row?, part?, label?);
+        let classes: Vec<(usize, &str)> = header
+            .iter()
+            .enumerate()
+            .filter_map(|(place, name)| Some((place, name.strip_prefix(PROBABILITY)?)))
+            .collect();
+        let outputs: Vec<usize> = match classes.is_empty() {
+            true => vec![place("prediction")?],
+            false => classes.iter().map(|(place, _)| *place).collect(),
+        };
+        let names = classes.iter().map(|(_, name)| (*name).to_string()).collect();
+        let mut found = Self { classes: names, ..Self::default() };
+        for record in reader.records() {
+            let record = record.context("a line is not readable")?;
+            let field = |place: usize| record.get(place).unwrap_or_default();
+            if field(part) != wanted {
+                continue;
+            }
+            let number = |place: usize| {
+                field(place).parse::<f64>().ok().with_context(|| {
+                    format!(
+                        "row {}, column `{}`: {:?} is not a number",
+                        field(row),
+                        &header[place],
+                        field(place)
+                    )
+                })
+            };
+            found.rows.push(
+                field(row)
+                    .parse()
+                    .with_context(|| format!("column `row`: {:?} is not a row number", field(row)))?,
+            );
+            found.truth.push(if classes.is_empty() {
+                number(label)?
+            } else {
+                let class = classes.iter().position(|(_, name)| *name == field(label));
+                class.with_context(|| {
+                    format!("row {}: the report lacks the class {:?}", field(row), field(label))
+                })? as f64
+            });
+            for &place in &outputs {
+                found.output.push(number(place)?);
+            }
         }
+        Ok(found)
     }
-    ensure!(!rows.is_empty(), "no row belongs to the test");
+
+    /// Returns the probability of the second of two classes, for each row.
+    pub(crate) fn second(&self) -> Vec<f64> {
+        self.output.iter().skip(1).step_by(2).copied().collect()
+    }
+}
+
+fn parse(text: &str, report: &Report) -> Result<TestedRun> {
+    let part = PartRows::parse(text, "test")?;
+    ensure!(!part.rows.is_empty(), "no row belongs to the test");
+    let second = part.second();
+    let PartRows { classes, rows, truth, output } = part;
     let fold = report.experiment["split"]["fold"].as_u64().unwrap_or_default() as usize;
     let fitted = report.rows.train + report.rows.validation;
     let run = |task: Task, output: Vec<f64>| TestedRun {
@@ -129,11 +177,10 @@ fn parse(text: &str, report: &Report) -> Result<TestedRun> {
         output,
         fitted,
     };
-    let second = || output.iter().skip(1).step_by(2).copied().collect();
     // A task with two classes has one output or two; the metric decides.
     let candidates = match classes.len() {
         0 => vec![run(Task::Regression, output)],
-        2 => vec![run(Task::Binary, second()), run(Task::Multiclass { classes: 2 }, output)],
+        2 => vec![run(Task::Binary, second), run(Task::Multiclass { classes: 2 }, output)],
         classes => vec![run(Task::Multiclass { classes }, output)],
     };
     let mut found = None;
@@ -152,6 +199,6 @@ fn parse(text: &str, report: &Report) -> Result<TestedRun> {
 }
 
 /// Returns true if both values are equal except for rounding.
-fn is_equal(a: f64, b: f64) -> bool {
+pub(crate) fn is_equal(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
 }

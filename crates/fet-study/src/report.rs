@@ -1,7 +1,7 @@
 //! The report of a cell: its path, the check of its validity, and the removal of invalid reports.
 //!
 //! A report is valid only if its experiment, data and version of results are equal to those of the cell. The
-//! record itself is in `fet-eval`.
+//! records are in `fet-eval`; `program_report` completes the short report of a program other than `fet`.
 
 use std::fs;
 use std::io;
@@ -10,11 +10,22 @@ use std::path::PathBuf;
 use fet_eval::records::{LabelPrivacy, Report, RunIdentity, Spent};
 
 use super::cell::Cell;
+use super::program_report;
 
 /// Returns the report of a cell if the cell is done.
 pub(crate) fn read(cell: &Cell) -> Option<Report> {
-    let report = serde_json::from_slice(&fs::read(path(cell)).ok()?).ok()?;
-    counts(&report, &cell.identity).then_some(report)
+    parse(cell)?.ok().filter(|report| counts(report, &cell.identity))
+}
+
+/// Returns the report in a cell's folder or the problem with it, or `None` if the folder has no report.
+fn parse(cell: &Cell) -> Option<Result<Report, String>> {
+    let bytes = fs::read(path(cell)).ok()?;
+    Some(match &cell.identity.program {
+        None => serde_json::from_slice(&bytes).map_err(|error| error.to_string()),
+        Some(program) => {
+            program_report::complete(cell, program, &bytes).map_err(|error| format!("{error:#}"))
+        }
+    })
 }
 
 /// Returns true if the report belongs to the run that `identity` describes, and has a result.
@@ -25,10 +36,9 @@ fn counts(report: &Report, identity: &RunIdentity) -> bool {
         && !report.best.test.is_nan()
 }
 
-/// Returns the parse error of a cell's report, if the report exists and cannot be read.
+/// Returns the problem with a cell's report, if the report exists and cannot be read.
 pub(crate) fn problem(cell: &Cell) -> Option<String> {
-    let bytes = fs::read(path(cell)).ok()?;
-    serde_json::from_slice::<Report>(&bytes).err().map(|error| error.to_string())
+    parse(cell)?.err()
 }
 
 /// Moves an invalid report away, because `fet` refuses to overwrite it.

@@ -41,6 +41,7 @@ const FOLD: usize = 2;
 /// or belongs to another task.
 pub(crate) fn results(results: &[FinishedCell<'_>], study: &Path) -> String {
     table(&results_header(), results, |FinishedCell { cell, report }, row| {
+        let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         let attack = report.attack.as_ref();
         let result = attack.and_then(|attack| attack.measures.first());
         let figure =
@@ -50,7 +51,7 @@ pub(crate) fn results(results: &[FinishedCell<'_>], study: &Path) -> String {
             cell.repetition.seed.to_string(),
             report.metric.to_string(),
             report.best.epoch.to_string(),
-            report.best.validation.to_string(),
+            number(Some(report.best.validation).filter(|value| !value.is_nan())),
             report.best.test.to_string(),
             report.parameters.to_string(),
             report.secondaries.to_string(),
@@ -67,7 +68,6 @@ pub(crate) fn results(results: &[FinishedCell<'_>], study: &Path) -> String {
             figure(Measure::leakage),
             folder(cell, study),
         ];
-        let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         fields.extend(Metric::ALL.map(|metric| number(report.evaluation.test.get(metric))));
         let ends = match &report.evaluation.interval {
             Estimate::Interval(interval) => [Some(interval.lower), Some(interval.upper)],
@@ -193,7 +193,7 @@ pub(crate) mod tests {
 
     /// Returns a cell of variant A, B, C, ... and its report, as a run would leave both.
     pub(crate) fn finished(index: usize, seed: u64, metric: Metric, test: f64) -> (Cell, Report) {
-        let identity = RunIdentity { experiment: json!({}), data: "data".into(), results: 1 };
+        let identity = RunIdentity { program: None, experiment: json!({}), data: "data".into(), results: 1 };
         let traffic = |sent, received| Traffic { sent, received };
         let epoch = |epoch, train_loss, validation, test| EpochReport {
             epoch,

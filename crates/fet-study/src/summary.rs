@@ -225,7 +225,9 @@ impl<'a> StudySummary<'a> {
             );
         }
         let mut commits = BTreeMap::new();
-        for FinishedCell { report, .. } in self.results {
+        // The version of another program is a part of its cells' identity.
+        let of_fet = self.results.iter().filter(|result| result.cell.identity.program.is_none());
+        for FinishedCell { report, .. } in of_fet {
             *commits.entry(report.program.commit.as_str()).or_insert(0) += 1;
         }
         if commits.len() > 1 {

@@ -344,7 +344,8 @@ fn drawn(
     let draw = |_| space.iter().map(|(path, range)| format!("{path}={}", range.draw(&mut rng))).collect();
     let settings: Vec<Vec<String>> =
         std::iter::once(Vec::new()).chain((1..tune.candidates).map(draw)).collect();
-    let variations: Vec<Variation<'_>> = settings.iter().map(|sets| Variation { sets, seed }).collect();
+    let variations: Vec<Variation<'_>> =
+        settings.iter().map(|sets| Variation { sets, seed, is_of_fet: true }).collect();
     let mut seen: HashSet<String> = HashSet::new();
     let (mut candidates, mut refused, mut twice) = (Vec::new(), Vec::new(), 0);
     for (number, (drawn, answer)) in settings.iter().zip(fet.show(base, &variations)?).enumerate() {

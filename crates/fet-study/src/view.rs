@@ -117,10 +117,10 @@ impl CellProgress<'_> {
         let left = self.remaining_time(share);
         let (epoch, epochs, loss, speed) = match *event {
             RunEvent::Progress { epoch, epochs, loss, rows_per_second, .. } => {
-                (epoch, epochs, loss, Some(rows_per_second))
+                (epoch, epochs, loss, Some(rows_per_second).filter(|speed| !speed.is_nan()))
             }
             RunEvent::Epoch { epoch, epochs, loss, validation, .. } => {
-                self.validation = Some(validation);
+                self.validation = Some(validation).filter(|value| !value.is_nan());
                 (epoch, epochs, loss, None)
             }
             RunEvent::Start { .. } | RunEvent::Done { .. } => return,
@@ -133,8 +133,12 @@ impl CellProgress<'_> {
         self.event("running", told);
         let part = |text: Option<String>| text.map_or_else(String::new, |text| format!("  {text}"));
         let text = format!(
-            "epoch {epoch}/{epochs}  loss {}{}{}{}",
-            number(loss),
+            "epoch {epoch}/{epochs}{}{}{}{}",
+            part(
+                Some(loss)
+                    .filter(|loss| shows_loss(*loss, self.cell))
+                    .map(|loss| format!("loss {}", number(loss)))
+            ),
             part(self.validation.map(|value| format!("validation {}", number(value)))),
             part(speed.map(|speed| format!("{speed:.0} rows/s"))),
             part(left.map(|left| format!("{} left", duration(left)))),
@@ -252,6 +256,11 @@ pub(crate) fn duration(time: Duration) -> String {
 
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// Returns true if the loss is part of a progress line. A program other than `fet` may have no loss.
+fn shows_loss(loss: f64, cell: &Cell) -> bool {
+    !loss.is_nan() || cell.identity.program.is_none()
 }
 
 fn number(value: f64) -> String {

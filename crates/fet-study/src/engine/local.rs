@@ -4,7 +4,7 @@
 //! cell starts, and the engine waits for the running cells. The module `view` shows the progress.
 
 use std::collections::VecDeque;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Write};
 use std::num::NonZeroUsize;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -20,7 +20,7 @@ use super::super::cell::Cell;
 use super::super::failure::{self, CellFailure};
 use super::super::report;
 use super::super::view::CellProgress;
-use super::{ELSEWHERE, Engine, EngineOutcome, Work, is_elsewhere};
+use super::{ELSEWHERE, Engine, EngineOutcome, LOCK, Work, is_elsewhere};
 
 /// This machine.
 #[derive(Debug)]
@@ -99,6 +99,10 @@ impl Runner<'_> {
             line.done(&report);
             return true;
         }
+        let Ok(_lock) = lock_for_program(cell) else {
+            line.put_off();
+            return false;
+        };
         let status = self.train(cell, &mut line);
         match (status, report::read(cell)) {
             (Ok(status), Some(report)) if status.success() => line.done(&report),
@@ -144,6 +148,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Takes the lock of a cell that a program other than `fet` runs; `fet` takes the lock itself. The result is an error if another
+/// process holds the lock, and has no file if the lock is not needed or cannot exist.
+fn lock_for_program(cell: &Cell) -> Result<Option<File>, TryLockError> {
+    if cell.identity.program.is_none() {
+        return Ok(None);
+    }
+    let made = fs::create_dir_all(&cell.folder).and_then(|()| File::create(cell.folder.join(LOCK)));
+    // If the folder is not writable, the run names the problem.
+    let Ok(file) = made else { return Ok(None) };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(TryLockError::WouldBlock),
+        // Some file systems have no locks.
+        _ => Ok(Some(file)),
+    }
+}
+
 /// Reads all lines of a child's standard output. Lines that are not events go to its log.
 fn follow(child: &mut Child, log: &mut File, line: &mut CellProgress<'_>) -> io::Result<()> {
     let Some(stdout) = child.stdout.take() else { return Ok(()) };
@@ -152,7 +172,12 @@ fn follow(child: &mut Child, log: &mut File, line: &mut CellProgress<'_>) -> io:
         let text = String::from_utf8_lossy(&text);
         match RunEvent::parse(&text) {
             Some(event) => line.tell(&event),
-            None => writeln!(log, "{text}")?,
+            None => {
+                writeln!(log, "{text}")?;
+                if let Some(problem) = RunEvent::problem(&text) {
+                    writeln!(log, "fet study: the line above is no valid event: {problem}")?;
+                }
+            }
         }
     }
     Ok(())

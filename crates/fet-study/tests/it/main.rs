@@ -5,6 +5,8 @@ mod browser;
 mod contributions;
 mod defences;
 mod engines;
+#[cfg(unix)]
+mod program;
 mod study;
 #[cfg(unix)]
 mod sweep;

@@ -90,6 +90,7 @@ impl CommandLine {
         let text = std::fs::read_to_string(&self.file)?;
         let name = text.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
         Ok(RunIdentity {
+            program: None,
             experiment: experiment(name.unwrap_or_default(), sets, &self.device, seed),
             data: std::env::var("FAKE_DATA").unwrap_or_else(|_| "data".into()),
             results: RESULTS_VERSION,
@@ -243,7 +244,8 @@ fn predictions(hits: usize, fold: usize) -> String {
 }
 
 fn report(arguments: &CommandLine, rows: Rows) -> Result<Report> {
-    let RunIdentity { experiment, data, results } = arguments.identity(&arguments.sets, arguments.seed)?;
+    let RunIdentity { experiment, data, results, .. } =
+        arguments.identity(&arguments.sets, arguments.seed)?;
     let seed = arguments.seed;
     let epoch = |epoch, train_loss, result| EpochReport {
         epoch,
