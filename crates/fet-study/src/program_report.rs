@@ -138,10 +138,9 @@ fn evaluate(text: &str, short: &ProgramReport, seed: u64, folder: &Path) -> Resu
     ensure!(
         metric.fits(task),
         "the metric {metric} needs {}",
-        if task == Task::Regression {
-            "a column `probability of CLASS` for each class"
-        } else {
-            "no column of a class"
+        match task {
+            Task::Regression => "a column `probability of CLASS` for each class",
+            _ => "predicted numbers, but the file has columns of classes",
         }
     );
     let output = |part: &PartRows| if task == Task::Binary { part.second() } else { part.output.clone() };
@@ -170,7 +169,7 @@ fn evaluate(text: &str, short: &ProgramReport, seed: u64, folder: &Path) -> Resu
             let mut evaluation =
                 Evaluation::compute(metric, &validated.unwrap_or(tested), &tested, None, &mut rng);
             if validated.is_none() {
-                evaluation.validation = Scores::undefined(task, "the predictions have no validation rows");
+                evaluation.validation = Scores::undefined(task, "predictions.csv lacks validation rows");
             }
             let known = KnownEvaluation { of, evaluation };
             if let Ok(text) = serde_json::to_string(&known) {

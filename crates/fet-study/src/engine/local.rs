@@ -175,7 +175,7 @@ fn follow(child: &mut Child, log: &mut File, line: &mut CellProgress<'_>) -> io:
             None => {
                 writeln!(log, "{text}")?;
                 if let Some(problem) = RunEvent::problem(&text) {
-                    writeln!(log, "fet study: the line above is no valid event: {problem}")?;
+                    writeln!(log, "fet study: the line above is not a valid event: {problem}")?;
                 }
             }
         }

@@ -100,6 +100,17 @@ fn submits_arrays_within_the_clusters_limits() {
 
 #[cfg(unix)]
 #[test]
+fn cluster_runs_another_program() {
+    let study = Study::new(crate::program::FILE);
+    let shim = crate::program::shim();
+    let program = ["--program", shim.to_str().expect("a path of text")];
+    let outcome = Cluster::new(&study).ablate(&study, "", &[], &program);
+    assert_eq!((outcome.code, study.calls().len()), (0, 6), "{outcome:?}");
+    check(&outcome.stdout, &["68.33 ± 1.67", "86.67 ± 3.33"]);
+}
+
+#[cfg(unix)]
+#[test]
 fn refuses_a_cluster_without_arrays() {
     let study = Study::new(STUDY);
     let outcome = Cluster::new(&study).ablate(&study, "", &[("FAKE_MAX", "0")], &[]);

@@ -5,6 +5,7 @@ mod browser;
 mod contributions;
 mod defences;
 mod engines;
+mod guide;
 #[cfg(unix)]
 mod program;
 mod study;

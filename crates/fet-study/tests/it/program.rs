@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::study::{CommandOutcome, STUDY, Study, check};
 
-const FILE: &str = "name = \"tiny\"\n[ablation]\nseeds = [0, 1, 2]\n\
+pub(crate) const FILE: &str = "name = \"tiny\"\n[ablation]\nseeds = [0, 1, 2]\n\
     [[ablation.variants]]\nname = \"Base\"\nset = [\"hits=40\", \"slope=1\"]\n\
     [[ablation.variants]]\nname = \"Better\"\nset = [\"hits=50\", \"slope=2\"]\n";
 
@@ -19,7 +19,7 @@ const FILE: &str = "name = \"tiny\"\n[ablation]\nseeds = [0, 1, 2]\n\
 const RESULTS: [&str; 6] =
     ["results.csv", "curves.csv", "costs.csv", "results.json", "table.md", "report.html"];
 
-fn shim() -> PathBuf {
+pub(crate) fn shim() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/shim.sh")
 }
 
@@ -38,7 +38,7 @@ fn results(study: &Study) -> Vec<String> {
 }
 
 fn near(found: &Value, expected: f64) {
-    let found = found.as_f64().unwrap_or_else(|| panic!("{found} is no number"));
+    let found = found.as_f64().unwrap_or_else(|| panic!("{found} is not a number"));
     assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
 }
 
@@ -77,7 +77,7 @@ fn evaluates_the_predictions_of_another_program() {
     assert!(!page.contains("results version") && !page.contains("commit"), "both belong to `fet`");
     for cell in study.cells() {
         let log = fs::read_to_string(cell.join("cell.log")).expect("a log");
-        check(&log, &["the line above is no valid event: missing field `epoch`"]);
+        check(&log, &["the line above is not a valid event: missing field `epoch`"]);
         assert!(!log.contains("fraction"), "an event that lacks optional fields is an event: {log}");
     }
     let again = ablate(&study, &[], &[]);
@@ -161,7 +161,7 @@ fn wrong_report_fails_its_cell_and_names_the_field() {
         ("s/\"rows\"/\"row\"/", "", "unknown field `row`"),
         ("s/\"train\":100,//", "", "missing field `train`"),
         ("s/\"accuracy\"/\"acuracy\"/", "", "unknown variant `acuracy`"),
-        ("s/\"accuracy\"/\"rmse\"/", "", "predictions.csv: the metric rmse needs no column of a class"),
+        ("s/\"accuracy\"/\"rmse\"/", "", "predictions.csv: the metric rmse needs predicted numbers"),
         ("s/\"test\":60/\"test\":61/", "", "60 rows have the part `test`, but `rows.test` is 61"),
         ("s/\"seed\":0/\"seed\":9/", "", "`experiment` differs from the answer of `show --batch`"),
         ("s/\"version\":\"1\"/\"version\":\"2\"/", "", "`program` differs from the answer"),
@@ -268,4 +268,6 @@ fn folds_are_repetitions() {
     assert_eq!((outcome.code, study.calls().len()), (0, 4), "{outcome:?}");
     check(&study.calls()[1], &["\"hits=40\",\"slope=1\",\"split.folds=2\",\"split.fold=1\""]);
     check(&study.read("runs/tiny/results.csv"), &["Base,0,1,accuracy,1,1,0.66"]);
+    let json: Value = serde_json::from_str(&study.read("runs/tiny/results.json")).expect("JSON");
+    near(&json["variants"][1]["comparison"]["over_rows"]["estimate"], 10.0 / 60.0);
 }
