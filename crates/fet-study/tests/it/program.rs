@@ -103,6 +103,7 @@ fn resumed_study_gives_equal_bytes() {
         assert!(Command::new("kill").args([signal, "--", &group]).status().expect("ran").success());
         let outcome = CommandOutcome::from_output(child.wait_with_output().expect("ended"));
         assert_eq!(outcome.code, code, "{outcome:?}");
+        assert!(!outcome.stderr.contains("FAILED"), "an interrupted cell is not a failed cell: {outcome:?}");
     }
     let outcome = ablate(&study, &[], &[]);
     // The two stopped cells ran twice.
@@ -253,7 +254,8 @@ fn variable_names_the_program_too() {
 #[test]
 fn two_commands_share_the_cells() {
     let study = Study::new(FILE);
-    let commands: Vec<_> = (0..2).map(|_| command(&study, &[], &[]).spawn().expect("started")).collect();
+    let start = |_| command(&study, &[("SHIM_PAUSE", "0.3")], &[]).spawn().expect("started");
+    let commands: Vec<_> = (0..2).map(start).collect();
     for child in commands {
         let outcome = CommandOutcome::from_output(child.wait_with_output().expect("ended"));
         assert_eq!(outcome.code, 0, "{outcome:?}");
@@ -269,5 +271,7 @@ fn folds_are_repetitions() {
     check(&study.calls()[1], &["\"hits=40\",\"slope=1\",\"split.folds=2\",\"split.fold=1\""]);
     check(&study.read("runs/tiny/results.csv"), &["Base,0,1,accuracy,1,1,0.66"]);
     let json: Value = serde_json::from_str(&study.read("runs/tiny/results.json")).expect("JSON");
-    near(&json["variants"][1]["comparison"]["over_rows"]["estimate"], 10.0 / 60.0);
+    let over_rows = &json["variants"][1]["comparison"]["over_rows"];
+    near(&over_rows["estimate"], 10.0 / 60.0);
+    assert_eq!(over_rows["pairs"], 2);
 }

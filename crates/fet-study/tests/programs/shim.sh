@@ -4,7 +4,8 @@
 #
 # version-NAME in the working folder: version of the program for settings that contain NAME; otherwise the version is 1.
 # SHIM_ANSWER, SHIM_REPORT: sed scripts that change every answer and every report.
-# SHIM_STOP=PATTERN: a run with these settings waits for an interrupt. SHIM_PREDICTIONS=no: runs write no predictions.
+# SHIM_STOP=PATTERN: a run with these settings waits for an interrupt. SHIM_PAUSE=SECONDS: every run pauses.
+# SHIM_PREDICTIONS=no: runs write no predictions.
 set -eu
 command=$1 sets='' seed='' out=''
 shift 2
@@ -42,6 +43,7 @@ echo "$experiment" >>calls
 echo '{"event":"progress","epoch":1,"epochs":1,"fraction":0.5}'
 echo '{"event":"epoch","epochs":1}'
 case $sets in *"${SHIM_STOP:-no such settings}"*) exec sleep 30 ;; esac
+sleep "${SHIM_PAUSE:-0}"
 setting() { printf '%s' "$sets" | sed "s/.*$1=\([0-9]*\).*/\1/"; }
 [ "${SHIM_PREDICTIONS:-}" = no ] || awk -v hits=$(($(setting hits) + $(setting slope) * seed)) 'BEGIN {
     print "row,part,label,prediction,probability of no,probability of yes"
