@@ -1,6 +1,6 @@
 #!/bin/sh
-# Program other than `fet` in the tests of the harness. The changes `hits=H` and `slope=S` give a run H + S · seed correct predictions
-# of 60 test rows.
+# Program other than `fet` in the tests of the harness. The changes `hits=H` and `slope=S` give a run H + S · (seed + fold) correct
+# predictions of 60 test rows.
 #
 # version-NAME in the working folder: version of the program for settings that contain NAME; otherwise the version is 1.
 # SHIM_ANSWER, SHIM_REPORT: sed scripts that change every answer and every report.
@@ -45,7 +45,8 @@ echo '{"event":"epoch","epochs":1}'
 case $sets in *"${SHIM_STOP:-no such settings}"*) exec sleep 30 ;; esac
 sleep "${SHIM_PAUSE:-0}"
 setting() { printf '%s' "$sets" | sed "s/.*$1=\([0-9]*\).*/\1/"; }
-[ "${SHIM_PREDICTIONS:-}" = no ] || awk -v hits=$(($(setting hits) + $(setting slope) * seed)) 'BEGIN {
+case $sets in *split.fold=*) fold=$(setting split.fold) ;; *) fold=0 ;; esac
+[ "${SHIM_PREDICTIONS:-}" = no ] || awk -v hits=$(($(setting hits) + $(setting slope) * (seed + fold))) 'BEGIN {
     print "row,part,label,prediction,probability of no,probability of yes"
     for (row = 0; row < 62; row++) {
         label = row % 2
