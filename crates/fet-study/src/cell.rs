@@ -42,6 +42,11 @@ impl Cell {
         format!("{}, seed {}", self.variant, self.repetition)
     }
 
+    /// Returns the name of the program that runs the cell.
+    fn program(&self) -> &str {
+        owner::name(self.identity.program.as_ref())
+    }
+
     /// Returns the settings of this cell that differ from the study's base.
     pub(crate) fn variation(&self) -> Variation<'_> {
         let is_of_fet = self.identity.program.is_none();
@@ -108,7 +113,18 @@ pub(crate) fn resolve(grid: &StudyGrid, fet: &Fet, base: &Base<'_>, out: &Path) 
         let name = variant.name.clone();
         cells.push(Cell { index, variant: name, repetition, sets, identity, study: study.clone(), folder });
     }
-    owner::check(&cells)?;
+    if let Some(first) = cells.first() {
+        let own = first.program();
+        if let Some(other) = cells.iter().find(|cell| cell.program() != own) {
+            bail!(
+                "{}: the program calls itself `{}`, but for {} it calls itself `{own}`; a study has one program",
+                other.title(),
+                other.program(),
+                first.title()
+            );
+        }
+        owner::check(&first.study, first.identity.program.as_ref())?;
+    }
     Ok(cells)
 }
 
@@ -153,7 +169,7 @@ pub(crate) fn slug(name: &str) -> String {
 pub(crate) fn make_folder(cell: &Cell) -> Result<()> {
     let refused = || format!("--out: cannot create the folder {}", cell.study.display());
     std::fs::create_dir_all(&cell.study).with_context(refused)?;
-    owner::record(cell)?;
+    owner::record(&cell.study, cell.identity.program.as_ref())?;
     std::fs::create_dir_all(cell.study.join("cells")).with_context(refused)
 }
 

@@ -21,6 +21,7 @@ mod grid;
 pub mod output;
 mod owner;
 pub mod paired;
+mod part_rows;
 mod pooled;
 mod program_report;
 mod repetition;

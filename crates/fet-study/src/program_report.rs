@@ -18,7 +18,7 @@ use fet_eval::{
 use serde::{Deserialize, Serialize};
 
 use super::cell::Cell;
-use super::paired::{PREDICTIONS, PartRows, is_equal};
+use super::part_rows::{PREDICTIONS, PartRows, is_equal};
 use crate::output::{json_problem, write};
 
 /// File with the evaluation of a cell's predictions.
