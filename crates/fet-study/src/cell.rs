@@ -117,7 +117,7 @@ pub(crate) fn resolve(grid: &StudyGrid, fet: &Fet, base: &Base<'_>, out: &Path) 
         let own = first.program();
         if let Some(other) = cells.iter().find(|cell| cell.program() != own) {
             bail!(
-                "{}: the program calls itself `{}`, but for {} it calls itself `{own}`; a study has one program",
+                "{}: the program calls itself `{}`, and `{own}` in the answer for {}; a study has one program",
                 other.title(),
                 other.program(),
                 first.title()

@@ -129,7 +129,7 @@ fn refuses_a_wrong_answer_with_one_message() {
         ("s/\"seed\":[0-9]*/\"x\":0/", "must contain the seed"),
         (
             "/hits=50/s/\"shim\"/\"other\"/",
-            "the program calls itself `other`, but for Base, seed 0 it calls itself `shim`",
+            "the program calls itself `other`, and `shim` in the answer for Base, seed 0",
         ),
     ] {
         let study = Study::new(FILE);
