@@ -413,6 +413,8 @@ def link(
     if isinstance(linker, Mapping):
         set = {**{name: value for name, value in linker.items() if name != "kind"}, **(set or {})}
         linker = str(linker["kind"])
+    elif linker is not None and not isinstance(linker, str):
+        raise InputError(f"`linker` must be a name, or a table as `fet.linker_settings` returns; it is {linker!r}")
     with tempfile.TemporaryDirectory(prefix="fet-") as scratch:
         folder = Path(scratch)
         out = folder / "pairs.csv"

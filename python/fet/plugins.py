@@ -7,6 +7,7 @@ Plug-ins need NumPy.
 import hashlib
 import importlib
 import importlib.util
+import math
 import os
 import sys
 import traceback
@@ -77,7 +78,8 @@ def linker(cls: _Class) -> _Class:
     - `takes`: "numbers" (the default), "text" or "either", the kind of keys;
     - `similarities`: false if `link` returns `None` in place of similarities;
     - `independent`: true if the links of a query depend on no other query;
-    - `floor`: similarity at or below which records do not match.
+    - `floor`: similarity at or below which records do not match. A class for texts with similarities needs it: a row whose
+      keys are all empty gets at most this similarity, and so no link.
     """
     return _register(cls, "linker")
 
@@ -110,12 +112,19 @@ def linker_settings(cls: type, neighbours: int = 20, *, pad: bool = False, **opt
 
 
 def _identity(cls: type, slot: str) -> Settings:
+    if not isinstance(cls, type):
+        raise InputError(f"{cls!r}: must be a class; its arguments follow it, as in `fet.{slot}_settings(Class, weight=2.0)`")
     path = _path(cls)
     found = _registered.get(path)
     if found is None or found.slot != slot:
         raise InputError(f"{path}: put `@fet.{slot}` above the class")
     if not found.source or cls.__module__ == "__main__":
         problem = "other processes cannot import it; move the class from the script or notebook to a module"
+        raise InputError(f"{path}: {problem}")
+    if found.plugin is not cls:
+        raise InputError(f"{path}: its module was imported again; take the class from the module again")
+    if found.source != _hash(getattr(sys.modules.get(cls.__module__), "__file__", None)):
+        problem = f"its file changed after the import; call `importlib.reload` of the module {cls.__module__}, or start Python again"
         raise InputError(f"{path}: {problem}")
     return {"kind": "python", "plugin": path, "source": found.source}
 
@@ -196,9 +205,13 @@ def linker_about(plugin: str, source: str, options: Mapping[str, Any]) -> tuple[
         raise Refused("plugin", f"must have `takes` as one of {', '.join(_TAKES)}", f"{plugin} with {takes!r}")
     if not callable(getattr(made, "link", None)):
         raise Refused("plugin", "must have a method `link`", plugin)
-    floor = getattr(made, "floor", None)
-    independent = bool(getattr(made, "independent", False))
-    return takes, _has_similarities(made), independent, None if floor is None else float(floor)
+    floor = _floor(made)
+    if floor is None and takes != "numbers" and _has_similarities(made):
+        rule = "must have `floor`, the similarity at or below which texts do not match"
+        raise Refused("plugin", rule, f"{plugin} without it")
+    if floor is not None and not math.isfinite(floor):
+        raise Refused("plugin", "must have a finite number as `floor`", f"{plugin} with {floor}")
+    return takes, _has_similarities(made), bool(getattr(made, "independent", False)), floor
 
 
 def linker_link(
@@ -248,6 +261,10 @@ def linker_link(
     similarities = array("similarities", found[1], "iuf", "numbers").astype(np.float32)
     if not np.isfinite(similarities).all():
         raise refuse("similarities that are not finite 32-bit numbers")
+    floor = _floor(made)
+    if keys.dtype == object and floor is not None:
+        is_empty = np.array([all(not str(cell).strip() for cell in row) for row in keys], bool)
+        similarities[is_empty] = np.minimum(similarities[is_empty], floor)
     if (similarities[:, 1:] > similarities[:, :-1]).any():
         row = int((similarities[:, 1:] > similarities[:, :-1]).any(axis=1).argmax())
         raise refuse(f"query {row} (from 0) out of order; the highest similarity must be first")
@@ -319,6 +336,11 @@ def described(error: BaseException) -> str:
 
 def _has_similarities(made: object) -> bool:
     return bool(getattr(made, "similarities", True))
+
+
+def _floor(made: object) -> float | None:
+    floor = getattr(made, "floor", None)
+    return None if floor is None else float(floor)
 
 
 def keys_of(cells: _Cells) -> Any:

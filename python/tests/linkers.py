@@ -49,6 +49,27 @@ class Fuzzy:
         return order, np.take_along_axis(shares, order, axis=1)
 
 
+class Alike:
+    """Links the first records, with equal similarities also for empty texts."""
+
+    takes = "text"
+
+    def link(self, queries: Any, records: Any, neighbours: int, seed: int) -> Found:
+        return np.tile(np.arange(neighbours), (len(queries), 1)), np.ones((len(queries), neighbours))
+
+
+@fet.linker
+class Same(Alike):
+    """States its floor."""
+
+    floor = 0.0
+
+
+@fet.linker
+class NoFloor(Alike):
+    """Lacks a floor."""
+
+
 @fet.linker
 class Place:
     """Links the first records, without similarities."""

@@ -1,6 +1,7 @@
 """Tests of plug-ins in Python."""
 
 import copy
+import importlib
 import json
 import subprocess
 import sys
@@ -174,6 +175,37 @@ def test_refuses_a_model_of_a_changed_file(tmp_path: Path, digits: Path) -> None
     assert "changed\n" not in told.stdout
 
 
+def test_a_row_with_empty_keys_has_no_link() -> None:
+    left = pd.DataFrame({"name": ["anna", "", "bert", None], "town": ["bonn", " ", "", None]})
+    right = pd.DataFrame({"name": ["", "bert"], "town": ["", "bonn"]})
+    one, other = fet.Table(left, ["name", "town"]), fet.Table(right, ["name", "town"])
+    # Each text is as similar to an empty one as to another.
+    pairs = fet.link(one, other, fet.linker_settings(linkers.Same, 1), threshold="none").to_pandas()
+    assert pairs["primary_row"].tolist() == [0, 2]
+    with pytest.raises(fet.InputError, match="must have `floor`"):
+        fet.link(one, other, fet.linker_settings(linkers.NoFloor, 1))
+    with pytest.raises(fet.InputError, match="as `fet.linker_settings` returns"):
+        fet.link(one, other, linkers.Same)  # type: ignore[arg-type]
+
+
+def test_names_the_reload_after_a_change_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = tmp_path / "edited.py"
+    module.write_text("import fet, linkers\n@fet.linker\nclass Near(linkers.Nearest): pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    edited = importlib.import_module("edited")
+    old = edited.Near
+    source = fet.linker_settings(old)["source"]
+    module.write_text(module.read_text() + "# changed\n")
+    with pytest.raises(fet.InputError, match="importlib.reload"):
+        fet.linker_settings(old)
+    importlib.reload(edited)
+    with pytest.raises(fet.InputError, match="take the class from the module again"):
+        fet.linker_settings(old)
+    assert fet.linker_settings(edited.Near)["source"] != source
+    with pytest.raises(fet.InputError, match="must be a class"):
+        fet.linker_settings(edited.Near())
+
+
 def test_refuses_a_class_of_a_script(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import fet, linkers\n@fet.linker\nclass Near(linkers.Nearest): pass\nfet.linker_settings(Near)\n")
@@ -233,7 +265,7 @@ def test_the_contract_accepts_sound_linkers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("linker", "law"), [(linkers.Random, "repeats"), (linkers.Together, "About::independent")]
+    ("linker", "law"), [(linkers.Random, "the same links"), (linkers.Together, "claims to be independent")]
 )
 def test_the_contract_names_a_broken_law(linker: type, law: str) -> None:
     with pytest.raises(AssertionError, match=law):

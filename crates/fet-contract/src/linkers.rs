@@ -55,7 +55,7 @@ pub fn returns_k_sorted_links_in_range_and_repeats(slot: &Slot<dyn Linker>) {
         assert!(!kinds.is_empty(), "{slot:?} takes some keys");
         for (kind, queries) in kinds.iter().enumerate() {
             let records = |rows, columns| keys_for(linker.as_ref(), rows, columns, 2).swap_remove(kind);
-            let links = link(linker.as_ref(), queries, &records(count, columns)).expect("linkable");
+            let links = linked(slot, linker.as_ref(), queries, &records(count, columns));
             assert_eq!((links.rows(), links.neighbours()), (30, neighbours), "{slot:?}: queries and K");
             for query in 0..30 {
                 let is_record = |&record: &u32| (record as usize) < count;
@@ -74,7 +74,7 @@ pub fn returns_k_sorted_links_in_range_and_repeats(slot: &Slot<dyn Linker>) {
                 assert_eq!(distinct.len(), links.available(), "{slot:?} names no record twice");
             }
             let again = link(build(slot).as_ref(), queries, &records(count, columns));
-            assert!(again.is_ok_and(|again| again == links), "{slot:?} repeats");
+            assert!(again.is_ok_and(|again| again == links), "{slot:?}: the same links if it links again");
             assert!(
                 link(linker.as_ref(), queries, &records(count, columns + 1)).is_err(),
                 "{slot:?}: one column more"
@@ -93,7 +93,7 @@ pub fn separately_built_sides_find_the_same_links(slot: &Slot<dyn Linker>) {
     for (kind, queries) in keys_for(linker.as_ref(), 30, 2, 1).iter().enumerate() {
         let count = records_for(linker.as_ref());
         let records = keys_for(linker.as_ref(), count, 2, 2).swap_remove(kind);
-        let expected = link(linker.as_ref(), queries, &records).expect("linkable");
+        let expected = linked(slot, linker.as_ref(), queries, &records);
 
         let mut querier = build(slot).querier(SEED);
         let encoded = querier.encode(queries).expect("they can be encoded");
@@ -184,13 +184,16 @@ pub fn links_each_query_separately(slot: &Slot<dyn Linker>) -> bool {
     assert!(linker.about().in_the_clear, "{slot:?}: only then neighbours are chosen for each batch");
     for (kind, queries) in keys_for(linker.as_ref(), 30, 2, 1).iter().enumerate() {
         let records = keys_for(linker.as_ref(), 100, 2, 2).swap_remove(kind);
-        let all = link(linker.as_ref(), queries, &records).expect("linkable");
+        let all = linked(slot, linker.as_ref(), queries, &records);
         for rows in [vec![7], vec![29, 3, 3, 11]] {
-            let few = link(linker.as_ref(), &queries.select_rows(&rows), &records).expect("linkable");
+            let few = linked(slot, linker.as_ref(), &queries.select_rows(&rows), &records);
             let same = |(place, &row): (usize, &usize)| {
                 few.row(place) == all.row(row) && few.similarities(place) == all.similarities(row)
             };
-            assert!(rows.iter().enumerate().all(same), "{slot:?}: `About::independent`, but {rows:?} differ");
+            assert!(
+                rows.iter().enumerate().all(same),
+                "{slot:?}: it claims to be independent, but the links of the queries {rows:?} change if they are linked without the others"
+            );
         }
     }
     true
@@ -226,12 +229,16 @@ pub fn empty_keys_match_nothing(slot: &Slot<dyn Linker>) -> bool {
     cells[..20].iter_mut().for_each(|cell| *cell = " - ");
     let records = Keys::Text(TextTable::from_cells(2, cells));
     let queries = Keys::Text(TextTable::new(2, vec![String::new(), "...".into()]));
-    let links = link(linker.as_ref(), &queries, &records).expect("linkable");
+    let links = linked(slot, linker.as_ref(), &queries, &records);
     assert!(
         links.similarities(0).is_some_and(|all| all.iter().all(|&s| s <= floor)),
         "{slot:?}: an empty key matches a record"
     );
     true
+}
+
+fn linked(slot: &Slot<dyn Linker>, linker: &dyn Linker, queries: &Keys, records: &Keys) -> Links {
+    link(linker, queries, records).unwrap_or_else(|error| panic!("{slot:?}: cannot link: {error}"))
 }
 
 fn keys(rows: usize, columns: usize, round: u64) -> Matrix<f64> {

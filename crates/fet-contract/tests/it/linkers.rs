@@ -93,7 +93,7 @@ fn accepts_a_sound_linker_and_names_the_broken_law() {
         ("fewer", "fewer records than K"),
         ("silent progress", "progress"),
         ("no challenge", "`About::challenges`"),
-        ("dependent", "`About::independent`"),
+        ("dependent", "claims to be independent"),
         ("silent", "`Reveals`"),
     ] {
         let message = check(fault);
