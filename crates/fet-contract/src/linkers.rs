@@ -192,7 +192,7 @@ pub fn links_each_query_separately(slot: &Slot<dyn Linker>) -> bool {
             };
             assert!(
                 rows.iter().enumerate().all(same),
-                "{slot:?}: it claims to be independent, but the links of the queries {rows:?} change if they are linked without the others"
+                "{slot:?}: it claims to be independent, but the links of the queries {rows:?} depend on the other queries"
             );
         }
     }
