@@ -9,6 +9,7 @@ use anyhow::Context;
 
 use crate::experiment_file::{self, ExperimentArguments};
 use crate::finished::FinishedRun;
+use crate::folder::CHECKPOINT;
 use crate::parties::network::Elsewhere;
 use crate::parties::{JoinPurpose, Unreached};
 use crate::run::{self, InputError, Keep, Log, RunOptions, RunOutcome};
@@ -48,8 +49,9 @@ pub fn train(
         parties.map(|(roster, key)| Elsewhere::new(roster, key, JoinPurpose::Run, &stop)).transpose()?;
     let resumes = experiment.method.build(&())?.plan().at_once.is_none();
     let interrupted = || {
+        let has_epochs = folder.join(CHECKPOINT).exists();
         let folder = folder.display();
-        match resumes {
+        match resumes && has_epochs {
             true => fet_io::note!(
                 "interrupted; the finished epochs are saved in {folder}, and the same command resumes the run"
             ),
@@ -101,13 +103,7 @@ pub fn train(
             fet_io::note!("done: {}", report.display());
         }
         RunOutcome::WasDone(report) => fet_io::note!("was already done: {}", report.display()),
-        RunOutcome::Interrupted(folder) => {
-            fet_io::note!(
-                "interrupted; the finished epochs are saved in {}, and the same command resumes the run",
-                folder.display()
-            );
-            return Ok(ExitCode::from(130));
-        }
+        RunOutcome::Interrupted(_) => return interrupted(),
         RunOutcome::Elsewhere(folder) => {
             fet_io::note!(
                 "fet: another process works on the run in {}; wait for it, or stop it",

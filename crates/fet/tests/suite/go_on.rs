@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Output;
 
-use crate::command::{fet, refused};
+use crate::command::{TINY, fet, refused};
 use crate::own_data::{finished, tables};
 use crate::support::report;
 
@@ -168,4 +168,37 @@ fn study_reports_missing_files_before_training() {
     std::fs::remove_file(folder.path().join("buses.csv")).expect("there");
     let text = answer();
     assert!(text.contains("missing: buses.csv") && text.contains("ask the bus company"), "{text}");
+}
+
+/// An interrupted run says if the same command continues it or starts it again.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_run_says_where_it_goes_on() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
+
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let toml = TINY.replace("rows = 200", "rows = 1797").replace("hidden = 16\nheads = 2", "");
+    std::fs::write(folder.path().join("tiny.toml"), toml).expect("writable");
+    // Trees are not saved before the end, and a network after each epoch.
+    let cases = [
+        ("method={kind='fet-trees', trees=5000}", "training,", "starts the run in"),
+        ("method={kind='fet', hidden=16, heads=2}", "epoch", "the finished epochs are saved"),
+    ];
+    for (method, line, told) in cases {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fet"))
+            .current_dir(folder.path())
+            .args(["run", "tiny.toml", "--set", method, "--set", "train.epochs=5000", "--out", &line[..5]])
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok);
+        let seen = lines.any(|text| text.contains(line));
+        let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill");
+        let rest = lines.collect::<Vec<_>>().join("\n");
+        let code = child.wait().expect("it ends").code();
+        assert!(seen && killed.success(), "{method}: {rest}");
+        assert_eq!(code, Some(130), "{method}: {rest}");
+        assert!(rest.contains(told), "{method}: {rest}");
+    }
 }
