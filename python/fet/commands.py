@@ -67,6 +67,8 @@ def _command(arguments: Sequence[str], notes: Note, answers: Sequence[int] = (0,
                 interrupted = True
                 process.send_signal(signal.SIGINT)
         code = process.wait()
+        if process.stderr:
+            process.stderr.close()
         out.seek(0)
         answer = out.read()
     if interrupted or code == _INTERRUPTED:
@@ -410,6 +412,9 @@ def link(
     `linker` is a name, or settings as of `fet.linker_settings`; `set` changes settings of the linker.
     """
     primary, secondary = table_of(primary, "primary"), table_of(secondary, "secondary")
+    for name, table in (("primary", primary), ("secondary", secondary)):
+        if not table.keys:
+            raise InputError(f"`{name}`: must have key columns; write `fet.Table(frame, keys=[...])`")
     if isinstance(linker, Mapping):
         set = {**{name: value for name, value in linker.items() if name != "kind"}, **(set or {})}
         linker = str(linker["kind"])

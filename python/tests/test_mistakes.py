@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 
 import fet
@@ -30,18 +31,28 @@ def test_a_frame_in_place_of_a_table_is_named(tables: Tables) -> None:
         fet.Problem(farms, [party], "wet")
 
 
-def test_a_key_without_a_number_is_refused(tables: Tables) -> None:
+def test_a_missing_number_has_no_distance_and_a_missing_identifier_no_link(tables: Tables) -> None:
     farms, stations = tables
     X, y = farms.drop(columns=LABELS), farms["wet"]
     holed = stations.assign(lon=stations["lon"].where(stations.index != 3))
     party = fet.Table(holed, KEYS, name="weather")
-    with pytest.raises(fet.InputError, match=r"weather: key column `lon`: 1 of 200 rows have no number"):
+    missing = "`lon`: must be a number; it is missing"
+    with pytest.raises(fet.InputError, match=missing):
         fet.FeTPoolClassifier(KEYS, [party], epochs=1).fit(X, y)
-    with pytest.raises(fet.InputError, match="`lon`: 1 of"):
-        fet.link(fet.Table(farms, KEYS), party)
+    for lacking in (holed, polars.DataFrame({name: holed[name].to_list() for name in KEYS})):
+        with pytest.raises(fet.InputError, match=missing):
+            fet.link(fet.Table(farms, KEYS), fet.Table(lacking, KEYS), "nearest", {"neighbours": 1})
     own = X.assign(lat=X["lat"].where(X.index != 5))
-    with pytest.raises(fet.InputError, match="`lat`: 1 of"):
+    with pytest.raises(fet.InputError, match="`lat`: must be a number; it is missing"):
         fet.FeTPoolClassifier(KEYS, [fet.Table(stations, KEYS)], epochs=1).fit(own, y)
+    # Identifiers are compared for equality.
+    for kind in ("Int64", "Float64", "float64"):
+        ids = pd.DataFrame({"k": pd.array([1, 2, None, 4], dtype="Int64").astype(kind)})
+        others = pd.DataFrame({"k": pd.array([4, None, 1], dtype="Int64").astype(kind)})
+        pairs = fet.link(fet.Table(ids, "k"), fet.Table(others, "k"), "exact", {"neighbours": 1}).to_pandas()
+        assert list(zip(pairs["primary_row"], pairs["secondary_row"])) == [(0, 2), (3, 0)], kind
+    with pytest.raises(fet.InputError, match="must have key columns"):
+        fet.link(fet.Table(farms), fet.Table(stations, KEYS))
 
 
 def test_columns_that_are_absent_or_have_no_names_are_named(tables: Tables) -> None:

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::types::{Float32Type, Float64Type};
+use arrow_array::types::Float64Type;
 use arrow_array::{
     Array, ArrayRef, Float64Array, Int64Array, LargeStringArray, RecordBatch, RecordBatchIterator,
     RecordBatchReader,
@@ -77,23 +77,6 @@ fn check_keys(schema: &Schema, keys: &[(String, String)]) -> anyhow::Result<()> 
     }
 }
 
-/// Returns the number of missing cells of a column of numbers; 0 for other columns. NaN is a missing cell.
-fn missing_numbers(column: &ArrayRef) -> usize {
-    if !column.data_type().is_numeric() {
-        return 0;
-    }
-    let nan = match column.data_type() {
-        DataType::Float64 => {
-            column.as_primitive::<Float64Type>().iter().flatten().filter(|x| x.is_nan()).count()
-        }
-        DataType::Float32 => {
-            column.as_primitive::<Float32Type>().iter().flatten().filter(|x| x.is_nan()).count()
-        }
-        _ => 0,
-    };
-    column.logical_null_count() + nan
-}
-
 /// Takes the Arrow stream out of a frame.
 fn stream(frame: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     if !frame.hasattr("__arrow_c_stream__")? {
@@ -146,13 +129,8 @@ fn write(
     let refuse = |error: std::io::Error| input(format!("{} cannot be written: {error}", path.display()));
     let mut writer = StreamWriter::try_new(BufWriter::new(File::create(path).map_err(refuse)?), &schema)?;
     let mut rows = 0;
-    let mut missing: BTreeMap<&str, usize> = BTreeMap::new();
     for batch in stream {
         let batch = batch?;
-        for (key, _) in keys {
-            let cells = batch.column_by_name(key).map_or(0, missing_numbers);
-            *missing.entry(key).or_default() += cells;
-        }
         let mut columns: Vec<ArrayRef> = kept.iter().map(|at| Arc::clone(batch.column(*at))).collect();
         if let Some((_, cells)) = &label {
             let length = batch.num_rows().min(cells.len().saturating_sub(rows));
@@ -164,12 +142,6 @@ fn write(
     }
     if let Some((_, cells)) = &label {
         check_labels(rows, cells.len(), rows == cells.len())?;
-    }
-    if let Some((key, count)) = missing.into_iter().find(|(_, count)| *count > 0) {
-        return Err(input(format!(
-            "key column `{key}`: {count} of {rows} rows have no number, so that they have no place among the others. Drop these \
-             rows, or fill the cells"
-        )));
     }
     writer.into_inner()?.flush().map_err(refuse)?;
     Ok(names)
