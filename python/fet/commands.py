@@ -423,7 +423,9 @@ def link(
     with tempfile.TemporaryDirectory(prefix="fet-") as scratch:
         folder = Path(scratch)
         out = folder / "pairs.csv"
-        tables = [str(primary.file(folder, "primary")), str(secondary.file(folder, "secondary"))]
+        # The linker decides if a key may be missing.
+        pair = ((primary, "primary"), (secondary, "secondary"))
+        tables = [str(table.file(folder, stem, complete=False)) for table, stem in pair]
         arguments = ["link", *tables, "--out", str(out), "--seed", str(seed), "--keys", ",".join(primary.keys)]
         arguments += ["--secondary-keys", ",".join(secondary.keys)] if secondary.keys != primary.keys else []
         arguments += ["--linker", linker] if linker else []

@@ -30,7 +30,7 @@ def ask(
 ) -> None:
     """Write the request for the data holder, and the secret that the querier keeps."""
     with tempfile.TemporaryDirectory(prefix="fet-") as scratch:
-        arguments = [str(table.file(Path(scratch), "querier")), "--keys", ",".join(table.keys), "--want", want]
+        arguments = [str(table.file(Path(scratch), "querier", complete=False)), "--keys", ",".join(table.keys), "--want", want]
         arguments += ["--compare", compare] if compare else []
         command(["psi", "ask", *arguments, "--out", str(request), "--secret", str(secret)])
 
@@ -48,7 +48,7 @@ def answer(
 ) -> None:
     """Write the answer of the data holder to a request. `give` must be the result that the request wants."""
     with tempfile.TemporaryDirectory(prefix="fet-") as scratch:
-        arguments = [str(request), str(table.file(Path(scratch), "holder")), "--keys", ",".join(table.keys)]
+        arguments = [str(request), str(table.file(Path(scratch), "holder", complete=False)), "--keys", ",".join(table.keys)]
         arguments += ["--give", give]
         arguments += ["--payload", ",".join(payload)] if payload else []
         arguments += ["--at-least", str(at_least)] if at_least is not None else []

@@ -70,10 +70,11 @@ class Table:
         """True if the table is in a file."""
         return isinstance(self.frame, (str, os.PathLike))
 
-    def file(self, folder: Path, stem: str, keys: Sequence[str] = ()) -> Path:
+    def file(self, folder: Path, stem: str, keys: Sequence[str] = (), *, complete: bool = True) -> Path:
         """Return a file with the table, in which the key columns have the names `keys`.
 
-        A frame, and a table with other names, is written into the folder.
+        A frame, and a table with other names, is written into the folder. If `complete`, a key column of numbers must have
+        a number in every row.
         """
         renamed = list(zip(self.keys, keys or self.keys))
         if self.is_file and all(old == new for old, new in renamed):
@@ -83,7 +84,7 @@ class Table:
             return path
         frame = _fet.read_frame(Path(str(self.frame)), []) if self.is_file else self.frame
         try:
-            return write_table(frame, folder, stem, keys=renamed)
+            return write_table(frame, folder, stem, keys=renamed, complete=complete)
         except InputError as error:
             raise InputError(f"{self.name or stem}: {error}") from None
 
@@ -109,10 +110,11 @@ def write_table(
     *,
     keys: Sequence[tuple[str, str]] = (),
     label: tuple[str, Labels] | None = None,
+    complete: bool = True,
 ) -> Path:
     """Write a frame into a folder, and refuse to change the table of a finished run there.
 
-    `keys` are its key columns with their new names.
+    `keys` are its key columns with their new names, which must have all numbers if `complete`.
     """
     tables = folder / "tables"
     tables.mkdir(parents=True, exist_ok=True)
@@ -120,7 +122,7 @@ def write_table(
     # The old table stays whole until the new one is.
     with tempfile.TemporaryDirectory(dir=tables) as scratch:
         new = Path(scratch) / path.name
-        _fet.write_table(frame, new, list(keys), label)
+        _fet.write_table(frame, new, list(keys), label, complete)
         if (folder / "report.json").exists() and not (path.exists() and filecmp.cmp(path, new, shallow=False)):
             raise InputError(f"{folder}: contains the report of a run on other data; name another folder")
         os.replace(new, path)

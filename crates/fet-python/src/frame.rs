@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::types::Float64Type;
+use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{
     Array, ArrayRef, Float64Array, Int64Array, LargeStringArray, RecordBatch, RecordBatchIterator,
     RecordBatchReader,
@@ -48,20 +48,23 @@ impl Labels {
 
 /// Writes a frame to a file as an Arrow stream, and returns the names of its columns.
 ///
-/// `keys` are its key columns, with their new names. `label` is the name and the cells of another column.
+/// `keys` are its key columns, with their new names. `label` is the name and the cells of another column. If `complete`, a key
+/// column of numbers must have a number in every row.
 ///
 /// # Errors
 /// Fails with `fet.InputError` for an object that is no frame, for missing keys, and for a file that cannot be written.
 #[pyfunction]
-#[pyo3(signature = (frame, path, keys, label=None))]
+#[pyo3(signature = (frame, path, keys, label=None, complete=true))]
 pub(crate) fn write_table(
     frame: &Bound<'_, PyAny>,
     path: PathBuf,
     keys: Vec<(String, String)>,
     label: Option<(String, Labels)>,
+    complete: bool,
 ) -> PyResult<Vec<String>> {
     let stream = stream(frame)?;
-    write(stream, &path, &keys, label.map(|(name, labels)| (name, labels.array())))
+    let complete = if complete { keys.as_slice() } else { &[] };
+    write(stream, &path, (&keys, complete), label.map(|(name, labels)| (name, labels.array())))
         .map_err(|error| raised(&error))
 }
 
@@ -75,6 +78,23 @@ fn check_keys(schema: &Schema, keys: &[(String, String)]) -> anyhow::Result<()> 
         }
         None => Ok(()),
     }
+}
+
+/// Returns the number of missing cells of a column of numbers; 0 for other columns. NaN is a missing cell.
+fn missing_numbers(column: &ArrayRef) -> usize {
+    if !column.data_type().is_numeric() {
+        return 0;
+    }
+    let nan = match column.data_type() {
+        DataType::Float64 => {
+            column.as_primitive::<Float64Type>().iter().flatten().filter(|x| x.is_nan()).count()
+        }
+        DataType::Float32 => {
+            column.as_primitive::<Float32Type>().iter().flatten().filter(|x| x.is_nan()).count()
+        }
+        _ => 0,
+    };
+    column.logical_null_count() + nan
 }
 
 /// Takes the Arrow stream out of a frame.
@@ -104,7 +124,7 @@ fn stream(frame: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
 fn write(
     stream: RecordBatchStreamReader,
     path: &Path,
-    keys: &[(String, String)],
+    (keys, complete): (&[(String, String)], &[(String, String)]),
     label: Option<(String, ArrayRef)>,
 ) -> anyhow::Result<Vec<String>> {
     let given = stream.schema();
@@ -129,8 +149,13 @@ fn write(
     let refuse = |error: std::io::Error| input(format!("{} cannot be written: {error}", path.display()));
     let mut writer = StreamWriter::try_new(BufWriter::new(File::create(path).map_err(refuse)?), &schema)?;
     let mut rows = 0;
+    let mut missing: BTreeMap<&str, usize> = BTreeMap::new();
     for batch in stream {
         let batch = batch?;
+        for (key, _) in complete {
+            let cells = batch.column_by_name(key).map_or(0, missing_numbers);
+            *missing.entry(key).or_default() += cells;
+        }
         let mut columns: Vec<ArrayRef> = kept.iter().map(|at| Arc::clone(batch.column(*at))).collect();
         if let Some((_, cells)) = &label {
             let length = batch.num_rows().min(cells.len().saturating_sub(rows));
@@ -142,6 +167,12 @@ fn write(
     }
     if let Some((_, cells)) = &label {
         check_labels(rows, cells.len(), rows == cells.len())?;
+    }
+    if let Some((key, count)) = missing.into_iter().find(|(_, count)| *count > 0) {
+        return Err(input(format!(
+            "key column `{key}`: {count} of {rows} rows have no number, so that they have no place among the others. Drop these \
+             rows, or fill the cells"
+        )));
     }
     writer.into_inner()?.flush().map_err(refuse)?;
     Ok(names)

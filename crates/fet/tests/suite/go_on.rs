@@ -182,7 +182,7 @@ fn an_interrupted_run_says_where_it_goes_on() {
     std::fs::write(folder.path().join("tiny.toml"), toml).expect("writable");
     // Trees are not saved before the end, and a network after each epoch.
     let cases = [
-        ("method={kind='fet-trees', trees=5000}", "training,", "starts the run in"),
+        ("method={kind='fet-trees', growth={trees=2000}}", "training,", "starts the run in"),
         ("method={kind='fet', hidden=16, heads=2}", "epoch", "the finished epochs are saved"),
     ];
     for (method, line, told) in cases {
