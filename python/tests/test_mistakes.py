@@ -57,7 +57,7 @@ def test_a_missing_number_has_no_distance_and_a_missing_identifier_no_link(table
 def test_columns_that_are_absent_or_have_no_names_are_named(tables: Tables) -> None:
     farms, stations = tables
     X, y = farms.drop(columns=LABELS), farms["wet"]
-    with pytest.raises(fet.InputError, match=r"weather: the frame has no key column `lat`; its columns are lon"):
+    with pytest.raises(fet.InputError, match=r"weather: the frame lacks the key column `lat`; its columns are lon"):
         party = fet.Table(stations.drop(columns="lat"), KEYS, name="weather")
         fet.FeTPoolClassifier(KEYS, [party], epochs=1).fit(X, y)
     with pytest.raises(fet.InputError, match="0 is a int"):

@@ -52,7 +52,7 @@ impl Labels {
 /// column of numbers must have a number in every row.
 ///
 /// # Errors
-/// Fails with `fet.InputError` for an object that is no frame, for missing keys, and for a file that cannot be written.
+/// Fails with `fet.InputError` for an object other than a frame, for missing keys, and for a file that cannot be written.
 #[pyfunction]
 #[pyo3(signature = (frame, path, keys, label=None, complete=true))]
 pub(crate) fn write_table(
@@ -74,7 +74,10 @@ fn check_keys(schema: &Schema, keys: &[(String, String)]) -> anyhow::Result<()> 
     match keys.iter().find(|key| !has(key)) {
         Some((key, _)) => {
             let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-            Err(input(format!("the frame has no key column `{key}`; its columns are {}", names.join(", "))))
+            Err(input(format!(
+                "the frame lacks the key column `{key}`; its columns are {}",
+                names.join(", ")
+            )))
         }
         None => Ok(()),
     }
@@ -118,7 +121,7 @@ fn stream(frame: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
         reason = "the interface guarantees that a capsule of this name holds a stream; reading moves it out of the capsule"
     )]
     let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
-    reader.map_err(|error| raised(&input(format!("the frame has no readable Arrow stream: {error}"))))
+    reader.map_err(|error| raised(&input(format!("the Arrow stream of the frame cannot be read: {error}"))))
 }
 
 fn write(
