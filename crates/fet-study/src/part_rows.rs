@@ -1,11 +1,15 @@
 //! Rows of one part of a run in its `predictions.csv`: numbers, labels and predictions.
 
-use anyhow::{Context, Result};
+use std::collections::HashSet;
+
+use anyhow::{Context, Result, ensure};
 
 /// Name of the file with a run's predictions.
 pub(crate) const PREDICTIONS: &str = "predictions.csv";
 /// Beginning of the name of a column with a class's probability.
 const PROBABILITY: &str = "probability of ";
+/// Largest excess over a bound, and distance of the sum of probabilities from 1, for programs that round.
+pub(crate) const ROUNDING: f64 = 1e-3;
 
 /// Rows of one part of a run's predictions.
 ///
@@ -82,6 +86,34 @@ impl PartRows {
             }
         }
         Ok(found)
+    }
+
+    /// Returns the label of each row: the name of its class, or its number.
+    pub(crate) fn labels(&self) -> Vec<String> {
+        let name = |truth: &f64| match self.classes.is_empty() {
+            true => truth.to_string(),
+            false => self.classes[*truth as usize].clone(),
+        };
+        self.truth.iter().map(name).collect()
+    }
+
+    /// Refuses repeated rows, and outputs that are not probabilities. `fet` writes neither.
+    pub(crate) fn check(&self) -> Result<()> {
+        let mut seen = HashSet::new();
+        let repeated = self.rows.iter().find(|row| !seen.insert(**row));
+        ensure!(repeated.is_none(), "row {} has several lines; each row needs one", repeated.unwrap_or(&0));
+        if self.classes.is_empty() {
+            return Ok(());
+        }
+        for (row, probabilities) in self.rows.iter().zip(self.output.chunks(self.classes.len())) {
+            let is_share = probabilities.iter().all(|share| (0.0..=1.0).contains(share));
+            let sum: f64 = probabilities.iter().sum();
+            ensure!(
+                is_share && (sum - 1.0).abs() <= ROUNDING,
+                "row {row}: the probabilities must be from 0 to 1 and have the sum 1; they are {probabilities:?}"
+            );
+        }
+        Ok(())
     }
 
     /// Returns the probability of the second of two classes, for each row.

@@ -4,7 +4,7 @@
 //! The evaluation takes up to two seconds, so the cell's folder keeps it in `evaluation.json`, with a checksum of everything that
 //! it depends on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use fet_eval::{
 use serde::{Deserialize, Serialize};
 
 use super::cell::Cell;
-use super::part_rows::{PREDICTIONS, PartRows, is_equal};
+use super::part_rows::{PREDICTIONS, PartRows, ROUNDING, is_equal};
 use crate::output::{json_problem, write};
 
 /// File with the evaluation of a cell's predictions.
@@ -51,6 +51,7 @@ pub(crate) fn complete(cell: &Cell, program: &ProgramIdentity, bytes: &[u8]) -> 
     ensure!(short.program == *program, differs("program"));
     ensure!(short.experiment == cell.identity.experiment, differs("experiment"));
     ensure!(short.data == cell.identity.data, differs("data"));
+    check_figures(&short)?;
     let seed = cell.repetition.seed;
     let path = cell.folder.join(PREDICTIONS);
     let found = match path.exists() {
@@ -114,11 +115,63 @@ pub(crate) fn complete(cell: &Cell, program: &ProgramIdentity, bytes: &[u8]) -> 
     })
 }
 
+/// Refuses figures that no run can have.
+fn check_figures(short: &ProgramReport) -> Result<()> {
+    let at_least_0 = |field: &str, value: f64| {
+        ensure!(value.is_finite() && value >= 0.0, "`{field}` must be a number from 0; it is {value}");
+        Ok(())
+    };
+    at_least_0("cost.seconds", short.cost.seconds)?;
+    at_least_0("cost.train_rows_per_second", short.cost.train_rows_per_second)?;
+    let losses = [
+        ("privacy", short.privacy.as_ref().map(|loss| (loss.epsilon, loss.delta))),
+        ("labels", short.labels.as_ref().map(|loss| (loss.epsilon, loss.delta))),
+    ];
+    for (field, (epsilon, delta)) in losses.into_iter().filter_map(|(field, loss)| Some((field, loss?))) {
+        at_least_0(&format!("{field}.epsilon"), epsilon.unwrap_or(0.0))?;
+        ensure!((0.0..=1.0).contains(&delta), "`{field}.delta` must be from 0 to 1; it is {delta}");
+    }
+    let best = [("best.test", short.best.test), ("best.validation", short.best.validation)];
+    for (field, value) in best.into_iter().filter_map(|(field, value)| Some((field, value?))) {
+        let metric = short.metric;
+        let [least, most] = match metric {
+            Metric::R2 => [f64::MIN, 1.0],
+            Metric::LogLoss => [0.0, f64::MAX],
+            Metric::Brier => [0.0, 2.0],
+            _ if metric.fits(Task::Regression) => [0.0, f64::MAX],
+            _ => [0.0, 1.0],
+        };
+        ensure!(
+            (least..=most + ROUNDING).contains(&value),
+            "`{field}` must be a value of {metric}, which {value} is not"
+        );
+    }
+    if let Some(attack) = &short.attack {
+        ensure!(attack.party > 0, "`attack.party` must be the number of a secondary, from 1; it is 0");
+        ensure!(!attack.measures.is_empty(), "`attack.measures` must have at least one measure");
+        for measure in &attack.measures {
+            let figures = [measure.value, measure.baseline, measure.perfect];
+            ensure!(
+                figures.iter().all(|figure| figure.is_finite()) && measure.baseline != measure.perfect,
+                "`attack.measures`: {:?} must have finite figures, and a `baseline` other than `perfect`",
+                measure.name
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Evaluates the predictions in `text`, or reads their evaluation from `folder`.
 fn evaluate(text: &str, short: &ProgramReport, seed: u64, folder: &Path) -> Result<Evaluated> {
     let metric = short.metric;
     let [test, validation] = ["test", "validation"].map(|part| PartRows::parse(text, part));
     let (test, validation) = (test?, validation?);
+    test.check().context("part `test`")?;
+    validation.check().context("part `validation`")?;
+    let tested: HashSet<u64> = test.rows.iter().copied().collect();
+    if let Some(row) = validation.rows.iter().find(|row| tested.contains(row)) {
+        bail!("row {row} is in both parts");
+    }
     for (part, found, stated) in [
         ("test", test.rows.len(), short.rows.test),
         ("validation", validation.rows.len(), short.rows.validation),
@@ -152,11 +205,8 @@ fn evaluate(text: &str, short: &ProgramReport, seed: u64, folder: &Path) -> Resu
             Some(Predictions::new(task, &validation.truth, &validation_output).context("part `validation`")?)
         }
     };
-    let split: Vec<u8> = [&validation, &test]
-        .into_iter()
-        .flat_map(|part| std::iter::once(part.rows.len() as u64).chain(part.rows.iter().copied()))
-        .flat_map(u64::to_le_bytes)
-        .collect();
+    // A row with another label is another row.
+    let split = format!("{:?}", [&validation, &test].map(|part| (&part.rows, part.labels())));
     let of = fet_io::sha256(format!("{RESULTS_VERSION}\0{metric}\0{seed}\0{text}").as_bytes());
     let of = fet_io::hex(&of);
     let known = fs::read(folder.join(EVALUATION))
@@ -182,7 +232,7 @@ fn evaluate(text: &str, short: &ProgramReport, seed: u64, folder: &Path) -> Resu
     );
     Ok(Evaluated {
         class_names: test.classes,
-        split: fet_io::hex(&fet_io::sha256(&split)),
+        split: fet_io::hex(&fet_io::sha256(split.as_bytes())),
         validation: validated.and_then(|rows| rows.score(metric).ok()),
         test: tested.score(metric)?,
         evaluation,

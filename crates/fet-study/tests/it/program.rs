@@ -155,6 +155,14 @@ fn refuses_a_path_that_is_no_program() {
     }
 }
 
+/// Returns a sed script that adds an attack to a report.
+fn attack(party: &str, measures: &str) -> String {
+    format!(
+        "s/}}$/,\"attack\":{{\"attack\":\"a\",\"attacker\":\"primary\",\"target\":\"links\",\"party\":{party},\"runs\":0,\
+         \"measures\":{measures}}}}}/"
+    )
+}
+
 #[test]
 fn wrong_report_fails_its_cell_and_names_the_field() {
     for (report, predictions, expected) in [
@@ -169,6 +177,34 @@ fn wrong_report_fails_its_cell_and_names_the_field() {
         ("s/}$/,\"best\":{\"test\":0.5}}/", "", "`best.test` is 0.5, but predictions.csv gives 0.66"),
         ("", "no", "missing field `best.test`; a run without predictions.csv must state"),
         ("s/.*//", "", "not JSON"),
+        ("", "s/^7,test/6,test/", "part `test`: row 6 has several lines"),
+        ("", "s/^1,validation/2,validation/", "row 2 is in both parts"),
+        (
+            "",
+            "/^9,test/s/,[01],[01]$/,0.9,0.9/",
+            "row 9: the probabilities must be from 0 to 1 and have the sum 1",
+        ),
+        ("", "/^9,test/s/,[01],[01]$/,NaN,1/", "row 9: the probabilities must be"),
+        ("", "/^9,test/s/,[01],[01]$/,-1,2/", "row 9: the probabilities must be"),
+        ("s/}$/,\"best\":{\"test\":57}}/", "no", "`best.test` must be a value of accuracy, which 57 is not"),
+        ("s/}$/,\"cost\":{\"seconds\":-5}}/", "", "`cost.seconds` must be a number from 0; it is -5"),
+        (
+            "s/}$/,\"privacy\":{\"epsilon\":-1,\"delta\":0,\"statement\":\"\",\"guarantee\":null}}/",
+            "",
+            "`privacy.epsilon` must be a number from 0; it is -1",
+        ),
+        (
+            "s/}$/,\"labels\":{\"epsilon\":1,\"delta\":2,\"mechanism\":\"\",\"statement\":\"\"}}/",
+            "",
+            "`labels.delta` must be from 0 to 1; it is 2",
+        ),
+        (attack("1", "[]").as_str(), "", "`attack.measures` must have at least one measure"),
+        (attack("0", "[]").as_str(), "", "`attack.party` must be the number of a secondary"),
+        (
+            attack("1", "[{\"name\":\"m\",\"value\":5,\"baseline\":1,\"perfect\":1}]").as_str(),
+            "",
+            "a `baseline` other than `perfect`",
+        ),
     ] {
         let study = Study::new(FILE);
         let environment = [("SHIM_REPORT", report), ("SHIM_PREDICTIONS", predictions)];
@@ -178,6 +214,16 @@ fn wrong_report_fails_its_cell_and_names_the_field() {
         // A later command with a right report needs no help.
         assert_eq!(ablate(&study, &[], &["--only", "Base", "--seeds", "0"]).code, 0);
     }
+}
+
+#[test]
+fn rows_with_other_labels_are_other_rows() {
+    let study = Study::new(FILE);
+    let labels = [("SHIM_PREDICTIONS", "/^9,test/{s/,yes,/,x,/;s/,no,/,yes,/;s/,x,/,no,/}")];
+    assert_eq!(ablate(&study, &[], &["--only", "Base"]).code, 0);
+    let outcome = ablate(&study, &labels, &[]);
+    assert_eq!(outcome.code, 0, "{outcome:?}");
+    check(&outcome.stdout, &["were run on different rows"]);
 }
 
 #[test]

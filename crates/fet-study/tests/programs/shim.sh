@@ -5,7 +5,7 @@
 # version-NAME in the working folder: version of the program for settings that contain NAME; otherwise the version is 1.
 # SHIM_ANSWER, SHIM_REPORT: sed scripts that change every answer and every report.
 # SHIM_STOP=PATTERN: a run with these settings waits for an interrupt. SHIM_PAUSE=SECONDS: every run pauses.
-# SHIM_PREDICTIONS=no: runs write no predictions.
+# SHIM_PREDICTIONS: `no` if runs write no predictions, or a sed script that changes every line of them.
 set -eu
 command=$1 sets='' seed='' out=''
 shift 2
@@ -54,6 +54,6 @@ case $sets in *split.fold=*) fold=$(setting split.fold) ;; *) fold=0 ;; esac
         found = is_right ? label : 1 - label
         print row "," (row < 2 ? "validation" : "test") "," (label ? "yes" : "no") "," (found ? "yes" : "no") "," 1 - found "," found
     }
-}' >"$out/predictions.csv"
+}' | sed "${SHIM_PREDICTIONS:-}" >"$out/predictions.csv"
 rows='{"train":100,"validation":2,"test":60}'
 { identity "$experiment"; echo ",\"metric\":\"accuracy\",\"rows\":$rows}"; } | sed "${SHIM_REPORT:-}" >"$out/report.json"
