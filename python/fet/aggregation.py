@@ -44,6 +44,8 @@ class Aggregator:
         self._plugin = plugin
         self._made = made
         self._sums = sums
+        # The round of the last memory, its parts and the memory itself, until its gradient is known.
+        self._last: tuple[Aggregation, list[Any], Any] | None = None
         self._torch: Any = sys.modules["torch"] if is_torch(type(made)) else None
 
     def width(self, parties: int, hidden: int) -> int:
@@ -55,12 +57,32 @@ class Aggregator:
 
     def combine(self, sent: list[_Sent], sent_round: _SentRound) -> list[_Sent]:
         """Return the memory of the representations, or of their sum."""
-        return [_send(self._forward([numbers(values, shape) for shape, values in sent], _round(sent_round)))]
+        round, parts = _round(sent_round), [numbers(values, shape) for shape, values in sent]
+        # The class may write to its arrays.
+        self._last = None
+        memory = self._forward([part.copy() for part in parts], round)
+        self._last = (round, parts, memory)
+        return [_send(memory)]
 
     def spread(self, sent: list[_Sent], sent_round: _SentRound) -> list[_Sent]:
         """Return the gradient of each representation, or of their sum."""
         ((shape, values),) = sent
-        return [_send(one) for one in self._backward(numbers(values, shape), _round(sent_round))]
+        round, gradient = _round(sent_round), numbers(values, shape)
+        found = self._backward(gradient.copy(), round)
+        last, self._last = self._last, None
+        if last is not None and _is_same(last[0], round) and last[2].shape == gradient.shape:
+            self._compare(last[1], last[2], gradient, found)
+        return [_send(one) for one in found]
+
+    def _compare(self, parts: list[Any], memory: Any, gradient: Any, found: list[Any]) -> None:
+        """Refuse gradients that do not belong to the memory: <memory, gradient> = sum of <part, its gradient>."""
+        expected, wrong = np.vdot(memory.astype(np.float64), gradient), 0.0
+        size = np.abs(memory * gradient).sum(dtype=np.float64)
+        for part, own in zip(parts, found):
+            wrong += np.vdot(part.astype(np.float64), own)
+            size += np.abs(part * own).sum(dtype=np.float64)
+        if not abs(expected - wrong) <= 1e-4 * size + 1e-9:
+            raise self._refuse("has a `backward` that is not the gradient of `forward` for the records of this run")
 
     def check(self, parties: int) -> None:
         """Test the laws on the first three of some parties, so that training finds no wrong gradient."""
@@ -72,6 +94,11 @@ class Aggregator:
             [random.normal(size=shape).astype(np.float32) for _ in range(1 if self._sums else 3)] for _ in range(2)
         )
         memory = self._forward(one, round)
+        if (self._forward(one, round) != memory).any():
+            raise self._refuse("gives another memory for the same representations")
+        alone = Aggregation(parties, [0, 1, 2], [(1, 4, 5)] * 3, [rows[:1] for rows in round.similarities])
+        if not np.allclose(self._forward([part[:1] for part in one], alone), memory[:1], rtol=1e-4, atol=1e-4):
+            raise self._refuse("mixes rows: the memory of a row depends on the other rows of its batch")
         mixed = self._forward([2 * a + b for a, b in zip(one, other)], round)
         if not np.allclose(mixed, 2 * memory + self._forward(other, round), rtol=1e-4, atol=1e-4):
             raise self._refuse("is not linear in the representations, so the secondaries would get a wrong gradient")
@@ -131,6 +158,11 @@ def _round(sent: _SentRound) -> Aggregation:
     parties, active, shapes, similarities = sent
     arrays = [numbers(values, shape) for shape, values in similarities]
     return Aggregation(parties, list(active), [(rows, positions, width) for rows, positions, width in shapes], arrays)
+
+
+def _is_same(one: Aggregation, other: Aggregation) -> bool:
+    pairs = zip(one.similarities, other.similarities)
+    return (one.active, one.shapes) == (other.active, other.shapes) and all((a == b).all() for a, b in pairs)
 
 
 def _uses_similarities(made: Any) -> bool:

@@ -84,7 +84,9 @@ class _Hook:
         method = getattr(self._hook, name, None)
         if method is None:
             return None, None
-        message = Message(Round(*round), np.array(rows, np.int64), numbers(values, shape), rate)
+        own = np.array(rows, np.int64)
+        own.flags.writeable = False
+        message = Message(Round(*round), own, numbers(values, shape), rate)
         method(message)
         changed = np.ascontiguousarray(message.values, np.float32)
         if changed.shape != tuple(shape):
@@ -184,6 +186,33 @@ class Trained:
         return _integers("rows", rows, self._rows)
 
 
+class _Bridge:
+    """The native module's part, which answers one question at a time."""
+
+    def __init__(self, bridge: Any) -> None:
+        """Guard the native module."""
+        self._bridge = bridge
+        self._is_asked = False
+
+    def forget(self, number: int) -> None:
+        """Free a run."""
+        self._bridge.forget(number)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a question; a hook or an observer that asks one would wait for the run that waits for it."""
+
+        def ask(*arguments: Any) -> Any:
+            if self._is_asked:
+                raise Invalid("a hook or an observer must not train or read a run; the attack waits for its own run")
+            self._is_asked = True
+            try:
+                return getattr(self._bridge, name)(*arguments)
+            finally:
+                self._is_asked = False
+
+        return ask
+
+
 class Environment:
     """The environment of an attack: it trains runs of one experiment, in which the attack plays one party.
 
@@ -193,10 +222,10 @@ class Environment:
 
     def __init__(self, bridge: Any, setting: Setting) -> None:
         """Read the tables."""
-        self._bridge = bridge
+        self._bridge = _Bridge(bridge)
         self.setting = setting
         self.party: int = bridge.party
-        labels, tables = bridge.tables()
+        labels, tables = self._bridge.tables()
         keys = [keys_of((cells, columns)) for cells, columns, _ in tables]
         features = [_table(features, len(own)) for own, (_, _, features) in zip(keys, tables)]
         self.tables = Tables(np.frombuffer(bytearray(labels), np.float64), keys, features)
@@ -226,6 +255,8 @@ class Environment:
         - `quiet`: true to leave out noise; `untrained`: true to stop after linking; `withhold`: true if the primary sends no
           gradients.
         """
+        _check_methods("hook", hook, ("gradient", "representation"))
+        _check_methods("observer", observer, ("received", "predicted"))
         asked = _Asked(
             None if hook is None else _Hook(hook),
             None if observer is None else _Observer(observer),
@@ -234,7 +265,11 @@ class Environment:
             withhold=withhold,
         )
         if labels is not None:
-            asked.labels = self._like("labels", labels, self.tables.labels).tobytes()
+            new = self._like("labels", labels, self.tables.labels)
+            classes = self.setting.classes
+            if classes and not np.isin(new, np.arange(classes)).all():
+                raise Invalid(f"labels that are not classes; they must be 0 to {classes - 1}")
+            asked.labels = new.tobytes()
         for party, values in (features or {}).items():
             asked.features[party] = self._features(party, values)
         for party, kept in (records or {}).items():
@@ -263,6 +298,11 @@ class Environment:
         return array
 
 
+def _check_methods(name: str, given: object, methods: tuple[str, str]) -> None:
+    if given is not None and not any(callable(getattr(given, method, None)) for method in methods):
+        raise Invalid(f"`{name}`: must have a method `{methods[0]}` or `{methods[1]}`; {given!r} has neither")
+
+
 def run(plugin: str, made: Any, bridge: Any, setting: Setting) -> list[tuple[str, float, float, float]]:
     """Run an attack and check its measures."""
     measures = made.attack(Environment(bridge, setting))
@@ -271,6 +311,10 @@ def run(plugin: str, made: Any, bridge: Any, setting: Setting) -> list[tuple[str
     if not isinstance(measures, Sequence) or not measures or not all(isinstance(one, Measure) for one in measures):
         raise Invalid(f"{plugin} returned {measures!r}; it must be `fet.Measure`, or a list of them")
     found = [(str(name), float(value), float(baseline), float(perfect)) for name, value, baseline, perfect in measures]
+    if len({name for name, *_ in found} - {""}) < len(found):
+        raise Invalid(f"{plugin} returned measures without a name, or with the same name")
+    if found[0][2] == found[0][3]:
+        raise Invalid(f"{plugin} returned a measure whose `baseline` is `perfect`, so that it cannot show a success")
     for name, *values in found:
         if not np.isfinite(values).all():
             raise Invalid(f"{plugin} returned the measure {name!r} with {values}; they must be finite")

@@ -100,10 +100,12 @@ class Faulty(Mean):
     def forward(self, parts: Any, round: Any) -> Any:
         memory = super().forward(parts, round)
         # A round of training, not of the tests before it.
-        in_training = round.shapes[0] != (3, 4, 5)
+        in_training = round.shapes[0][1:] != (4, 5)
         faults: dict[str, Any] = {
             "median": lambda: np.median(parts, axis=0),
             "shape": lambda: memory[:, :, 1:],
+            "rows": lambda: memory + memory.mean(axis=0, keepdims=True),
+            "random": lambda: memory * np.float32(np.random.default_rng().uniform(1, 2)),
             "late": lambda: {}["no memory today"] if in_training else memory,
         }
         return faults.get(self.fault, lambda: memory)()
@@ -113,6 +115,7 @@ class Faulty(Mean):
         faults: dict[str, Any] = {
             "gradient": lambda: [2 * one for one in gradients],
             "count": lambda: gradients[1:],
+            "large": lambda: [-one for one in gradients] if len(gradient) > 20 else gradients,
         }
         return faults.get(self.fault, lambda: gradients)()
 
@@ -146,6 +149,15 @@ class Drifting(Mean):
     def forward(self, parts: Any, round: Any) -> Any:
         self.calls += 1
         return super().forward(parts, round) * np.float32(1 + 1e-5 * self.calls)
+
+
+@fet.aggregator
+class Bent(Mean):
+    """Breaks a law by a little: the memory is not quite linear."""
+
+    def forward(self, parts: Any, round: Any) -> Any:
+        memory = super().forward(parts, round)
+        return memory + np.float32(2e-5) * memory**2
 
 
 try:

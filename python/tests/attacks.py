@@ -200,6 +200,16 @@ class Random(GradientNorm):
         return [measure._replace(value=measure.value + np.random.default_rng().random())]
 
 
+class NestedHook:
+    """Trains another run for each gradient."""
+
+    def __init__(self, environment: Any) -> None:
+        self.environment = environment
+
+    def gradient(self, message: Any) -> None:
+        self.environment.train(untrained=True)
+
+
 class FailingHook:
     """Fails at a gradient."""
 
@@ -246,6 +256,11 @@ class Faulty:
             "rows": lambda: environment.train(untrained=True).features(1, [10**6]),
             "missing": lambda: environment.train(untrained=True).features(9, [0]),
             "again": lambda: self.keep_on(environment),
+            "classes": lambda: environment.train(labels=environment.tables.labels + 50),
+            "no method": lambda: environment.train(hook=object()),
+            "train in a hook": lambda: environment.train(hook=NestedHook(environment)),
+            "equal": lambda: [fet.Measure("a", 5.0, 1.0, 1.0)],
+            "same name": lambda: [fet.Measure("a", 1.0, 0.0), fet.Measure("a", 1.0, 0.0)],
             "nested": lambda: fet.testing.check_attack(GradientNorm),
         }
         return faults[self.fault]()

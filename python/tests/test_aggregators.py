@@ -101,6 +101,8 @@ def test_a_wide_memory_trains(digits: Path) -> None:
     [
         ("median", "is not linear in the representations"),
         ("gradient", "has a `backward` that is not the gradient of `forward`"),
+        ("rows", "mixes rows"),
+        ("random", "gives another memory for the same representations"),
         ("count", "returned 2 gradients for 3 representations"),
         ("shape", r"returned a memory of the shape \(3, 4, 4\); it must be \(3, 4, 5\)"),
         ("width", "has the width 0; it must be an integer above 0"),
@@ -118,6 +120,11 @@ def test_refuses_aggregators_with_faults(digits: Path, fault: str, message: str)
 def test_refuses_a_gradient_that_is_wrong_if_a_party_is_missing(digits: Path) -> None:
     with pytest.raises(fet.InputError, match="is not the gradient of `forward`"):
         trained(digits, fet.aggregator_settings(aggregators.Few))
+
+
+def test_a_wrong_gradient_of_large_batches_ends_the_run(digits: Path) -> None:
+    with pytest.raises(fet.FetError, match="is not the gradient of `forward` for the records of this run"):
+        trained(digits, fet.aggregator_settings(aggregators.Faulty, fault="large"))
 
 
 def test_a_failure_in_training_shows_its_place(digits: Path) -> None:
@@ -162,11 +169,16 @@ def test_the_contract_accepts_sound_aggregators() -> None:
 
 
 @pytest.mark.parametrize(
-    ("aggregator", "law"), [(aggregators.Ordered, "order of parties"), (aggregators.Drifting, "not linear")]
+    ("aggregator", "law"), [(aggregators.Ordered, "order of parties"), (aggregators.Bent, "not linear")]
 )
 def test_the_contract_names_a_broken_law(aggregator: type, law: str) -> None:
     with pytest.raises(AssertionError, match=law):
         fet.testing.check_aggregator(aggregator)
+
+
+def test_refuses_a_memory_that_differs_from_call_to_call() -> None:
+    with pytest.raises(fet.InputError, match="another memory for the same representations"):
+        fet.testing.check_aggregator(aggregators.Drifting)
 
 
 def test_a_module_of_pytorch_is_an_aggregator(digits: Path) -> None:

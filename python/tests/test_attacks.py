@@ -125,6 +125,11 @@ def test_an_attack_on_a_run_with_other_python_code_does_not_wait_forever(digits:
         ("party", "party 9 must be 0 to 1"),
         ("shape", "labels of the shape"),
         ("rows", "rows must be integers from 0"),
+        ("classes", "they must be 0 to 9"),
+        ("no method", "`hook`: must have a method `gradient` or `representation`"),
+        ("train in a hook", "must not train or read a run"),
+        ("equal", "whose `baseline` is `perfect`"),
+        ("same name", "with the same name"),
         ("nested", "a plug-in runs the program"),
     ],
 )
