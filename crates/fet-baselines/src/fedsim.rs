@@ -45,7 +45,7 @@ impl Method for FedSim {
             width: self.0.local.width,
             neighbours: Neighbours::FirstBut(self.0.soft_party),
             similarities: true,
-            learning_rate: self.0.optimizer.learning_rate,
+            optimizer: self.0.optimizer.clone(),
             ..Plan::default()
         }
     }

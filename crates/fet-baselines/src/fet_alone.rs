@@ -49,8 +49,7 @@ struct FetAlone {
 
 impl Method for FetAlone {
     fn plan(&self) -> Plan {
-        let learning_rate = self.settings.optimizer.learning_rate;
-        Plan { secondaries: false, learning_rate, ..Plan::default() }
+        Plan { secondaries: false, optimizer: self.settings.optimizer.clone(), ..Plan::default() }
     }
 
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {

@@ -25,6 +25,7 @@ mod settings;
 use fet_core::aggregator::{Aggregator, Role};
 use fet_core::encoder::Encoder;
 use fet_core::method::{AtOnce, Method, Plan, Primary, PrimaryContext, SecondaryContext, Slots};
+use fet_core::optimizer::OptimizerSettings;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use rand::Rng;
@@ -80,7 +81,10 @@ impl Method for FetTrees {
             width: *proposals,
             evaluation_width: Some(proposals * growth.trees),
             pooled: true,
-            learning_rate: growth.learning_rate,
+            optimizer: OptimizerSettings {
+                learning_rate: growth.learning_rate,
+                ..OptimizerSettings::default()
+            },
             at_once: Some(AtOnce { epochs: PORTIONS, steps: growth.trees / PORTIONS }),
             ..Plan::default()
         }

@@ -15,6 +15,7 @@ use fet_core::aggregator::Aggregator;
 use fet_core::encoder::{Encoder, NeighbourBatch};
 use fet_core::method::{AtOnce, Method, Neighbours, Plan, Primary, PrimaryContext, SecondaryContext, Slots};
 use fet_core::model::Pass;
+use fet_core::optimizer::OptimizerSettings;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::trainable::{Learner, NoParameters};
@@ -116,7 +117,10 @@ impl Method for Gbdt {
             own_width: true,
             neighbours: if all { Neighbours::All } else { Neighbours::First },
             similarities: self.pools.iter().any(|pool| pool.uses_similarities()),
-            learning_rate: self.growth.learning_rate,
+            optimizer: OptimizerSettings {
+                learning_rate: self.growth.learning_rate,
+                ..OptimizerSettings::default()
+            },
             at_once: Some(AtOnce::epochs(PORTIONS)),
             ..Plan::default()
         }

@@ -57,7 +57,7 @@ struct Solo(SoloSettings);
 
 impl Method for Solo {
     fn plan(&self) -> Plan {
-        Plan { secondaries: false, learning_rate: self.0.optimizer.learning_rate, ..Plan::default() }
+        Plan { secondaries: false, optimizer: self.0.optimizer.clone(), ..Plan::default() }
     }
 
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {

@@ -75,7 +75,7 @@ impl Method for Top1Sim {
             aggregator: "concat",
             width: self.0.local.width,
             neighbours: Neighbours::First,
-            learning_rate: self.0.optimizer.learning_rate,
+            optimizer: self.0.optimizer.clone(),
             ..Plan::default()
         }
     }

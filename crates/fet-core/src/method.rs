@@ -16,6 +16,7 @@ use crate::linker::Linker;
 use crate::message::Round;
 use crate::model::Pass;
 use crate::objective::Objective;
+use crate::optimizer::OptimizerSettings;
 use crate::parameters::Parameters;
 use crate::privacy::PrivacyMechanism;
 use crate::registry::{Plugin, Slot, SlotKind, Violation};
@@ -112,8 +113,8 @@ pub struct Plan {
     pub any_neighbours: bool,
     /// True if the primary's half needs similarities; the secondaries then reveal them.
     pub similarities: bool,
-    /// Initial learning rate.
-    pub learning_rate: f64,
+    /// Optimiser of the primary's model and of every secondary's model. Its learning rate is that of the first epoch.
+    pub optimizer: OptimizerSettings,
     /// Share of the secondaries that each training step leaves out, r_d.
     pub party_dropout: f64,
     /// Parameters that are averaged over all parties, if any.
@@ -135,7 +136,7 @@ impl Default for Plan {
             pooled: false,
             any_neighbours: false,
             similarities: false,
-            learning_rate: 1e-3,
+            optimizer: OptimizerSettings::default(),
             party_dropout: 0.0,
             averaged: None,
             at_once: None,

@@ -119,7 +119,7 @@ impl Method for Fet {
     fn plan(&self) -> Plan {
         Plan {
             width: self.settings.hidden,
-            learning_rate: self.settings.optimizer.learning_rate,
+            optimizer: self.settings.optimizer.clone(),
             party_dropout: self.settings.party_dropout,
             any_neighbours: true,
             averaged: (self.settings.pe_average_every > 0).then_some(Averaged {

@@ -120,7 +120,7 @@ impl Method for Pool {
             width: self.0.width,
             pooled: true,
             any_neighbours: true,
-            learning_rate: self.0.optimizer.learning_rate,
+            optimizer: self.0.optimizer.clone(),
             party_dropout: self.0.party_dropout,
             ..Plan::default()
         }

@@ -184,7 +184,7 @@ fn trainer(
         single_release: SingleRelease::default(),
         one_time,
         progress: Progress {
-            plateau: Plateau::new(plan.learning_rate),
+            plateau: Plateau::new(plan.optimizer.learning_rate),
             epochs: Vec::new(),
             best: None,
             tables: Tables { primary: primary_table, secondaries },
