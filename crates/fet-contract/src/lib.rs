@@ -1,4 +1,4 @@
-//! Contract tests of plug-ins: the laws of linkers, encoders, aggregators, label protections, attacks,
+//! Contract tests of plug-ins: the laws of linkers, encoders, aggregators, methods, label protections, attacks,
 //! datasets and sources as functions.
 //!
 //! The tests of the workspace call each law for every plug-in. A crate of one plug-in calls `check`, which
@@ -22,6 +22,7 @@ pub mod datasets;
 pub mod encoders;
 pub mod labels;
 pub mod linkers;
+pub mod methods;
 pub mod probe;
 pub mod sources;
 
