@@ -19,6 +19,8 @@ from fet.plugins import (
     encoder_settings,
     linker,
     linker_settings,
+    method,
+    method_settings,
 )
 from fet.runs import Run, run
 from fet.tables import Problem, Table
@@ -88,6 +90,8 @@ __all__ = [
     "linker",
     "linker_settings",
     "loggers",
+    "method",
+    "method_settings",
     "plot_curve",
     "plot_reliance",
     "psi",

@@ -148,6 +148,32 @@ def encoder_settings(cls: type, **options: Any) -> Settings:
     return {**_identity(cls, "encoder"), **({"options": options} if options else {})}
 
 
+def method(cls: _Class) -> _Class:
+    """Register a class as the primary's model of a method: a `torch.nn.Module`, or a class with its own backward pass.
+
+    A module of PyTorch has `__init__(self, keys, features, memory, outputs)`: the numbers of key columns and feature
+    columns, the positions and the width of the memory, as a tuple, and the number of outputs. Its
+    `forward(self, keys, features, memory)` gets tensors [rows, columns], and the memory [rows, positions, width] of the
+    other parties. It returns [rows, outputs]: a score for each class, or one for two classes or a number, to which the
+    program applies a sigmoid. A method without other parties has a memory of 0 positions and the width 0.
+
+    Another class works with NumPy. `__init__` has a further argument `seed`. `parameters()` returns a dictionary of the
+    arrays that are trained, of 32-bit floats; the program writes into them. `backward(gradient)` returns a dictionary of
+    the gradients for the last `forward`, and the gradient of the memory.
+    """
+    return _register(cls, "method")
+
+
+def method_settings(cls: type, inner: Mapping[str, Any] | None = None, **options: Any) -> Settings:
+    """Return the table `method` of an experiment with a class as the model at the primary.
+
+    `inner` is the table of the method that the secondaries use, such as `{"kind": "fet-pool", "width": 16}`; its optimiser
+    also trains the class. The default is `{"kind": "fet"}`. The other arguments are those of the class.
+    """
+    table = {} if inner is None else {"inner": dict(inner)}
+    return {**_identity(cls, "method"), **table, **({"options": options} if options else {})}
+
+
 def aggregator(cls: _Class) -> _Class:
     """Register a class as an aggregator: a `torch.nn.Module`, or a class with its own backward pass.
 
@@ -275,15 +301,35 @@ def encoder_new(
     plugin: str, source: str, options: Mapping[str, Any], sizes: tuple[int, int, int, int], seed: int
 ) -> tuple[object, list[tuple[str, tuple[int, ...], bytes]]]:
     """Create the module of an encoder, and describe its parameters."""
-    from fet.modules import create
+    from fet.modules import create_encoder
 
     found = _find("encoder", plugin, source)
     try:
-        made = create(plugin, found.plugin, sizes, seed, dict(options))
+        made = create_encoder(plugin, found.plugin, sizes, seed, dict(options))
     except Exception as error:
         rule = f"must name a class that encodes zeros ({type(error).__name__}: {error})"
         raise Refused("plugin", rule, repr(plugin)) from error
-    return made, made.described()
+    return made, made.module.described()
+
+
+def method_about(plugin: str, source: str) -> None:
+    """Check that a class is a method."""
+    _find("method", plugin, source)
+
+
+def method_new(
+    plugin: str, source: str, options: Mapping[str, Any], sizes: tuple[int, int, tuple[int, int], int], seed: int
+) -> tuple[object, list[tuple[str, tuple[int, ...], bytes]]]:
+    """Create the primary's model of a method, and describe its parameters."""
+    from fet.modules import create_method
+
+    found = _find("method", plugin, source)
+    try:
+        made = create_method(plugin, found.plugin, sizes, seed, dict(options))
+    except Exception as error:
+        rule = f"must name a class with an output for rows of zeros ({type(error).__name__}: {error})"
+        raise Refused("plugin", rule, repr(plugin)) from error
+    return made, made.module.described()
 
 
 def aggregator_new(plugin: str, source: str, options: Mapping[str, Any], sums: bool) -> tuple[object, bool]:

@@ -9,7 +9,7 @@ from typing import Any
 from fet import _fet
 from fet.commands import experiment_file
 from fet.notes import note
-from fet.plugins import aggregator_settings, attack_settings, encoder_settings, linker_settings
+from fet.plugins import aggregator_settings, attack_settings, encoder_settings, linker_settings, method_settings
 from fet.runs import Experiment
 
 # A small experiment on embedded data, with two parties and a classification.
@@ -39,6 +39,16 @@ def check_encoder(cls: type, **options: Any) -> None:
     Raises `AssertionError` with the broken law.
     """
     broken = _fet.check_encoder(json.dumps(encoder_settings(cls, **options)), note)
+    if broken is not None:
+        raise AssertionError(broken)
+
+
+def check_method(cls: type, inner: Mapping[str, Any] | None = None, **options: Any) -> None:
+    """Test the laws of methods, the same as for the methods of the program, except that it learns.
+
+    Raises `AssertionError` with the broken law.
+    """
+    broken = _fet.check_method(json.dumps(method_settings(cls, inner, **options)), note)
     if broken is not None:
         raise AssertionError(broken)
 

@@ -279,6 +279,7 @@ def test_the_contract_names_a_broken_law(linker: type, law: str) -> None:
     [
         ("## A linker in Python", "numpy", "check_linker(example.Manhattan, weight=2.0)"),
         ("## An encoder in Python", "torch", "check_encoder(example.Perceptron, width=8)"),
+        ("## A method in Python", "torch", "check_method(example.Attention, width=8)"),
         ("## An aggregator in Python", "numpy", "check_aggregator(example.RootSum, power=1.0)"),
         ("## An attack in Python", "numpy", "check_attack(example.GradientLength)"),
     ],

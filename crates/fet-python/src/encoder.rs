@@ -3,15 +3,13 @@
 //! The parameters and the optimiser stay in the program, as for any other encoder. The class gets the parameters before a forward
 //! pass and returns their gradients from the backward pass. `fet/plugins.py` converts the arrays.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use fet_contract::encoders;
 use fet_core::encoder::{Encoder, EncoderContext, NeighbourBatch};
 use fet_core::model::Pass;
-use fet_core::optimizer::{Moments, Optimizer};
-use fet_core::parameters::{FlatGradient, ParameterError, Parameters, host};
+use fet_core::parameters::host;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::trainable::Learner;
 use fet_io::input::input;
@@ -23,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::calls::{call, fail};
 use crate::errors::raised;
+use crate::learner::{Described, Gradients, PythonLearner};
 use crate::plugin::{self, MODULE, bytes, floats};
 use crate::work::wait;
 
@@ -40,9 +39,6 @@ pub(crate) struct PythonEncoderSettings {
     pub options: toml::Table,
 }
 
-/// Parameters of a new module: name, shape and values.
-type Described = Vec<(String, Vec<usize>, Vec<u8>)>;
-
 impl Recipe<dyn Encoder> for PythonEncoderSettings {
     fn check(&self) -> Result<(), Violation> {
         plugin::check(&self.plugin)
@@ -58,18 +54,10 @@ impl Recipe<dyn Encoder> for PythonEncoderSettings {
             new.call1((plugin, source, options, sizes, seed))?.extract::<(Py<PyAny>, Described)>()
         });
         let (module, described) = made.map_err(|error| plugin::violation(&error, &self.plugin))?;
-        let mut parameters = Parameters::default();
-        for (name, shape, values) in described {
-            parameters.push(&name, &shape, &floats(&values));
-        }
         Ok(Box::new(PythonEncoder {
             plugin: self.plugin.clone(),
             module: Arc::new(module),
-            learner: PythonLearner {
-                parameters,
-                gradient: FlatGradient::default(),
-                optimizer: Optimizer::new(context.optimizer.clone()),
-            },
+            learner: PythonLearner::new(described, context.optimizer.clone()),
             sees_keys: context.key_columns > 0,
             hidden: context.shape.hidden,
             device: context.device.clone().without_autodiff(),
@@ -90,12 +78,6 @@ struct PythonEncoder {
     /// H, the width of the representation.
     hidden: usize,
     device: Device,
-}
-
-struct PythonLearner {
-    parameters: Parameters,
-    gradient: FlatGradient,
-    optimizer: Optimizer,
 }
 
 impl Encoder for PythonEncoder {
@@ -122,12 +104,7 @@ impl Encoder for PythonEncoder {
             false => (Vec::new(), 0),
         };
         let sizes = ([records, key_columns], batch.features.dims(), [rows, neighbours, self.hidden]);
-        let arrays = [
-            bytes(self.learner.parameters.values()),
-            bytes(&keys),
-            bytes(&host(batch.features.clone())),
-            slots,
-        ];
+        let arrays = [self.learner.bytes(), bytes(&keys), bytes(&host(batch.features.clone())), slots];
         let module = Arc::clone(&self.module);
         let found = call(move |py| {
             let arrays = arrays.map(|array| PyBytes::new(py, &array));
@@ -144,43 +121,10 @@ impl Encoder for PythonEncoder {
         let found = call(move |py| {
             let gradient = PyBytes::new(py, &gradient);
             let found = module.call_method1(py, "learn", (gradient, shape))?;
-            found.extract::<BTreeMap<String, Vec<u8>>>(py)
+            found.extract::<Gradients>(py)
         });
         let found = found.unwrap_or_else(|error| fail(&self.plugin, &error));
-        let learner = &mut self.learner;
-        learner.gradient = FlatGradient::default();
-        for segment in learner.parameters.segments() {
-            let values = found.get(&segment.name).map(|bytes| floats(bytes));
-            learner.gradient.present.push(values.is_some());
-            let values = values.unwrap_or_else(|| vec![0.0; segment.range.len()]);
-            learner.gradient.values.extend(values);
-        }
-    }
-}
-
-impl Learner for PythonLearner {
-    fn parameters(&self) -> &Parameters {
-        &self.parameters
-    }
-
-    fn gradient(&self) -> &FlatGradient {
-        &self.gradient
-    }
-
-    fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
-        self.parameters.overwrite(parameters)
-    }
-
-    fn step(&mut self, learning_rate: f64) {
-        self.optimizer.step(learning_rate, &mut self.parameters, &self.gradient);
-    }
-
-    fn moments(&self) -> &Moments {
-        self.optimizer.moments()
-    }
-
-    fn restore(&mut self, moments: Moments) {
-        self.optimizer.restore(moments);
+        self.learner.learn(&found);
     }
 }
 

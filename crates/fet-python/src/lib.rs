@@ -11,7 +11,9 @@ mod cells;
 mod encoder;
 mod errors;
 mod frame;
+mod learner;
 mod linker;
+mod method;
 mod plugin;
 mod work;
 
@@ -41,6 +43,8 @@ mod _fet {
     use super::frame::{Frame, empty_frame, read_frame, write_table};
     #[pymodule_export]
     use super::linker::check_linker;
+    #[pymodule_export]
+    use super::method::check_method;
     #[pymodule_export]
     use super::work::{predict, run};
     #[pymodule_export]
