@@ -5,7 +5,7 @@ The estimators, such as `fet.FeTClassifier`, need scikit-learn; everything else 
 
 from typing import TYPE_CHECKING, Any
 
-from fet import _fet, loggers, psi, testing
+from fet import _fet, loggers, options, psi, testing
 from fet._fet import Frame
 from fet.commands import Study, account, attack, audit, explain, link, schema, study, worth
 from fet.errors import FetError, FetWarning, InputError
@@ -92,6 +92,7 @@ __all__ = [
     "loggers",
     "method",
     "method_settings",
+    "options",
     "plot_curve",
     "plot_reliance",
     "psi",
