@@ -23,10 +23,16 @@ static CALLS: LazyLock<Sender<Call>> = LazyLock::new(|| {
     let (sender, calls) = channel::<Call>();
     let serve = move || {
         IS_CALLING.set(true);
-        for call in calls {
-            // A panic answers the caller, because it drops the sender of the answer; the thread serves the next call.
-            let _ = catch_unwind(AssertUnwindSafe(|| Python::attach(call)));
-        }
+        // The thread stays attached for its whole life: modules such as PyTorch keep the state of the thread that first imported
+        // them, and crash if it has ended.
+        let calls = Mutex::new(calls);
+        let next = || calls.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        Python::attach(|py| {
+            while let Ok(call) = py.detach(next) {
+                // A panic answers the caller, because it drops the sender of the answer; the thread serves the next call.
+                let _ = catch_unwind(AssertUnwindSafe(|| call(py)));
+            }
+        });
     };
     let thread = thread::Builder::new().name("fet-python".into()).stack_size(STACK).spawn(serve);
     thread.expect("the system starts a thread");
