@@ -1,5 +1,6 @@
 """Training of an experiment, and its result."""
 
+import csv
 import html
 import json
 import os
@@ -85,11 +86,11 @@ class Run:
     def predictions(self) -> _fet.Frame:
         """Predictions for the validation and test rows."""
         path = self.folder / "predictions.csv"
-        frame = _fet.read_frame(path, [])
-        if not any(name.startswith(PROBABILITY) for name in frame.columns):
-            return frame
+        with path.open(encoding="utf-8", newline="") as file:
+            columns = next(csv.reader(file), [])
         # Names of classes stay texts, also if they are numbers.
-        texts = [name for name in ("label", "prediction", "likely") if name in frame.columns]
+        is_class = any(name.startswith(PROBABILITY) for name in columns)
+        texts = [name for name in ("label", "prediction", "likely") if is_class and name in columns]
         return _fet.read_frame(path, texts)
 
     def figures(self) -> dict[str, Figure]:

@@ -167,6 +167,24 @@ def test_ctrl_c_stops_after_a_step_and_the_same_call_resumes(digits: Path, tmp_p
     assert stable(resumed) == stable(fet.run(digits, set=settings))
 
 
+def test_names_of_classes_stay_texts(tables: Tables) -> None:
+    """A set of classes is a text, also if the first rows have one class whose name is a number."""
+    farms, stations = tables
+    labelled = farms.assign(wet=(farms["amount"] > farms["amount"].median()).astype(int)).drop(columns="amount")
+    problem = fet.Problem(fet.Table(labelled, KEYS), [fet.Table(stations, KEYS)], "wet", task="binary")
+    run = fet.run(problem, set={"train.epochs": 1})
+    path = run.folder / "predictions.csv"
+    header, *lines = path.read_text().splitlines()
+    place = header.split(",").index("likely")
+    cells = [line.split(",") for line in lines]
+    for number, row in enumerate(cells):
+        row[place] = "0 | 1" if number == 3 else "0"
+    path.write_text("\n".join([header, *map(",".join, cells)]) + "\n")
+    found = run.predictions
+    assert found["likely"][:5] == ["0", "0", "0", "0 | 1", "0"]
+    assert set(found["label"]) <= {"0", "1"}
+
+
 def test_a_setting_may_be_a_table(digits: Path) -> None:
     method = {"kind": "fet-pool", "hidden": [8]}
     assert fet.run(digits, set={"method": method}).report["experiment"]["method"]["hidden"] == [8]
