@@ -85,6 +85,8 @@ def linker(cls: _Class) -> _Class:
 
 
 def _register(cls: _Class, slot: str) -> _Class:
+    if not isinstance(cls, type):
+        raise InputError(f"{cls!r}: `@fet.{slot}` must be above a class")
     if "." in cls.__qualname__:
         raise InputError(f"{cls.__qualname__}: a plug-in must be a class of a module, outside functions and classes")
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
@@ -137,8 +139,8 @@ def encoder(cls: _Class) -> _Class:
     [rows, neighbours, columns] and returns [rows, neighbours, hidden].
 
     Another class works with NumPy. `__init__` has a further argument `seed`. `parameters()` returns a dictionary of the
-    arrays that are trained, of 32-bit floats; the program writes into them. `backward(gradient)` returns a dictionary of
-    the gradients for the last `forward`.
+    arrays that are trained, of 32-bit floats, and not of copies: the program writes into them. `backward(gradient)` returns
+    a dictionary with the gradient of each parameter for the last `forward`.
     """
     return _register(cls, "encoder")
 
@@ -158,8 +160,8 @@ def method(cls: _Class) -> _Class:
     program applies a sigmoid. A method without other parties has a memory of 0 positions and the width 0.
 
     Another class works with NumPy. `__init__` has a further argument `seed`. `parameters()` returns a dictionary of the
-    arrays that are trained, of 32-bit floats; the program writes into them. `backward(gradient)` returns a dictionary of
-    the gradients for the last `forward`, and the gradient of the memory.
+    arrays that are trained, of 32-bit floats, and not of copies: the program writes into them. `backward(gradient)` returns
+    a tuple: a dictionary with the gradient of each parameter for the last `forward`, and the gradient of the memory.
     """
     return _register(cls, "method")
 
@@ -306,8 +308,12 @@ def encoder_new(
     found = _find("encoder", plugin, source)
     try:
         made = create_encoder(plugin, found.plugin, sizes, seed, dict(options))
+    except Refused:
+        raise
+    except Invalid as error:
+        raise Refused("plugin", f"must name a class that works: {str(error).partition(': ')[2]}", repr(plugin)) from error
     except Exception as error:
-        rule = f"must name a class that encodes zeros ({type(error).__name__}: {error})"
+        rule = f"must name a class that encodes rows ({type(error).__name__}: {error})"
         raise Refused("plugin", rule, repr(plugin)) from error
     return made, made.module.described()
 
@@ -326,8 +332,12 @@ def method_new(
     found = _find("method", plugin, source)
     try:
         made = create_method(plugin, found.plugin, sizes, seed, dict(options))
+    except Refused:
+        raise
+    except Invalid as error:
+        raise Refused("plugin", f"must name a class that works: {str(error).partition(': ')[2]}", repr(plugin)) from error
     except Exception as error:
-        rule = f"must name a class with an output for rows of zeros ({type(error).__name__}: {error})"
+        rule = f"must name a class that predicts rows ({type(error).__name__}: {error})"
         raise Refused("plugin", rule, repr(plugin)) from error
     return made, made.module.described()
 

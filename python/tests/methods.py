@@ -36,11 +36,23 @@ class Faulty(Linear):
     """Has the fault of its argument."""
 
     def __init__(self, *sizes: Any, seed: int, fault: str) -> None:
-        super().__init__(*sizes, seed=seed)
+        super().__init__(*sizes, seed=int(np.random.default_rng().integers(1000)) if fault == "unseeded" else seed)
         self.fault = fault
+        self.calls = self.backwards = 0
+
+    def parameters(self) -> dict[str, Any]:
+        found = super().parameters()
+        if self.fault == "copies":
+            return {name: values.copy() for name, values in found.items()}
+        if self.fault == "new" and self.calls > 2:
+            return {**found, "more": found["bias"]}
+        return found
 
     def forward(self, keys: Any, features: Any, memory: Any) -> Any:
+        self.calls += 1
         found = super().forward(keys, features, memory)
+        if self.fault == "state":
+            return found + self.calls
         if self.fault == "narrow":
             return found[:, 1:]
         if self.fault == "rows":
@@ -49,15 +61,19 @@ class Faulty(Linear):
 
     def backward(self, gradient: Any) -> Any:
         found, of_memory = super().backward(gradient)
-        if self.fault == "late":
+        # The test before a run makes one backward pass.
+        self.backwards += 1
+        if self.fault == "late" and self.backwards > 1:
             raise RuntimeError("no gradient today")
+        if self.fault == "missing":
+            del found["bias"]
         if self.fault == "alone":
             return found
         if self.fault == "flat":
             return found, of_memory.reshape(len(gradient), -1)
         if self.fault == "twice":
             return {name: 2 * values for name, values in found.items()}, of_memory
-        if self.fault == "zero":
+        if self.fault == "zero" and self.backwards > 1:
             return found, 0 * of_memory
         if self.fault == "memory":
             return found, 2 * of_memory
@@ -88,3 +104,30 @@ else:
                 weights = torch.softmax((records @ own.unsqueeze(2)).squeeze(2), dim=1)
                 own = own + (weights.unsqueeze(2) * records).sum(dim=1)
             return self.out(self.dropout(own))
+
+    @fet.method
+    class Hidden(Attention):
+        """Has the fault of its argument, and parameters that the program does not see."""
+
+        def __init__(self, *sizes: Any, fault: str) -> None:
+            super().__init__(*sizes)
+            self.fault = fault
+            self.layers = [torch.nn.Linear(sizes[3], sizes[3])]
+            self.factor = torch.ones(sizes[3], requires_grad=True)
+
+        def forward(self, keys: Any, features: Any, memory: Any) -> Any:
+            found = super().forward(keys, features, memory)
+            if self.fault == "list":
+                return self.layers[0](found)
+            if self.fault == "tensor":
+                return found * self.factor
+            if self.fault == "created":
+                return torch.nn.Linear(found.shape[1], found.shape[1])(found)
+            if self.fault == "added":
+                self.late = torch.nn.Linear(found.shape[1], found.shape[1])
+                return self.late(found)
+            if self.fault == "detached":
+                return found.detach()
+            if self.fault == "tuple":
+                return found, memory
+            return found

@@ -38,12 +38,14 @@ def test_an_encoder_works_with_the_method_fet(digits: Path) -> None:
 
 
 def test_refuses_encoders_with_faults(digits: Path) -> None:
-    with pytest.raises(fet.InputError, match="must name a class that encodes zeros .* it must be"):
+    with pytest.raises(fet.InputError, match="returned the shape .* it must be"):
         trained(digits, fet.encoder_settings(encoders.Narrow))
     with pytest.raises(fet.InputError, match="unexpected keyword argument 'depth'"):
         trained(digits, fet.encoder_settings(encoders.Affine, depth=3))
     with pytest.raises(fet.InputError, match="source"):
         trained(digits, {**fet.encoder_settings(encoders.Affine), "source": ""})
+    with pytest.raises(fet.InputError, match="is not the gradient of `forward` by its parameters"):
+        trained(digits, fet.encoder_settings(encoders.Wrong))
     with pytest.raises(fet.FetError, match="no gradient today"):
         trained(digits, fet.encoder_settings(encoders.Late))
 
@@ -77,7 +79,21 @@ def test_a_study_compares_encoders(digits: Path) -> None:
 
 def test_a_changed_line_recomputes_only_the_cells_of_its_encoder(tmp_path: Path) -> None:
     module = tmp_path / "changing.py"
-    module.write_text("import encoders, fet\n@fet.encoder\nclass Scaled(encoders.Affine):\n    size = 1\n")
+    module.write_text(
+        """
+import encoders, fet
+
+@fet.encoder
+class Scaled(encoders.Affine):
+    size = 1
+
+    def forward(self, keys, features):
+        return self.size * super().forward(keys, features)
+
+    def backward(self, gradient):
+        return super().backward(self.size * gradient)
+"""
+    )
     program = tmp_path / "program.py"
     program.write_text(
         """
@@ -105,7 +121,7 @@ print(json.dumps([[row.variant, row.seed, row.test] for row in study.to_pandas()
     first, results = study()
     assert sorted(name.split("-")[0] for name in first) == ["python", "python", "rust", "rust"]
     assert study() == (first, results)
-    module.write_text(module.read_text() + "    def forward(self, keys, features): return 2 * super().forward(keys, features)\n")
+    module.write_text(module.read_text().replace("size = 1", "size = 2"))
     second, changed = study()
     # The cells in Rust and the old ones in Python are as before, and there are two new ones in Python.
     assert first.items() < second.items()
@@ -113,5 +129,5 @@ print(json.dumps([[row.variant, row.seed, row.test] for row in study.to_pandas()
     assert [row for row in changed if row[0] == "rust"] == [row for row in results if row[0] == "rust"]
     assert all(row not in results for row in changed if row[0] == "python")
     # The old line needs no computation: its cells are still there.
-    module.write_text(module.read_text().rsplit("    def", 1)[0])
+    module.write_text(module.read_text().replace("size = 2", "size = 1"))
     assert study() == (second, results)

@@ -1,12 +1,15 @@
 """Tests of methods in Python: models at the primary."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+import encoders
 import fet
 import methods
 from conftest import KEYS, interrupt_after
@@ -122,7 +125,17 @@ def test_refuses_methods_with_faults(digits: Path) -> None:
         return fet.method_settings(methods.Faulty, POOL, fault=name)
 
     for settings, message in [
-        (fault("narrow"), "must name a class with an output for rows of zeros .* it must be"),
+        (fault("narrow"), "returned the shape .* it must be"),
+        (fault("rows"), "mixes rows"),
+        (fault("state"), "gives another output for the same rows"),
+        (fault("copies"), "must return its arrays from `parameters\\(\\)`, not copies"),
+        (fault("new"), "changes the names or shapes of its parameters"),
+        (fault("unseeded"), "has other initial parameters for the same seed; .* `seed`"),
+        (fault("missing"), "must return a dictionary with the gradient of each parameter, weights, bias"),
+        (fault("alone"), "must return the tuple"),
+        (fault("flat"), "gradient of the memory of the shape"),
+        (fault("twice"), "is not the gradient of `forward` by its parameters"),
+        (fault("memory"), "is not the gradient of `forward` by the memory"),
         (fet.method_settings(methods.Linear, POOL, depth=3), "unexpected keyword argument 'depth'"),
         ({**fet.method_settings(methods.Linear), "source": ""}, "`method.source` must be the SHA-256"),
         ({**fet.method_settings(methods.Linear), "plugin": "methods:Nothing"}, "`method.plugin` must name a class"),
@@ -130,15 +143,13 @@ def test_refuses_methods_with_faults(digits: Path) -> None:
     ]:
         with pytest.raises(fet.InputError, match=message):
             trained(digits, settings)
-    for name, message in [
-        ("late", "no gradient today"),
-        ("alone", "must return the tuple"),
-        ("flat", "gradient of the memory of the shape"),
-    ]:
-        with pytest.raises(fet.FetError, match=message):
-            trained(digits, fault(name))
+    with pytest.raises(fet.FetError, match="no gradient today"):
+        trained(digits, fault("late"))
     with pytest.raises(fet.InputError, match="put `@fet.method` above the class"):
         fet.method_settings(dict)
+    function: Any = trained
+    with pytest.raises(fet.InputError, match="must be above a class"):
+        fet.method(function)
 
 
 @pytest.mark.parametrize("inner", [None, POOL, {"kind": "solo"}])
@@ -148,7 +159,7 @@ def test_the_contract_accepts_a_sound_method(inner: Any) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "law"),
-    [("twice", "Regression"), ("memory", "memory"), ("rows", "depends on the other rows")],
+    [("twice", "not the gradient of `forward` by its parameters"), ("zero", "memory"), ("rows", "mixes rows")],
 )
 def test_the_contract_names_a_broken_law(fault: str, law: str) -> None:
     with pytest.raises(AssertionError, match=law):
@@ -163,6 +174,38 @@ def test_a_module_of_pytorch_is_a_method(digits: Path) -> None:
     first = trained(digits, settings, 6)
     assert losses(first)[-1] < losses(first)[0]
     assert figures(trained(digits, settings, 6)) == figures(first)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("list", "needs a gradient and is no parameter"),
+        ("tensor", "needs a gradient and is no parameter"),
+        ("created", "needs a gradient and is no parameter|gives another output"),
+        ("added", "gives another output|changes the names"),
+        ("detached", "returned an output without a gradient"),
+        ("tuple", "returned a tuple from `forward`"),
+    ],
+)
+def test_refuses_parameters_that_the_program_does_not_see(digits: Path, fault: str, message: str) -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(fet.InputError, match=message):
+        trained(digits, fet.method_settings(methods.Hidden, POOL, fault=fault))
+
+
+def test_a_module_of_pytorch_runs_in_a_process_that_has_not_imported_it(tmp_path: Path) -> None:
+    """PyTorch keeps the state of the thread that imports it, which must live as long as the process."""
+    pytest.importorskip("torch")
+    experiment = {
+        "name": "digits", "data": {"kind": "split", "parties": 2, "source": {"kind": "digits"}}, "train": {"epochs": 1},
+        "linker": {"kind": "nearest", "neighbours": 3}, "method": fet.method_settings(methods.Attention, POOL),
+        "encoder": fet.encoder_settings(encoders.Perceptron),
+    }
+    program = f"import fet; fet.run({experiment!r}); print('ended')"
+    environment = fet.plugins.environment()
+    for _ in range(3):
+        ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert (ended.returncode, ended.stdout.strip()) == (0, "ended"), ended.stderr
 
 
 def test_a_study_compares_methods(digits: Path) -> None:

@@ -46,7 +46,7 @@ fn random<const D: usize>(shape: [usize; D], round: u64, device: &Device) -> Ten
 }
 
 fn build(slot: &Slot<dyn Method>) -> Box<dyn Method> {
-    slot.build(&()).unwrap_or_else(|violation| panic!("{slot:?}: {violation}"))
+    slot.build(&()).unwrap_or_else(|violation| panic!("{}: {violation}", slot.kinds()))
 }
 
 impl StepCase {
@@ -77,7 +77,7 @@ impl StepCase {
         let similarities = vec![random([ROWS, positions], 4, device); PARTIES];
         let tensor = random([ROWS, positions, width], 3, device);
         let primary = method.primary(&context);
-        let mut primary = primary.unwrap_or_else(|violation| panic!("{slot:?}: {violation}"));
+        let mut primary = primary.unwrap_or_else(|violation| panic!("{}: {violation}", slot.kinds()));
         leave_zero(primary.learner_mut());
         Self {
             primary,
@@ -167,7 +167,7 @@ pub fn gradients_match_central_differences(slot: &Slot<dyn Method>, device: &Dev
     }
     let mut before = None;
     for (task, fused) in TASKS.into_iter().flat_map(|task| [(task, false), (task, true)]) {
-        let name = format!("{slot:?}, {task:?}, fused: {fused}");
+        let name = format!("{}, {task:?}, fused: {fused}", slot.kinds());
         let mut case = StepCase::new(slot, task, device, fused);
         let memory = case.memory.clone();
         let (loss, memory_gradient) = case.loss(memory.clone());
@@ -211,11 +211,12 @@ pub fn predicts_each_row_on_its_own(slot: &Slot<dyn Method>, device: &Device) {
     for task in TASKS {
         let case = StepCase::new(slot, task, device, false);
         let together = case.predict(0..ROWS);
-        assert_eq!(together, case.predict(0..ROWS), "{slot:?}, {task:?}: a prediction repeats");
+        let kinds = slot.kinds();
+        assert_eq!(together, case.predict(0..ROWS), "{kinds}, {task:?}: a prediction repeats");
         let alone: Vec<f32> = (0..ROWS).flat_map(|row| case.predict(row..row + 1)).collect();
         for (alone, together) in alone.iter().zip(&together) {
             let name =
-                format!("{slot:?}, {task:?}: a row's prediction depends on the other rows of its batch");
+                format!("{kinds}, {task:?}: a row's prediction depends on the other rows of its batch");
             assert!((alone - together).abs() < 1e-4, "{name}: {alone} and {together}");
         }
     }
