@@ -16,6 +16,7 @@ mod one_time;
 mod policy;
 mod received;
 mod representation;
+mod saved_state;
 mod saving;
 mod selection;
 mod session;

@@ -17,11 +17,12 @@ use super::evaluation_cache::EvaluationCache;
 use super::lifetime::{Joining, Spending};
 use super::policy::{PredictionRules, ProposedRun, check_guarantee, check_policy, needs_whole_sums};
 use super::received::{self, Received};
+use super::saved_state::{PredictionCount, SavedState};
 use super::session::{
     AgreedTerms, Credentials, Linking, LocalModel, MOST_ROWS, MethodTerms, OwnRecords, ReleaseState,
     RunLinks, Session,
 };
-use super::state::{FinishedModel, SavedState, TableIdentity};
+use super::state::{FinishedModel, TableIdentity};
 use super::validator::{ReleaseRules, RequestValidator};
 use crate::federation::PartyIndex;
 use crate::prepare::{Preparing, RECORDS, by_statistics, key_columns, warnings};
@@ -256,7 +257,7 @@ pub(super) fn session(
         privacy,
         release: ReleaseState { account, chosen: None, participant: None, blanked: 0 },
         validator,
-        saved: SavedState { store, seed_kept: false },
+        saved: SavedState { store, seed_kept: false, predictions: PredictionCount::default() },
         tell,
     })
 }

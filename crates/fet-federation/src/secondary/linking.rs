@@ -191,10 +191,8 @@ pub(super) fn predict(session: &mut Session, message: LinkKeys) -> Result<Reply,
         return Err(SecondaryError::Message { field: "keys", rule, value: rows.to_string() });
     }
     let rules = session.validator.predictions();
-    let all = rules.count(session.saved.store.predictions()?, rows)?;
-    if rules.most > 0 {
-        session.saved.store.keep_predictions(all)?;
-    }
+    let saved = &mut session.saved;
+    saved.predictions.count(&saved.store, rules, rows)?;
     session.linking.new_rows = None;
     begin_links(session, message.keys, RowOrigin::New)
 }

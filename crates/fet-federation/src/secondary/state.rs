@@ -33,24 +33,6 @@ pub enum Store {
     },
 }
 
-/// A session's storage.
-pub(super) struct SavedState {
-    pub(super) store: Store,
-    /// True if the party's own seed is saved.
-    pub(super) seed_kept: bool,
-}
-
-impl SavedState {
-    /// Saves the party's own seed before any output that depends on it leaves.
-    pub(super) fn keep_seed(&mut self, seed: &OwnSeed) -> Result<(), StateError> {
-        if !self.seed_kept {
-            self.store.keep_seed(seed)?;
-            self.seed_kept = true;
-        }
-        Ok(())
-    }
-}
-
 /// File of a party's own seed.
 const SEED: &str = "seed";
 /// File that counts the records that were linked for predictions.
