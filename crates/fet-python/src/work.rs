@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use fet::experiment_file::{self, ExperimentArguments};
-use fet::predict::{MissingParties, PredictArguments};
+use fet::predict::{ModelArguments, PredictArguments};
 use fet::run::{Keep, Log, RunOutcome};
 use fet_io::input::input;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
@@ -141,21 +141,15 @@ pub(crate) fn predict(
     note: &Bound<'_, PyAny>,
 ) -> PyResult<Frame> {
     let arguments = PredictArguments {
-        run,
+        model: ModelArguments { run, data, ..ModelArguments::default() },
         rows,
         out: out.clone(),
-        parties: None,
-        key: None,
-        missing: MissingParties::Error,
-        wait: None,
-        data,
         id: None,
         labels: None,
         time: None,
         recalibrate: None,
-        calibration: None,
         explain: None,
-        device: None,
+        token_file: None,
     };
     let warnings = wait(note, move |_| fet::predict::predict(&arguments))?;
     warnings.into_iter().try_for_each(|warning| note.call1((format!("warning: {warning}"),)).map(drop))?;

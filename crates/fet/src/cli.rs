@@ -14,8 +14,8 @@ use crate::experiment_file::{self, ExperimentArguments};
 use crate::parties::{hub, keys, prune, serve, status};
 use crate::run::{Keep, Log};
 use crate::{
-    account, attack, audit, data, exit, explain, init, ledger, list, plot, predict, reference, schema, show,
-    study, threads, train, worth,
+    account, attack, audit, data, exit, explain, init, ledger, list, plot, predict, reference, schema,
+    service, show, study, threads, train, worth,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use fet_io::input::InputError;
@@ -34,7 +34,7 @@ struct FetArguments {
 
 /// Commands by task, as `fet --help` shows them.
 const GROUPS: [(&str, &[&str]); 7] = [
-    ("Train and predict", &["worth", "init", "data", "run", "predict", "explain", "plot"]),
+    ("Train and predict", &["worth", "init", "data", "run", "predict", "serve", "explain", "plot"]),
     ("Compare methods and settings", &["study", "tune"]),
     ("Link tables", &["link", "psi"]),
     ("Measure privacy", &["account", "ledger", "attack", "audit"]),
@@ -171,6 +171,10 @@ enum FetCommand {
     Psi(psi::PsiCommand),
     /// Predict new records with a finished run.
     Predict(predict::PredictArguments),
+    /// Answer requests for predictions by a finished run over HTTP.
+    ///
+    /// The server takes rows in JSON, CSV or Arrow until it is stopped. `/openapi.json` describes its requests.
+    Serve(service::ServeArguments),
     /// Explain the parties and columns of a finished run.
     Explain(explain::ExplainArguments),
     /// Run a study: every variant with every seed, then a report.
@@ -292,6 +296,7 @@ fn work(given: &[OsString]) -> ExitCode {
         arguments.command,
         FetCommand::Run { .. }
             | FetCommand::Party(_)
+            | FetCommand::Serve(_)
             | FetCommand::Study(_)
             | FetCommand::Tune(_)
             | FetCommand::Worth(_)
@@ -316,6 +321,7 @@ fn choose_notes(command: &FetCommand) {
     let log = match command {
         FetCommand::Run { log, .. } => *log,
         FetCommand::Party(arguments) if arguments.command.is_none() => arguments.log,
+        FetCommand::Serve(arguments) => arguments.log,
         _ => return,
     };
     fet_io::choose_notes(match log {
@@ -361,6 +367,11 @@ fn obey(command: FetCommand) -> anyhow::Result<ExitCode> {
         FetCommand::Party(arguments) => {
             let stop = train::stopped_by_signals()?;
             serve::serve(&arguments, &stop)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        FetCommand::Serve(arguments) => {
+            let stop = train::stopped_by_signals()?;
+            service::serve(&arguments, &stop)?;
             Ok(ExitCode::SUCCESS)
         }
         FetCommand::Status(arguments) => {

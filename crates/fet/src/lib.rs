@@ -3,6 +3,7 @@
 //! Only this crate references every plug-in crate. The `inventory` crate loses plug-ins of a crate that is
 //! never referenced.
 
+mod access;
 pub mod account;
 pub mod attack;
 pub mod audit;
@@ -34,6 +35,7 @@ pub mod reference;
 mod reporter;
 pub mod run;
 pub mod schema;
+pub mod service;
 pub mod show;
 pub mod study;
 pub mod threads;

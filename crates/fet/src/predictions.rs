@@ -130,6 +130,16 @@ pub(crate) fn write(trainer: &Trainer, conformal: Option<&Conformal>, path: &Pat
     Ok(fet_tables::write(path, &table(columns)?)?)
 }
 
+/// Writes a table of predictions to a file, or as CSV to standard output.
+pub(crate) fn write_to(out: &Path, table: &Table) -> anyhow::Result<()> {
+    if out != Path::new("-") {
+        return Ok(fet_tables::write(out, table)?);
+    }
+    let mut bytes = Vec::new();
+    fet_tables::write_csv(&mut bytes, table)?;
+    Ok(fet_io::answer(&String::from_utf8_lossy(&bytes))?)
+}
+
 /// Returns a table with these columns.
 pub(crate) fn table(columns: Vec<Column>) -> Result<Table, fet_tables::TableError> {
     Table::new(columns)

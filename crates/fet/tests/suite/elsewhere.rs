@@ -84,12 +84,15 @@ fn follows_the_guide_verbatim() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let port =
-        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
-    let guide = GUIDE.replace("4222", &port.to_string());
+    let free = || {
+        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
+    };
+    let served = format!("127.0.0.1:{}", free());
+    let guide = GUIDE.replace("4222", &free().to_string()).replace("127.0.0.1:8787", &served);
+    let guide = guide.replace("fet serve result", &format!("fet serve result --listen {served}"));
     let server = format!("'{}'", server.display());
     let script = script(&guide).replace("../nats/bin/nats-server", &server);
-    assert!(script.contains(&server) && script.contains("fet predict"), "{script}");
+    assert!(script.contains(&server) && script.contains("fet predict http"), "{script}");
     // One of the parties logs JSON.
     let plain = "exec fet party party.toml";
     assert_eq!(script.matches(plain).count(), 1, "{script}");

@@ -52,6 +52,7 @@ mod replies;
 mod restart;
 mod review;
 mod separate;
+mod serving;
 mod settings;
 mod splits;
 mod study;

@@ -1,0 +1,25 @@
+//! Token of the service and its header with warnings, which its client shares.
+
+use std::path::Path;
+
+use fet_io::input::input;
+
+/// Header of an answer with its warnings, a list of texts in JSON.
+pub(crate) const WARNINGS: &str = "fet-warnings";
+/// Shortest token, in bytes.
+const SHORTEST_TOKEN: usize = 16;
+
+/// Reads a token, one line of a file that other users cannot read.
+pub(crate) fn read_token(path: &Path) -> anyhow::Result<String> {
+    let text = fet_io::read_to_string(path).map_err(|error| input(format!("{}: {error}", path.display())))?;
+    let token = text.trim();
+    let fits = token.len() >= SHORTEST_TOKEN && token.bytes().all(|byte| byte.is_ascii_graphic());
+    if !fits {
+        return Err(input(format!(
+            "{}: a token must have at least {SHORTEST_TOKEN} visible ASCII characters and no spaces, as `openssl rand -hex 16` \
+             prints",
+            path.display()
+        )));
+    }
+    Ok(token.to_string())
+}

@@ -1,0 +1,261 @@
+//! HTTP server: paths, tokens, limits and the queue.
+
+use std::net::TcpListener;
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+
+use super::metrics::Metrics;
+use super::openapi::About;
+use super::rows::{self, Form};
+use super::worker::{Job, Reply, Stage};
+use crate::access::WARNINGS;
+
+/// Largest body of a request, in bytes.
+const MOST_BYTES: usize = 64 << 20;
+/// Threads of the server.
+const THREADS: usize = 2;
+/// Seconds after which a client may ask a busy server again.
+const AGAIN: &str = "1";
+/// Longest time in which the server ends its connections.
+const END: Duration = Duration::from_secs(5);
+/// Header with which a client states the longest time that it waits, in seconds.
+const TIMEOUT: HeaderName = HeaderName::from_static("request-timeout");
+
+/// Parts of the service that requests share.
+pub(super) struct Shared {
+    pub(super) jobs: SyncSender<Job>,
+    pub(super) stage: Arc<Mutex<Stage>>,
+    pub(super) token: Option<String>,
+    /// Longest time of a request.
+    pub(super) timeout: Duration,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) about: About,
+}
+
+/// Running server.
+pub(super) struct Server {
+    runtime: Runtime,
+    stop: oneshot::Sender<()>,
+    ended: oneshot::Receiver<()>,
+}
+
+impl Server {
+    /// Refuses new connections, and waits for open requests.
+    pub(super) fn stop(self) {
+        let Self { runtime, stop, ended } = self;
+        let _ = stop.send(());
+        drop(runtime.block_on(async { tokio::time::timeout(END, ended).await }));
+        runtime.shutdown_background();
+    }
+}
+
+/// Starts the server.
+pub(super) fn start(listener: TcpListener, shared: Shared) -> anyhow::Result<Server> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .thread_name("fet-http")
+        .enable_all()
+        .build()
+        .context("cannot start the threads of the server")?;
+    listener.set_nonblocking(true).context("cannot listen without waiting")?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let (end, ended) = oneshot::channel();
+    let routes = Router::new()
+        .route("/v1/predict", post(predict))
+        .route("/v1/model", get(about))
+        .route("/openapi.json", get(openapi))
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(ready))
+        .with_state(Arc::new(shared));
+    let _guard = runtime.enter();
+    let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?;
+    runtime.spawn(async move {
+        let stopped = async { drop(stopped.await) };
+        drop(axum::serve(listener, routes).with_graceful_shutdown(stopped).await);
+        let _ = end.send(());
+    });
+    Ok(Server { runtime, stop, ended })
+}
+
+type Service = State<Arc<Shared>>;
+
+/// Refusal of a request.
+struct Refusal {
+    status: StatusCode,
+    reason: String,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, reason: impl Into<String>) -> Self {
+        Self { status, reason: reason.into() }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = answer_json(self.status, &json!({ "error": self.reason }));
+        let headers = response.headers_mut();
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(RETRY_AFTER, axum::http::HeaderValue::from_static(AGAIN));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, axum::http::HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+fn answer_json(status: StatusCode, value: &Value) -> Response {
+    (status, [(CONTENT_TYPE, Form::Json.media_type())], value.to_string()).into_response()
+}
+
+async fn predict(State(shared): Service, request: Request) -> Response {
+    let began = Instant::now();
+    let found = predicted(&shared, request, began).await;
+    let (status, response) = match found {
+        Ok(response) => (StatusCode::OK, response),
+        Err(refusal) => (refusal.status, refusal.into_response()),
+    };
+    shared.metrics.answered(status.as_u16());
+    response
+}
+
+async fn predicted(shared: &Shared, request: Request, began: Instant) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    shared.check_token(&parts.headers)?;
+    let timeout = shared.timeout(&parts.headers)?;
+    let header = |name: &HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok());
+    let form = match header(&CONTENT_TYPE) {
+        None => Form::Json,
+        Some(media) => Form::of_type(media).ok_or_else(|| {
+            Refusal::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                format!("`Content-Type` must be application/json, text/csv or application/vnd.apache.arrow.file; it is {media}"),
+            )
+        })?,
+    };
+    let accepted = form.accepted(header(&ACCEPT).unwrap_or_default()).ok_or_else(|| {
+        Refusal::new(
+            StatusCode::NOT_ACCEPTABLE,
+            "`Accept` must name application/json, text/csv or application/vnd.apache.arrow.file",
+        )
+    })?;
+    let work = async {
+        let body = to_bytes(body, MOST_BYTES).await.map_err(|error| {
+            let reason =
+                format!("the body cannot be read ({error}); it may have at most {} MiB", MOST_BYTES >> 20);
+            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, reason)
+        })?;
+        shared.check_stage()?;
+        let (reply, answer) = oneshot::channel();
+        let job = Job { form, body: body.to_vec(), accepted, deadline: began + timeout, reply };
+        shared.metrics.joined_queue();
+        if let Err(error) = shared.jobs.try_send(job) {
+            shared.metrics.left_queue();
+            let reason = match error {
+                TrySendError::Full(_) => "too many requests wait; try again",
+                TrySendError::Disconnected(_) => "the service is stopping",
+            };
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason));
+        }
+        let stopping = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "the service is stopping");
+        answer.await.map_err(stopping)
+    };
+    let late = || {
+        let reason = format!("no answer within {} s", timeout.as_secs_f64());
+        Refusal::new(StatusCode::GATEWAY_TIMEOUT, reason)
+    };
+    match tokio::time::timeout(timeout, work).await.map_err(|_| late())?? {
+        Reply::Late => Err(late()),
+        Reply::Predictions { form, body, rows, warnings } => {
+            shared.metrics.predicted(rows, began.elapsed());
+            let mut response = ([(CONTENT_TYPE, form.media_type())], Body::from(body)).into_response();
+            if form != Form::Json
+                && !warnings.is_empty()
+                && let Ok(value) = rows::header(&warnings).parse()
+            {
+                response.headers_mut().insert(HeaderName::from_static(WARNINGS), value);
+            }
+            Ok(response)
+        }
+        Reply::Refused(status, reason) => Err(Refusal::new(
+            StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            reason,
+        )),
+    }
+}
+
+async fn about(State(shared): Service, headers: HeaderMap) -> Response {
+    match shared.check_token(&headers) {
+        Ok(()) => answer_json(StatusCode::OK, &shared.about.model),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+async fn openapi(State(shared): Service) -> Response {
+    answer_json(StatusCode::OK, &shared.about.openapi)
+}
+
+async fn metrics(State(shared): Service) -> Response {
+    let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(CONTENT_TYPE, media_type)], shared.metrics.text()).into_response()
+}
+
+async fn ready(State(shared): Service) -> Response {
+    match shared.check_stage() {
+        Ok(()) => "ready\n".into_response(),
+        Err(refusal) => refusal.into_response(),
+    }
+}
+
+impl Shared {
+    /// Refuses a request without the token.
+    fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let Some(token) = &self.token else { return Ok(()) };
+        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let given = given.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
+        // A comparison of digests takes a time that tells nothing about the token.
+        if fet_io::sha256(given.as_bytes()) == fet_io::sha256(token.as_bytes()) {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            StatusCode::UNAUTHORIZED,
+            "the header `Authorization: Bearer TOKEN` must have the server's token",
+        ))
+    }
+
+    fn check_stage(&self) -> Result<(), Refusal> {
+        match &*self.stage.lock().unwrap_or_else(PoisonError::into_inner) {
+            Stage::Ready => Ok(()),
+            Stage::Joining(reason) => Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, reason.clone())),
+        }
+    }
+
+    /// Returns the longest time of a request, which its client may shorten.
+    fn timeout(&self, headers: &HeaderMap) -> Result<Duration, Refusal> {
+        let Some(given) = headers.get(TIMEOUT) else { return Ok(self.timeout) };
+        let seconds: Option<f64> = given.to_str().ok().and_then(|text| text.trim().parse().ok());
+        let asked = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        match asked.filter(|asked| !asked.is_zero()) {
+            Some(asked) => Ok(asked.min(self.timeout)),
+            None => Err(Refusal::new(
+                StatusCode::BAD_REQUEST,
+                "`Request-Timeout` must be a number of seconds above 0",
+            )),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Worker: answers requests in order with the parties, and waits for parties that are away.
+
+use std::fmt::Display;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use fet_federation::trainer::RunError;
+use tokio::sync::oneshot;
+
+use super::arguments::ServeArguments;
+use super::metrics::Metrics;
+use super::rows::{self, Form};
+use crate::parties::Unreached;
+use crate::predict::{Answered, Model, PredictError, Served, read_records};
+use crate::predictions::table;
+use crate::reporter::Reporter;
+use crate::run::party_error;
+
+/// Time between two looks for the end of the command.
+const LOOK: Duration = Duration::from_millis(100);
+/// Time until the worker tries to reach the parties again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Readiness of the service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The parties have not joined, for this reason.
+    Joining(String),
+    /// The next request can be answered.
+    Ready,
+}
+
+/// Request that waits for the worker.
+pub(super) struct Job {
+    pub(super) form: Form,
+    pub(super) body: Vec<u8>,
+    /// Form of the answer.
+    pub(super) accepted: Form,
+    /// Time after which the client no longer waits for the answer.
+    pub(super) deadline: Instant,
+    pub(super) reply: oneshot::Sender<Reply>,
+}
+
+/// Answer to a request.
+pub(super) enum Reply {
+    /// Predictions.
+    Predictions { form: Form, body: Vec<u8>, rows: usize, warnings: Vec<String> },
+    /// The time of the request passed while it waited.
+    Late,
+    /// Refusal with a status of HTTP and the reason.
+    Refused(u16, String),
+}
+
+/// Worker of the service.
+pub(super) struct Worker<'a> {
+    pub(super) model: Model,
+    pub(super) arguments: &'a ServeArguments,
+    pub(super) reporter: Reporter,
+    pub(super) stage: Arc<Mutex<Stage>>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) stop: &'a Arc<AtomicBool>,
+}
+
+impl Worker<'_> {
+    /// Answers requests until the command stops.
+    pub(super) fn work(&self, jobs: &Receiver<Job>) -> anyhow::Result<()> {
+        let mut served = None;
+        let mut was_ready = false;
+        while !self.stop.load(Ordering::Relaxed) {
+            let Some(parties) = &mut served else {
+                match self.join() {
+                    Ok(found) => {
+                        found.warnings.iter().for_each(|warning| self.reporter.tell("warning", warning));
+                        was_ready = true;
+                        served = Some(found);
+                        self.enter(Stage::Ready);
+                        self.reporter.tell("ready", "ready");
+                    }
+                    // Invalid settings do not become valid by waiting; a party that has answered may do so again.
+                    Err(error) if !was_ready && !is_temporary(&error) => return Err(error),
+                    Err(error) => {
+                        self.enter(Stage::Joining(format!("{error:#}")));
+                        self.reporter.tell("waiting", format_args!("{error:#}"));
+                        std::thread::sleep(PAUSE);
+                    }
+                }
+                continue;
+            };
+            let job = match jobs.recv_timeout(LOOK) {
+                Ok(job) => job,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            self.metrics.left_queue();
+            if job.deadline <= Instant::now() {
+                drop(job.reply.send(Reply::Late));
+                continue;
+            }
+            let answered = self.answer(parties, &job);
+            let reply = match answered {
+                Ok(reply) => reply,
+                Err(Problem { status, reason, is_lost }) => {
+                    if is_lost {
+                        served = None;
+                        self.enter(Stage::Joining(reason.clone()));
+                        self.reporter.tell("waiting", &reason);
+                    }
+                    Reply::Refused(status, reason)
+                }
+            };
+            // A client that no longer waits needs no answer.
+            drop(job.reply.send(reply));
+        }
+        Ok(())
+    }
+
+    fn enter(&self, stage: Stage) {
+        self.metrics.set_ready(stage == Stage::Ready);
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;
+    }
+
+    fn join(&self) -> anyhow::Result<Served> {
+        let elsewhere = self.model.elsewhere(&self.arguments.model, self.stop)?;
+        self.model.serve(elsewhere.as_ref())
+    }
+
+    fn answer(&self, served: &mut Served, job: &Job) -> Result<Reply, Problem> {
+        let Model { run, model, dataset, .. } = &self.model;
+        let bytes = rows::table_of(job.form, &job.body).map_err(|problem| Problem::new(400, problem))?;
+        let name = Path::new("the request");
+        let read = |options: &fet_tables::Options| fet_tables::read_bytes(&bytes, name, options);
+        let records = read_records(&run.experiment, dataset.as_ref(), model, "the request", &read);
+        let records = records.map_err(|error| Problem::new(400, format!("{error:#}")))?;
+        let (rows, most) = (records.rows(), self.arguments.most_rows);
+        if rows > most {
+            return Err(Problem::new(
+                413,
+                format!("the request has {rows} rows; a request may have at most {most}"),
+            ));
+        }
+        if rows == 0 {
+            return Err(Problem::new(400, "the request must have at least one row"));
+        }
+        let Answered { columns, mut warnings, .. } = served
+            .answer(model, "the request", records, self.model.conformal())
+            .map_err(Problem::of_prediction)?;
+        warnings.splice(0..0, served.warnings.iter().cloned());
+        let body = table(columns).map_err(|error| error.to_string());
+        let body = body.and_then(|table| rows::answer(job.accepted, &table, &warnings));
+        let body = body.map_err(|problem| Problem::new(500, problem))?;
+        Ok(Reply::Predictions { form: job.accepted, body, rows, warnings })
+    }
+}
+
+/// Reason why a request is not answered.
+struct Problem {
+    status: u16,
+    reason: String,
+    /// True if the parties must join again.
+    is_lost: bool,
+}
+
+impl Problem {
+    fn new(status: u16, reason: impl Display) -> Self {
+        Self { status, reason: reason.to_string(), is_lost: false }
+    }
+
+    fn of_prediction(error: PredictError) -> Self {
+        let reason = error.to_string();
+        match error {
+            PredictError::Run(RunError::Party(party)) if party.is_unreached() || party.is_restart() => {
+                Self { status: 503, reason, is_lost: true }
+            }
+            // A refusal follows from the party's policy; the primary may ask for something else.
+            PredictError::Run(RunError::Party(_)) => Self { status: 403, reason, is_lost: false },
+            PredictError::Run(RunError::Data(_) | RunError::Link { .. }) | PredictError::Row(_) => {
+                Self { status: 400, reason, is_lost: false }
+            }
+            PredictError::Run(_) => Self { status: 500, reason, is_lost: false },
+        }
+    }
+}
+
+/// Returns true if an error may end without another command: a party or the server is away.
+fn is_temporary(error: &anyhow::Error) -> bool {
+    error.is::<Unreached>()
+        || party_error(error).is_some_and(|party| party.is_restart() || party.is_unreached())
+}
