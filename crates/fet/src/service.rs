@@ -5,6 +5,7 @@
 
 mod arguments;
 mod http;
+mod json;
 mod metrics;
 mod openapi;
 mod rows;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use fet_io::input::input;
+use tokio::sync::Semaphore;
 
 pub use self::arguments::ServeArguments;
 use self::http::Shared;
@@ -56,6 +58,8 @@ pub fn serve(arguments: &ServeArguments, stop: &Arc<AtomicBool>) -> anyhow::Resu
         jobs,
         stage: Arc::clone(&stage),
         token,
+        address,
+        bodies: Semaphore::new(usize::from(arguments.queue) + 1),
         timeout: Duration::from_secs(arguments.timeout.into()),
         metrics: Arc::clone(&metrics),
         about: openapi::about(&model, arguments.most_rows)?,
@@ -64,6 +68,8 @@ pub fn serve(arguments: &ServeArguments, stop: &Arc<AtomicBool>) -> anyhow::Resu
     reporter.tell("listening", format_args!("listening on http://{address}"));
     let worker = Worker { model, arguments, reporter: reporter.clone(), stage, metrics, stop };
     let ended = worker.work(&waiting);
+    // Waiting requests end with a refusal.
+    drop(waiting);
     server.stop();
     if stop.load(Ordering::Relaxed) {
         reporter.tell("stopped", "stopped");

@@ -14,7 +14,7 @@ use ureq::Agent;
 use ureq::http::{Response, StatusCode};
 
 use super::arguments::PredictArguments;
-use crate::access::{WARNINGS, read_token};
+use crate::access::{MODEL, WARNINGS, read_token};
 use crate::parties::Unreached;
 use crate::predictions::{ROW, table, write_to};
 use fet_io::input::{InputError, input};
@@ -26,12 +26,16 @@ const MOST_ROWS: usize = 1_000;
 const PAUSE: Duration = Duration::from_secs(1);
 /// Seconds without an answer after which the command ends.
 const PATIENCE: u64 = 600;
+/// Answers out of time after which the command ends.
+const MOST_LATE: usize = 3;
 /// End of the name of the file with finished requests.
 const PARTIAL: &str = ".partial";
 
 /// Description of the service's model.
 #[derive(Debug, Deserialize)]
 struct Described {
+    /// Digest of the model, its calibration and its tables.
+    model: String,
     task: String,
     keys: Vec<String>,
     columns: Vec<DescribedColumn>,
@@ -49,7 +53,7 @@ struct DescribedColumn {
 struct Origin {
     /// SHA-256 of the file with the rows.
     rows: String,
-    /// SHA-256 of the model's description.
+    /// Digest of the model, its calibration and its tables.
     model: String,
     /// Rows of a request.
     batch: usize,
@@ -58,6 +62,7 @@ struct Origin {
 /// Further line of the file: the CSV and the warnings of one request.
 #[derive(Debug, Serialize, Deserialize)]
 struct Batch {
+    number: usize,
     csv: String,
     warnings: Vec<String>,
 }
@@ -73,13 +78,18 @@ pub(super) fn address(run: &Path) -> Option<String> {
 pub(super) fn predict(arguments: &PredictArguments, url: &str) -> anyhow::Result<Vec<String>> {
     check(arguments)?;
     output::check(&arguments.out, [&arguments.rows])?;
+    let patience = Duration::from_secs(arguments.model.wait.unwrap_or(PATIENCE));
     let client = Client {
         url,
         token: arguments.token_file.as_deref().map(read_token).transpose()?,
-        agent: Agent::config_builder().http_status_as_error(false).build().into(),
-        patience: Duration::from_secs(arguments.model.wait.unwrap_or(PATIENCE)),
+        agent: Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(patience.max(PAUSE)))
+            .build()
+            .into(),
+        patience,
     };
-    let text = client.ask(|| client.request(client.agent.get(format!("{url}/v1/model"))).call())?.0;
+    let text = client.ask(|| client.request(client.agent.get(format!("{url}/v1/model"))).call())?.body;
     let described: Described = serde_json::from_slice(&text).map_err(|error| {
         input(format!("{url}/v1/model: is no description of a model of `fet serve` ({error})"))
     })?;
@@ -106,12 +116,13 @@ pub(super) fn predict(arguments: &PredictArguments, url: &str) -> anyhow::Result
         false => rows.rows.max(1),
     };
     let of_rows = fet_io::sha256_of_file(&arguments.rows)?;
-    let origin = Origin { rows: fet_io::hex(&of_rows), model: fet_io::hex(&fet_io::sha256(&text)), batch };
-    let mut finished = Finished::open(&arguments.out, &origin)?;
+    let origin = Origin { rows: fet_io::hex(&of_rows), model: described.model.clone(), batch };
     let batches = rows.rows.div_ceil(batch);
+    let size = |number: usize| batch.min(rows.rows - number * batch);
+    let mut finished = Finished::open(&arguments.out, &origin, batches, &size)?;
     for number in finished.batches.len()..batches {
-        let csv = csv_of(&rows, number * batch..((number + 1) * batch).min(rows.rows))?;
-        let (answer, warnings) = client.ask(|| client.post(&csv)).map_err(|error| {
+        let csv = csv_of(&rows, number * batch..number * batch + size(number))?;
+        let answer = client.ask(|| client.post(&csv)).map_err(|error| {
             let done = (number * batch).min(rows.rows);
             let again = format!(
                 "{done} of {} rows are predicted; give the same command again to continue",
@@ -122,8 +133,24 @@ pub(super) fn predict(arguments: &PredictArguments, url: &str) -> anyhow::Result
                 Err(error) => error,
             }
         })?;
-        let csv = String::from_utf8(answer).map_err(|_| input(format!("{url}: the answer is no text")))?;
-        finished.add(Batch { csv, warnings })?;
+        if answer.model.as_deref() != Some(described.model.as_str()) {
+            return Err(input(format!(
+                "{url}: the service has another model or other tables since the first request; give the command again to start with \
+                 them"
+            )));
+        }
+        let csv =
+            String::from_utf8(answer.body).map_err(|_| input(format!("{url}: the answer is no text")))?;
+        if !is_whole(&csv, size(number)) {
+            return Err(input(format!(
+                "{url}: the answer has other rows than the request; something on the way changed it"
+            )));
+        }
+        let at = |warning: String| match batches {
+            1 => warning,
+            _ => format!("rows {} to {}: {warning}", number * batch, number * batch + size(number) - 1),
+        };
+        finished.add(Batch { number, csv, warnings: answer.warnings.into_iter().map(at).collect() })?;
     }
     let mut columns = joined(&finished.batches, &described, batch)?;
     if let Some(ids) = ids {
@@ -141,6 +168,15 @@ pub(super) fn predict(arguments: &PredictArguments, url: &str) -> anyhow::Result
 /// Refuses options that need the run's folder.
 fn check(arguments: &PredictArguments) -> anyhow::Result<()> {
     let PredictArguments { model, labels, explain, .. } = arguments;
+    let own = [ROW, "prediction", "lower", "upper", "likely", "missing"];
+    let is_own = |id: &String| {
+        own.contains(&id.as_str()) || id.starts_with("probability of ") || id.starts_with("similarity to ")
+    };
+    if let Some(id) = arguments.id.as_ref().filter(|id| is_own(id)) {
+        return Err(input(format!(
+            "--id {id}: is the name of a column of the predictions; rename the column in the file"
+        )));
+    }
     for (option, is_given) in [
         ("--parties", model.parties.is_some()),
         ("--data", model.data.is_some()),
@@ -188,6 +224,22 @@ fn csv_of(table: &Table, rows: std::ops::Range<usize>) -> anyhow::Result<Vec<u8>
     let mut bytes = Vec::new();
     fet_tables::write_csv(&mut bytes, &part)?;
     Ok(bytes)
+}
+
+/// Returns true if an answer has the rows 0, 1, ... of a request.
+fn is_whole(csv: &str, rows: usize) -> bool {
+    let options = Options {
+        kinds: [(ROW.to_string(), Kind::Number)].into(),
+        columns: Some(vec![ROW.to_string()]),
+        ..Options::default()
+    };
+    let found = fet_tables::read_bytes(csv.as_bytes(), Path::new("the service's answer"), &options);
+    let Ok(Table { columns, rows: found, .. }) = found else { return false };
+    let ordered = |numbers: &[f64]| numbers.iter().enumerate().all(|(row, number)| *number == row as f64);
+    found == rows
+        && columns
+            .first()
+            .is_some_and(|column| matches!(&column.values, Values::Number(numbers) if ordered(numbers)))
 }
 
 /// Joins the tables of all requests, and counts their rows through.
@@ -240,8 +292,14 @@ struct Finished {
 }
 
 impl Finished {
-    /// Reads the finished requests of an earlier command with the same origin, or begins without any.
-    fn open(out: &Path, origin: &Origin) -> anyhow::Result<Self> {
+    /// Reads the finished requests of an earlier command with the same origin, or begins without any. `size` is the number of rows
+    /// of a request.
+    fn open(
+        out: &Path,
+        origin: &Origin,
+        batches: usize,
+        size: &dyn Fn(usize) -> usize,
+    ) -> anyhow::Result<Self> {
         if out == Path::new(output::STANDARD) {
             return Ok(Self { file: None, batches: Vec::new() });
         }
@@ -249,16 +307,27 @@ impl Finished {
         name.push(PARTIAL);
         let path = PathBuf::from(name);
         let refuse = |error: std::io::Error| InputError(format!("{}: {error}", path.display()));
-        let text = match fs::read_to_string(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
-            text => text.map_err(refuse)?,
+        let bytes = match fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            bytes => bytes.map_err(refuse)?,
         };
-        let mut lines = text.lines();
-        let is_same =
-            lines.next().and_then(|line| serde_json::from_str::<Origin>(line).ok()).as_ref() == Some(origin);
+        let mut lines = bytes.split(|byte| *byte == b'\n');
+        let first = lines.next().unwrap_or_default();
+        let found: Option<Origin> = serde_json::from_slice(first).ok();
+        if found.is_none() && !bytes.is_empty() {
+            return Err(input(format!(
+                "{}: is no file of finished requests, but has the name of one; move it, or choose another output",
+                path.display()
+            )));
+        }
         // A line that was not written completely is no batch.
-        let batches: Vec<Batch> = match is_same {
-            true => lines.map_while(|line| serde_json::from_str(line).ok()).collect(),
+        let whole = |(number, line): (usize, &[u8])| -> Option<Batch> {
+            let batch: Batch = serde_json::from_slice(line).ok()?;
+            (number < batches && batch.number == number && is_whole(&batch.csv, size(number)))
+                .then_some(batch)
+        };
+        let batches: Vec<Batch> = match found.as_ref() == Some(origin) {
+            true => lines.enumerate().map_while(whole).collect(),
             false => Vec::new(),
         };
         let mut kept = format!("{}\n", serde_json::to_string(origin)?);
@@ -298,6 +367,14 @@ struct Client<'a> {
     patience: Duration,
 }
 
+/// Answer of the service.
+struct Answered {
+    body: Vec<u8>,
+    warnings: Vec<String>,
+    /// Digest of the model that answered.
+    model: Option<String>,
+}
+
 type Sent = Result<Response<ureq::Body>, ureq::Error>;
 
 impl Client<'_> {
@@ -313,24 +390,40 @@ impl Client<'_> {
         request.header("Content-Type", "text/csv").header("Accept", "text/csv").send(csv)
     }
 
-    /// Sends a request until it is answered, and returns the answer with its warnings.
-    fn ask(&self, send: impl Fn() -> Sent) -> anyhow::Result<(Vec<u8>, Vec<String>)> {
+    /// Sends a request until it is answered.
+    fn ask(&self, send: impl Fn() -> Sent) -> anyhow::Result<Answered> {
         let began = Instant::now();
+        let mut late = 0;
         loop {
             let problem = match send() {
                 Err(error) => error.to_string(),
                 Ok(mut response) => {
                     let status = response.status();
-                    let warnings = response.headers().get(WARNINGS).and_then(|value| value.to_str().ok());
+                    let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
                     let warnings =
-                        warnings.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+                        header(WARNINGS).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+                    let model = header(MODEL).map(String::from);
                     match response.body_mut().with_config().limit(u64::MAX).read_to_vec() {
-                        Ok(body) if status == StatusCode::OK => return Ok((body, warnings)),
+                        Ok(body) if status == StatusCode::OK => {
+                            return Ok(Answered { body, warnings, model });
+                        }
                         Ok(body) => {
                             let told = reason(&body).unwrap_or_else(|| format!("status {status}"));
-                            let waits = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
-                            if !waits.contains(&status) {
-                                return Err(input(format!("{}: {told}", self.url)));
+                            // Each late answer costs the parties as much as one in time.
+                            late += usize::from(status == StatusCode::GATEWAY_TIMEOUT);
+                            match status {
+                                StatusCode::GATEWAY_TIMEOUT if late < MOST_LATE => {}
+                                StatusCode::GATEWAY_TIMEOUT => {
+                                    let problem = format!(
+                                        "{}: {told}, {late} times; raise `--timeout` of `fet serve`",
+                                        self.url
+                                    );
+                                    return Err(Unreached(problem).into());
+                                }
+                                StatusCode::SERVICE_UNAVAILABLE
+                                | StatusCode::BAD_GATEWAY
+                                | StatusCode::TOO_MANY_REQUESTS => {}
+                                _ => return Err(input(format!("{}: {told}", self.url))),
                             }
                             told
                         }

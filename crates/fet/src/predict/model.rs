@@ -64,6 +64,7 @@ pub(crate) struct Model {
     pub(crate) dataset: Box<dyn Dataset>,
     /// File of `--calibration`.
     pub(crate) calibration: Option<Calibration>,
+    pub(crate) calibration_file: Option<PathBuf>,
     /// Folders with the tables of a simulation.
     pub(crate) folders: Folders,
     /// True if parties that do not join are left out.
@@ -87,7 +88,8 @@ impl Model {
         let calibration =
             calibration.map(|path| Calibration::read(path, &run, model.objective())).transpose()?;
         let dataset = dataset(&run.experiment, &folders)?;
-        Ok(Self { run, model, dataset, calibration, folders, drops })
+        let calibration_file = arguments.calibration.clone();
+        Ok(Self { run, model, dataset, calibration, calibration_file, folders, drops })
     }
 
     /// Returns the bounds of predictions by all parties.

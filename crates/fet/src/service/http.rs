@@ -1,6 +1,6 @@
 //! HTTP server: paths, tokens, limits and the queue.
 
-use std::net::TcpListener;
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,19 +9,22 @@ use anyhow::Context;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER,
+    WWW_AUTHENTICATE,
+};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::metrics::Metrics;
 use super::openapi::About;
 use super::rows::{self, Form};
 use super::worker::{Job, Reply, Stage};
-use crate::access::WARNINGS;
+use crate::access::{MODEL, WARNINGS};
 
 /// Largest body of a request, in bytes.
 const MOST_BYTES: usize = 64 << 20;
@@ -39,6 +42,10 @@ pub(super) struct Shared {
     pub(super) jobs: SyncSender<Job>,
     pub(super) stage: Arc<Mutex<Stage>>,
     pub(super) token: Option<String>,
+    /// Address on which the server listens.
+    pub(super) address: SocketAddr,
+    /// Requests whose bodies are in memory.
+    pub(super) bodies: Semaphore,
     /// Longest time of a request.
     pub(super) timeout: Duration,
     pub(super) metrics: Arc<Metrics>,
@@ -139,30 +146,41 @@ async fn predicted(shared: &Shared, request: Request, began: Instant) -> Result<
     shared.check_token(&parts.headers)?;
     let timeout = shared.timeout(&parts.headers)?;
     let header = |name: &HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok());
-    let form = match header(&CONTENT_TYPE) {
-        None => Form::Json,
-        Some(media) => Form::of_type(media).ok_or_else(|| {
-            Refusal::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                format!("`Content-Type` must be application/json, text/csv or application/vnd.apache.arrow.file; it is {media}"),
-            )
-        })?,
-    };
-    let accepted = form.accepted(header(&ACCEPT).unwrap_or_default()).ok_or_else(|| {
+    // A page of another site can send a request without a type, but not one of these types.
+    let form = header(&CONTENT_TYPE).and_then(Form::of_type).ok_or_else(|| {
+        let given = header(&CONTENT_TYPE).unwrap_or("missing");
         Refusal::new(
-            StatusCode::NOT_ACCEPTABLE,
-            "`Accept` must name application/json, text/csv or application/vnd.apache.arrow.file",
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            format!("`Content-Type` must be {}; it is {given}", Form::names()),
         )
     })?;
+    if parts.headers.contains_key(CONTENT_ENCODING) {
+        return Err(Refusal::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "`Content-Encoding`: the body must not be compressed",
+        ));
+    }
+    let accepted = form.accepted(header(&ACCEPT).unwrap_or_default()).ok_or_else(|| {
+        Refusal::new(StatusCode::NOT_ACCEPTABLE, format!("`Accept` must name {}", Form::names()))
+    })?;
+    let too_large = || {
+        let reason = format!("the body may have at most {} MiB", MOST_BYTES >> 20);
+        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, reason)
+    };
+    let length = header(&CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
+    if length.is_some_and(|length| length > MOST_BYTES as u64) {
+        return Err(too_large());
+    }
     let work = async {
-        let body = to_bytes(body, MOST_BYTES).await.map_err(|error| {
-            let reason =
-                format!("the body cannot be read ({error}); it may have at most {} MiB", MOST_BYTES >> 20);
-            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, reason)
-        })?;
         shared.check_stage()?;
+        let busy = |_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many requests wait; try again");
+        let _place = shared.bodies.try_acquire().map_err(busy)?;
+        let body = to_bytes(body, MOST_BYTES).await.map_err(|error| match error.to_string() {
+            told if told.contains("length limit") => too_large(),
+            told => Refusal::new(StatusCode::BAD_REQUEST, format!("the body cannot be read ({told})")),
+        })?;
         let (reply, answer) = oneshot::channel();
-        let job = Job { form, body: body.to_vec(), accepted, deadline: began + timeout, reply };
+        let job = Job { form, body, accepted, deadline: began + timeout, reply };
         shared.metrics.joined_queue();
         if let Err(error) = shared.jobs.try_send(job) {
             shared.metrics.left_queue();
@@ -184,6 +202,9 @@ async fn predicted(shared: &Shared, request: Request, began: Instant) -> Result<
         Reply::Predictions { form, body, rows, warnings } => {
             shared.metrics.predicted(rows, began.elapsed());
             let mut response = ([(CONTENT_TYPE, form.media_type())], Body::from(body)).into_response();
+            if let Ok(model) = shared.about.digest.parse() {
+                response.headers_mut().insert(HeaderName::from_static(MODEL), model);
+            }
             if form != Form::Json
                 && !warnings.is_empty()
                 && let Ok(value) = rows::header(&warnings).parse()
@@ -225,9 +246,10 @@ async fn ready(State(shared): Service) -> Response {
 impl Shared {
     /// Refuses a request without the token.
     fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        let Some(token) = &self.token else { return Ok(()) };
-        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let given = given.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
+        let Some(token) = &self.token else { return self.check_host(headers) };
+        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let (scheme, given) = given.split_once(' ').unwrap_or_default();
+        let given = if scheme.eq_ignore_ascii_case("bearer") { given } else { "" };
         // A comparison of digests takes a time that tells nothing about the token.
         if fet_io::sha256(given.as_bytes()) == fet_io::sha256(token.as_bytes()) {
             return Ok(());
@@ -236,6 +258,23 @@ impl Shared {
             StatusCode::UNAUTHORIZED,
             "the header `Authorization: Bearer TOKEN` must have the server's token",
         ))
+    }
+
+    /// Refuses a request without a token that a page of another site may have sent in a browser on this machine.
+    fn check_host(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let host = headers.get(HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let name =
+            host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map_or(host, |(name, _)| name);
+        let address: Option<IpAddr> = name.trim_start_matches('[').trim_end_matches(']').parse().ok();
+        let is_own = name.is_empty()
+            || name.eq_ignore_ascii_case("localhost")
+            || address.is_some_and(|address| address.is_loopback() || address == self.address.ip());
+        if is_own && !headers.contains_key(ORIGIN) {
+            return Ok(());
+        }
+        let reason =
+            "a request from a page, or by another name of this machine, needs a token (`--token-file`)";
+        Err(Refusal::new(StatusCode::FORBIDDEN, reason))
     }
 
     fn check_stage(&self) -> Result<(), Refusal> {

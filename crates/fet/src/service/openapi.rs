@@ -4,13 +4,17 @@ use fet_core::data::Task;
 use fet_tables::Kind;
 use serde_json::{Map, Value, json};
 
+use crate::folder::{MODEL, REPORT};
 use crate::predict::{Model, are_independent, kinds};
+use crate::provenance::files;
 use fet_io::input::input;
 
 /// Descriptions of the service.
 pub(super) struct About {
     /// The model: its task, its columns and its parties.
     pub(super) model: Value,
+    /// SHA-256 of the model, its calibration and the checksums of its tables.
+    pub(super) digest: String,
     /// The service, by OpenAPI 3.1.
     pub(super) openapi: Value,
 }
@@ -46,7 +50,9 @@ pub(super) fn about(model: &Model, most_rows: usize) -> anyhow::Result<About> {
     properties.extend(features.iter().map(|(name, kind)| (name.clone(), schema(kind))));
     let required: Vec<&String> = properties.keys().collect();
     let row = json!({ "type": "object", "required": required, "properties": properties });
+    let digest = digest(model)?;
     let described = json!({
+        "model": digest,
         "name": run.experiment.name,
         "task": task,
         "classes": saved.class_names(),
@@ -56,7 +62,26 @@ pub(super) fn about(model: &Model, most_rows: usize) -> anyhow::Result<About> {
         "most_rows": most_rows,
         "independent_rows": are_independent(&linker.about(), saved) || !plan.secondaries,
     });
-    Ok(About { openapi: openapi(&run.experiment.name, &row, most_rows), model: described })
+    Ok(About { openapi: openapi(&run.experiment.name, &row, most_rows), model: described, digest })
+}
+
+/// Returns a digest of everything on this machine that the predictions depend on.
+fn digest(model: &Model) -> anyhow::Result<String> {
+    let Model { run, folders, calibration_file, .. } = model;
+    let mut text = String::new();
+    let of_run = [run.folder.join(MODEL), run.folder.join(REPORT)];
+    for path in of_run.iter().chain(calibration_file) {
+        let sum =
+            fet_io::sha256_of_file(path).map_err(|error| input(format!("{}: {error}", path.display())))?;
+        text += &format!("{}\n", fet_io::hex(&sum));
+    }
+    // Parties on other machines keep their tables to themselves.
+    for (name, path) in files(&run.experiment, folders).map_err(input)? {
+        let sum =
+            fet_io::sha256_of_file(&path).map_or_else(|_| "absent".to_string(), |sum| fet_io::hex(&sum));
+        text += &format!("{name} {sum}\n");
+    }
+    Ok(fet_io::hex(&fet_io::sha256(text.as_bytes())))
 }
 
 /// Returns the schema of a cell.
@@ -83,11 +108,11 @@ fn openapi(name: &str, row: &Value, most_rows: usize) -> Value {
     });
     let table = json!({ "schema": { "type": "string", "format": "binary" } });
     let forms = |schema: &Value| {
-        json!({
-            "application/json": { "schema": schema },
-            "text/csv": table,
-            "application/vnd.apache.arrow.file": table,
-        })
+        let mut forms = json!({ "application/json": { "schema": schema }, "text/csv": table });
+        if cfg!(feature = "columnar") {
+            forms["application/vnd.apache.arrow.file"] = table.clone();
+        }
+        forms
     };
     let get = |summary: &str, more: Value| {
         let mut responses = json!({ "200": { "description": summary } });

@@ -1,10 +1,9 @@
 //! Rows of requests and predictions of answers, in JSON, CSV or Arrow.
 
-use std::collections::BTreeMap;
-
 use fet_tables::{Column, Table, Texts, Values};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
+
+use super::json::{self, BodyError, Row};
 
 /// Form of a request or an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +19,19 @@ impl Form {
         match media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
             "application/json" => Some(Self::Json),
             "text/csv" => Some(Self::Csv),
-            "application/vnd.apache.arrow.file" | "application/vnd.apache.arrow.stream" => Some(Self::Arrow),
+            // A program without Arrow cannot read it.
+            "application/vnd.apache.arrow.file" | "application/vnd.apache.arrow.stream" => {
+                cfg!(feature = "columnar").then_some(Self::Arrow)
+            }
             _ => None,
+        }
+    }
+
+    /// Returns the media types for messages.
+    pub(super) fn names() -> &'static str {
+        match cfg!(feature = "columnar") {
+            true => "application/json, text/csv or application/vnd.apache.arrow.file",
+            false => "application/json or text/csv",
         }
     }
 
@@ -31,11 +41,10 @@ impl Form {
         if named.peek().is_none() {
             return Some(self);
         }
-        let possible = |form: &Self| *form != Self::Arrow || cfg!(feature = "columnar");
         named.find_map(|one| {
             let any =
                 one.split(';').next().is_some_and(|media| matches!(media.trim(), "*/*" | "application/*"));
-            Self::of_type(one).filter(possible).or(any.then_some(self))
+            Self::of_type(one).or(any.then_some(self))
         })
     }
 
@@ -49,37 +58,29 @@ impl Form {
     }
 }
 
-/// Request in JSON.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Rows {
-    /// Sorted by name, so that the order of the columns does not depend on the client.
-    rows: Vec<BTreeMap<String, Value>>,
-}
-
-/// Returns the bytes of a table with the rows of a request.
+/// Returns the bytes of a table with the rows of a request, which has at most `most` rows in JSON.
 ///
 /// JSON becomes CSV, so that both are read by the same rules. A body of another form is returned as it is, unless it is
 /// compressed.
-pub(super) fn table_of(form: Form, body: &[u8]) -> Result<Vec<u8>, String> {
+pub(super) fn table_of(form: Form, body: &[u8], most: usize) -> Result<Vec<u8>, BodyError> {
     match form {
-        Form::Json => csv_of(body),
+        Form::Json => csv_of(&json::rows(body, most)?).map_err(BodyError::Invalid),
         Form::Csv | Form::Arrow
             if body.starts_with(&[0x1f, 0x8b]) || body.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) =>
         {
-            Err("the body must not be compressed".into())
+            Err(BodyError::Invalid("the body must not be compressed".into()))
         }
         Form::Csv | Form::Arrow => Ok(body.to_vec()),
     }
 }
 
-fn csv_of(body: &[u8]) -> Result<Vec<u8>, String> {
-    let Rows { rows } = serde_json::from_slice(body).map_err(|error| {
-        format!("the body must be an object {{\"rows\": [{{\"COLUMN\": VALUE, ...}}, ...]}} ({error})")
-    })?;
+fn csv_of(rows: &[Row]) -> Result<Vec<u8>, String> {
     let Some(first) = rows.first() else { return Err("`rows` must have at least one row".into()) };
-    let mut columns: Vec<(String, Texts)> =
-        first.keys().map(|name| (name.clone(), std::iter::empty::<Option<&str>>().collect())).collect();
+    if first.is_empty() {
+        return Err("`rows[0]` must have the columns of the model".into());
+    }
+    let mut columns: Vec<(&String, Texts)> =
+        first.keys().map(|name| (name, std::iter::empty::<Option<&str>>().collect())).collect();
     for (place, row) in rows.iter().enumerate() {
         let other = row
             .keys()
@@ -91,23 +92,12 @@ fn csv_of(body: &[u8]) -> Result<Vec<u8>, String> {
             ));
         }
         for (name, cells) in &mut columns {
-            let text = match &row[name.as_str()] {
-                Value::Null => None,
-                Value::Bool(value) => Some(value.to_string()),
-                Value::Number(number) => Some(number.to_string()),
-                Value::String(text) => Some(text.clone()),
-                Value::Array(_) | Value::Object(_) => {
-                    return Err(format!(
-                        "`rows[{place}].{name}` must be a number, a text, true, false or null"
-                    ));
-                }
-            };
-            cells.push(text.as_deref());
+            cells.push(row[*name].as_deref());
         }
     }
     let columns =
-        columns.into_iter().map(|(name, cells)| Column { name, values: Values::Text(cells) }).collect();
-    let table = Table::new(columns).map_err(|error| error.to_string())?;
+        columns.into_iter().map(|(name, cells)| Column { name: name.clone(), values: Values::Text(cells) });
+    let table = Table::new(columns.collect()).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
     fet_tables::write_csv(&mut bytes, &table).map_err(|error| error.to_string())?;
     Ok(bytes)
@@ -116,7 +106,7 @@ fn csv_of(body: &[u8]) -> Result<Vec<u8>, String> {
 /// Returns the bytes of an answer.
 pub(super) fn answer(form: Form, table: &Table, warnings: &[String]) -> Result<Vec<u8>, String> {
     match form {
-        Form::Json => Ok(json(table, warnings).to_string().into_bytes()),
+        Form::Json => Ok(answer_json(table, warnings).to_string().into_bytes()),
         Form::Csv => {
             let mut bytes = Vec::new();
             fet_tables::write_csv(&mut bytes, table).map_err(|error| error.to_string())?;
@@ -156,7 +146,7 @@ pub(super) fn header(warnings: &[String]) -> String {
     list + "]"
 }
 
-fn json(table: &Table, warnings: &[String]) -> Value {
+fn answer_json(table: &Table, warnings: &[String]) -> Value {
     let cell = |column: &Column, row: usize| match &column.values {
         // The numbers of rows are whole.
         Values::Number(numbers) if column.name == crate::predictions::ROW => json!(numbers[row] as u64),
@@ -177,7 +167,7 @@ mod tests {
     #[test]
     fn json_becomes_the_csv_of_the_same_rows() {
         let body = br#"{"rows": [{"b": 0.1, "a": "x, \"y\"", "c": null}, {"c": true, "a": "", "b": 12345678901234567890}]}"#;
-        let csv = String::from_utf8(table_of(Form::Json, body).unwrap()).unwrap();
+        let csv = String::from_utf8(table_of(Form::Json, body, 2).unwrap()).unwrap();
         assert_eq!(csv, "a,b,c\n\"x, \"\"y\"\"\",0.1,\n,12345678901234567890,true\n");
     }
 
@@ -196,16 +186,27 @@ mod tests {
         for (body, expected) in [
             ("", "must be an object"),
             ("[]", "must be an object"),
+            ("null", "must be an object"),
+            (r#"[[{"a": 1}]]"#, "must be an object"),
+            ("{}", "lacks `rows`"),
             (r#"{"rows": [], "more": 1}"#, "unknown field `more`"),
+            (r#"{"rows": [], "rows": []}"#, "has `rows` twice"),
+            (r#"{"rows": [{}]}"#, "must have the columns of the model"),
+            (r#"{"rows": [[1]]}"#, "a row must be an object"),
+            (r#"{"rows": [{"a": 1, "a": 2}]}"#, "has `a` twice"),
             (r#"{"rows": []}"#, "at least one row"),
             (r#"{"rows": [{"a": 1}, {"b": 2}]}"#, "`rows[1]` and `rows[0]` must have the same columns"),
             (r#"{"rows": [{"a": 1}, {}]}"#, "only one has `a`"),
-            (r#"{"rows": [{"a": [1]}]}"#, "`rows[0].a` must be a number"),
+            (r#"{"rows": [{"a": [1]}]}"#, "a number, a text, true, false or null"),
+            (r#"{"rows": [{"a": 1}]} more"#, "trailing characters"),
         ] {
-            let told = table_of(Form::Json, body.as_bytes()).unwrap_err();
-            assert!(told.contains(expected), "{body}: {told}");
+            let told = table_of(Form::Json, body.as_bytes(), 9).unwrap_err();
+            assert!(matches!(&told, BodyError::Invalid(told) if told.contains(expected)), "{body}: {told:?}");
         }
-        assert!(table_of(Form::Csv, &[0x1f, 0x8b, 8]).unwrap_err().contains("compressed"));
+        let many = br#"{"rows": [{"a": 1}, {"a": 2}, {"a": 3}]}"#;
+        assert_eq!(table_of(Form::Json, many, 2), Err(BodyError::TooMany));
+        let told = table_of(Form::Csv, &[0x1f, 0x8b, 8], 9);
+        assert_eq!(told, Err(BodyError::Invalid("the body must not be compressed".into())));
     }
 
     #[test]

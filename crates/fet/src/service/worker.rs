@@ -7,10 +7,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use axum::body::Bytes;
 use fet_federation::trainer::RunError;
 use tokio::sync::oneshot;
 
 use super::arguments::ServeArguments;
+use super::json::BodyError;
 use super::metrics::Metrics;
 use super::rows::{self, Form};
 use crate::parties::Unreached;
@@ -36,7 +38,7 @@ pub(super) enum Stage {
 /// Request that waits for the worker.
 pub(super) struct Job {
     pub(super) form: Form,
-    pub(super) body: Vec<u8>,
+    pub(super) body: Bytes,
     /// Form of the answer.
     pub(super) accepted: Form,
     /// Time after which the client no longer waits for the answer.
@@ -95,6 +97,10 @@ impl Worker<'_> {
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             self.metrics.left_queue();
+            // Predictions for a client that has gone would still count at the parties.
+            if job.reply.is_closed() {
+                continue;
+            }
             if job.deadline <= Instant::now() {
                 drop(job.reply.send(Reply::Late));
                 continue;
@@ -129,17 +135,19 @@ impl Worker<'_> {
 
     fn answer(&self, served: &mut Served, job: &Job) -> Result<Reply, Problem> {
         let Model { run, model, dataset, .. } = &self.model;
-        let bytes = rows::table_of(job.form, &job.body).map_err(|problem| Problem::new(400, problem))?;
+        let most = self.arguments.most_rows;
+        let too_many = || Problem::new(413, format!("a request may have at most {most} rows"));
+        let bytes = rows::table_of(job.form, &job.body, most).map_err(|error| match error {
+            BodyError::TooMany => too_many(),
+            BodyError::Invalid(problem) => Problem::new(400, problem),
+        })?;
         let name = Path::new("the request");
         let read = |options: &fet_tables::Options| fet_tables::read_bytes(&bytes, name, options);
         let records = read_records(&run.experiment, dataset.as_ref(), model, "the request", &read);
         let records = records.map_err(|error| Problem::new(400, format!("{error:#}")))?;
-        let (rows, most) = (records.rows(), self.arguments.most_rows);
+        let rows = records.rows();
         if rows > most {
-            return Err(Problem::new(
-                413,
-                format!("the request has {rows} rows; a request may have at most {most}"),
-            ));
+            return Err(too_many());
         }
         if rows == 0 {
             return Err(Problem::new(400, "the request must have at least one row"));

@@ -1,8 +1,10 @@
 //! Tests `fet serve`: its answers are those of `fet predict`, and it refuses invalid requests with a reason.
+#![cfg(unix)]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -109,6 +111,16 @@ impl Server {
             request = request.header(*name, *value);
         }
         answered(request.send(body))
+    }
+
+    /// Sends rows in JSON, and returns the status if the server took the connection.
+    fn try_post(&self, body: &[u8]) -> Option<u16> {
+        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        match agent.post(format!("{}/v1/predict", self.url)).header(JSON.0, JSON.1).send(body) {
+            Ok(response) => Some(response.status().as_u16()),
+            Err(ureq::Error::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => None,
+            Err(error) => panic!("a request was lost: {error}"),
+        }
     }
 
     fn get(&self, path: &str) -> (u16, String, Vec<u8>) {
@@ -272,8 +284,15 @@ fn predict_is_a_client_that_continues() {
     assert!(code == Some(0) && !told.contains("continues"), "{told}");
     assert_eq!(fs::read(place.join("other.csv")).expect("a file"), expected("plain.csv", &[]));
 
+    // A file of somebody else stays as it is.
+    fs::write(place.join("mine.csv.partial"), "my notes\n").expect("writable");
+    let (code, told) = client(&server.url, "mine.csv", &[]);
+    assert!(code == Some(2) && told.contains("is no file of finished requests"), "{told}");
+    assert_eq!(fs::read_to_string(place.join("mine.csv.partial")).expect("a file"), "my notes\n");
+
     for (arguments, expected) in [
         (&["--labels", "kind"][..], "--labels needs the folder of the run"),
+        (&["--id", "prediction"], "--id prediction: is the name of a column of the predictions"),
         (&["--device", "flex"], "--device needs the folder"),
     ] {
         let (code, told) = client(&server.url, "refused.csv", arguments);
@@ -281,6 +300,69 @@ fn predict_is_a_client_that_continues() {
     }
     let (code, told) = client("http://127.0.0.1:9", "refused.csv", &["--wait", "1"]);
     assert!(code == Some(75) && told.contains("http://127.0.0.1:9"), "{told}");
+    // A server that never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", silent.local_addr().expect("an address"));
+    let began = Instant::now();
+    let (code, told) = client(&url, "refused.csv", &["--wait", "2"]);
+    assert!(code == Some(75) && began.elapsed() < Duration::from_secs(20), "{told}");
+}
+
+/// Finished requests of another model, or lines that somebody changed, are not part of the output.
+#[test]
+fn a_client_never_mixes_models_or_rows() {
+    let folder = finished();
+    let place = folder.path();
+    let client = |url: &str, out: &str, more: &[&str]| {
+        let output = fet(place, &[&["predict", url, "--rows", "new.csv", "--out", out], more].concat());
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let server = Server::start(place, &["--most-rows", "10"]);
+    let cut = || drop(client(&cut_after(2, &server), "out.csv", &["--wait", "2"]));
+    let whole = |text: &str| {
+        assert_eq!(client(&server.url, "whole.csv", &[]).0, Some(0));
+        assert_eq!(text, fs::read_to_string(place.join("whole.csv")).expect("a file"));
+    };
+    let partial = place.join("out.csv.partial");
+    for change in ["swapped", "shorter", "torn", "empty"] {
+        cut();
+        let text = fs::read_to_string(&partial).expect("finished requests");
+        let mut lines: Vec<String> = text.lines().map(String::from).collect();
+        assert_eq!(lines.len(), 3, "{text}");
+        match change {
+            "swapped" => lines.swap(1, 2),
+            "shorter" => lines[2] = lines[2].replace("\\n9,", "\\n8,"),
+            "torn" => {
+                let end = lines[2].len() / 2;
+                lines[2].truncate(end);
+            }
+            _ => lines[2] = r#"{"number":1,"csv":"","warnings":[]}"#.into(),
+        }
+        let mut bytes = lines.join("\n").into_bytes();
+        // Half of a letter of two bytes.
+        bytes.push(0xc3);
+        fs::write(&partial, bytes).expect("writable");
+        let (code, told) = client(&server.url, "out.csv", &[]);
+        assert_eq!(code, Some(0), "{change}: {told}");
+        whole(&fs::read_to_string(place.join("out.csv")).expect("a file"));
+    }
+
+    // Another table of the other party gives other predictions, so the command starts again.
+    cut();
+    fs::create_dir(place.join("later")).expect("a folder");
+    let streets = fs::read_to_string(place.join("streets.csv")).expect("a table");
+    let later: String = streets
+        .lines()
+        .skip(1)
+        .enumerate()
+        .filter_map(|(row, line)| Some(format!("{},{}\n", line.rsplit_once(',')?.0, row % 6)))
+        .collect();
+    fs::write(place.join("later/streets.csv"), format!("east,north,lines\n{later}")).expect("writable");
+    let later = Server::start(place, &["--most-rows", "10", "--data", "later"]);
+    let (code, told) = client(&later.url, "out.csv", &[]);
+    assert!(code == Some(0) && !told.contains("continues after"), "{told}");
+    let own = fet(place, &["predict", "run", "--rows", "new.csv", "--data", "later"]);
+    assert_eq!(fs::read(place.join("out.csv")).expect("a file"), own.stdout);
 }
 
 #[test]
@@ -317,6 +399,11 @@ fn refuses_invalid_requests_with_a_reason() {
         (400, "east", r#"{"rows": [{"east": "far", "north": 2, "kind": "bar"}]}"#, &[JSON]),
         (400, "is empty below its header", "east,north,kind\n", &[CSV]),
         (415, "`Content-Type` must be", "", &[("Content-Type", "text/html")]),
+        (415, "it is missing", good, &[]),
+        (415, "must not be compressed", good, &[JSON, ("Content-Encoding", "gzip")]),
+        (403, "needs a token", good, &[JSON, ("Origin", "http://evil.example")]),
+        (403, "needs a token", good, &[JSON, ("Host", "evil.example")]),
+        (200, "", good, &[JSON, ("Host", "localhost:1")]),
         (406, "`Accept` must name", good, &[JSON, ("Accept", "text/html")]),
         (400, "`Request-Timeout` must be", good, &[JSON, ("Request-Timeout", "soon")]),
         (504, "no answer within", good, &[JSON, ("Request-Timeout", "0.0000001")]),
@@ -324,6 +411,9 @@ fn refuses_invalid_requests_with_a_reason() {
         let (found, media, answer) = server.post(body.as_bytes(), headers);
         let answer = String::from_utf8_lossy(&answer).into_owned();
         assert_eq!((found, media.as_str()), (status, "application/json"), "{body}: {answer}");
+        if status == 200 {
+            continue;
+        }
         let told: Value = serde_json::from_str(&answer).expect("JSON");
         assert!(told["error"].as_str().is_some_and(|reason| reason.contains(expected)), "{body}: {answer}");
     }
@@ -337,10 +427,10 @@ fn refuses_invalid_requests_with_a_reason() {
     let metrics = String::from_utf8_lossy(&metrics).into_owned();
     assert_eq!(status, 200);
     for line in [
-        "fet_serve_requests_total{status=\"200\"} 1",
+        "fet_serve_requests_total{status=\"200\"} 2",
         "fet_serve_requests_total{status=\"400\"} 6",
         "fet_serve_requests_total{status=\"413\"} 1",
-        "fet_serve_rows_total 1",
+        "fet_serve_rows_total 2",
         "fet_serve_ready 1",
         "fet_serve_waiting 0",
     ] {
@@ -358,6 +448,29 @@ fn refuses_invalid_requests_with_a_reason() {
     assert_eq!(server.get("/else").0, 404);
 }
 
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("its owner");
+}
+
+/// Waiting requests end with a refusal when the server stops, and so do new ones.
+#[test]
+fn a_stop_answers_every_request() {
+    let folder = finished();
+    let server = Server::start(folder.path(), &["--most-rows", "40"]);
+    let many = json!({ "rows": rows(folder.path()) }).to_string();
+    let process = server.process.id().to_string();
+    let statuses: Vec<Option<u16>> = std::thread::scope(|scope| {
+        let ask = || scope.spawn(|| server.try_post(many.as_bytes()));
+        let asked: Vec<_> = (0..40).map(|_| ask()).collect();
+        std::thread::sleep(Duration::from_millis(30));
+        assert!(Command::new("kill").args(["-INT", &process]).status().expect("a signal").success());
+        asked.into_iter().map(|thread| thread.join().expect("an answer or a refused connection")).collect()
+    });
+    // A connection after the stop is refused by the system.
+    assert!(statuses.iter().flatten().all(|status| [200, 503].contains(status)), "{statuses:?}");
+    assert!(statuses.iter().any(Option::is_some), "{statuses:?}");
+}
+
 #[test]
 fn tokens_and_addresses_are_checked() {
     let folder = finished();
@@ -370,15 +483,20 @@ fn tokens_and_addresses_are_checked() {
     refused(&["--listen", "0.0.0.0:0"], "name a file with a token");
     refused(&["--token-file", "absent"], "absent");
     fs::write(place.join("short"), "secret\n").expect("writable");
+    set_mode(&place.join("short"), 0o600);
     refused(&["--token-file", "short"], "at least 16");
     refused(&["--queue", "0"], "must be at least 1");
     fs::write(place.join("token"), "0123456789abcdef\n").expect("writable");
+    set_mode(&place.join("token"), 0o644);
+    refused(&["--token-file", "token"], "other users can read the token");
+    set_mode(&place.join("token"), 0o600);
     let server = Server::start(place, &["--token-file", "token"]);
     let taken = server.url.rsplit('/').next().expect("an address").to_string();
     refused(&["--listen", &taken], &taken);
     let good = br#"{"rows": [{"east": 0.5, "north": 0.5, "kind": "shop"}]}"#;
     for (token, status) in [
         ("Bearer 0123456789abcdef", 200),
+        ("bearer 0123456789abcdef", 200),
         ("Bearer 0123456789abcdeF", 401),
         ("0123456789abcdef", 401),
         ("Bearer ", 401),
