@@ -16,13 +16,15 @@ use super::json::BodyError;
 use super::metrics::Metrics;
 use super::rows::{self, Form};
 use crate::parties::Unreached;
-use crate::predict::{Answered, Model, PredictError, Served, read_records};
+use crate::predict::{Answered, Model, ModelArguments, PredictError, Served, read_records};
 use crate::predictions::table;
 use crate::reporter::Reporter;
 use crate::run::party_error;
 
 /// Time between two looks for the end of the command.
 const LOOK: Duration = Duration::from_millis(100);
+/// Time after which a link counts as silent; the wait for a party begins then.
+const SILENCE: Duration = Duration::from_secs(15);
 /// Time until the worker tries to reach the parties again.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -128,8 +130,13 @@ impl Worker<'_> {
         *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;
     }
 
+    /// Waits for the parties. A party that does not answer ends the wait within the time of a request, so that clients learn the
+    /// reason.
     fn join(&self) -> anyhow::Result<Served> {
-        let elsewhere = self.model.elsewhere(&self.arguments.model, self.stop)?;
+        let ServeArguments { model, timeout, .. } = self.arguments;
+        let wait = Duration::from_secs(u64::from(*timeout)).saturating_sub(SILENCE).max(PAUSE);
+        let model = ModelArguments { wait: model.wait.or(Some(wait.as_secs())), ..model.clone() };
+        let elsewhere = self.model.elsewhere(&model, self.stop)?;
         self.model.serve(elsewhere.as_ref())
     }
 

@@ -30,8 +30,8 @@ fn script(guide: &str) -> String {
     script
 }
 
-/// Runs a script and all its child processes in one process group, which ends with the script.
-fn obeyed(script: &str, folder: &Path) -> (ExitStatus, String) {
+/// Runs a script and all its child processes in one process group, which ends with the script, or after `patience`.
+fn obeyed(script: &str, folder: &Path, patience: Duration) -> (ExitStatus, String) {
     let said = folder.join("said");
     let file = fs::File::create(&said).expect("writable");
     let beside = PathBuf::from(env!("CARGO_BIN_EXE_fet"));
@@ -57,7 +57,7 @@ fn obeyed(script: &str, folder: &Path) -> (ExitStatus, String) {
     let ended = loop {
         match child.try_wait().expect("a child") {
             Some(ended) => break ended,
-            None if began.elapsed() > PATIENCE => {
+            None if began.elapsed() > patience => {
                 child.kill().expect("it can be ended");
                 break child.wait().expect("a child");
             }
@@ -76,17 +76,60 @@ fn is_root() -> bool {
     std::os::unix::fs::MetadataExt::uid(&fs::metadata(place.path()).expect("a folder")) == 0
 }
 
-#[test]
-fn follows_the_guide_verbatim() {
+/// Returns the program `nats-server`, if there is one.
+fn nats() -> Option<PathBuf> {
     let server = std::env::var_os("FET_NATS").map_or_else(|| PathBuf::from("nats-server"), PathBuf::from);
     if Command::new(&server).arg("--version").output().is_err() {
         fet_testing::left_out("nats", "FET_NATS names no nats-server");
-        return;
+        return None;
     }
+    Some(server)
+}
+
+/// Returns a free port.
+fn free() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
+}
+
+/// A party is killed and starts again: requests end with a reason meanwhile, and later answers are those before.
+#[test]
+fn a_service_survives_the_loss_of_a_party() {
+    let Some(server) = nats() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let free = || {
-        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
-    };
+    let (start, _) = GUIDE.split_once("## 7. ").expect("a section on predictions");
+    let start = start.replace("4222", &free().to_string());
+    let start = script(&start).replace("../nats/bin/nats-server", &format!("'{}'", server.display()));
+    let script = format!(
+        r#"{start}
+listen=127.0.0.1:{}
+fet serve result --parties roster.toml --key bank.key --listen $listen --timeout 3 --log json > serve.log &
+until grep -q '"event":"ready"' serve.log; do sleep 0.1; done
+fet predict http://$listen --rows new.csv --out before.csv
+kill -9 %2
+fet predict http://$listen --rows new.csv --out during.csv --wait 25 2> during.log && exit 9
+until grep -q '"event":"waiting"' serve.log; do sleep 0.1; done
+fet predict http://$listen --rows new.csv --out during.csv --wait 1 2> away.log && exit 8
+(cd ../streets && exec fet party party.toml >> party.log 2>&1) &
+fet predict http://$listen --rows new.csv --out after.csv
+cmp before.csv after.csv
+kill $(jobs -p)
+"#,
+        free()
+    );
+    let (ended, said) = obeyed(&script, folder.path(), 2 * PATIENCE);
+    let read =
+        |name: &str| fs::read_to_string(folder.path().join("city/bank").join(name)).unwrap_or_default();
+    assert!(ended.success(), "{ended}: {said}\n{}", read("serve.log"));
+    let away = read("away.log");
+    assert!(away.contains("\"streets\"") && away.contains("0 of 200 rows are predicted"), "{away}");
+    assert!(read("during.log").contains("http://127.0.0.1"), "{}", read("during.log"));
+    assert_eq!(read("serve.log").matches("\"event\":\"ready\"").count(), 2, "{}", read("serve.log"));
+}
+
+#[test]
+fn follows_the_guide_verbatim() {
+    let Some(server) = nats() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
     let served = format!("127.0.0.1:{}", free());
     let guide = GUIDE.replace("4222", &free().to_string()).replace("127.0.0.1:8787", &served);
     let guide = guide.replace("fet serve result", &format!("fet serve result --listen {served}"));
@@ -97,7 +140,7 @@ fn follows_the_guide_verbatim() {
     let plain = "exec fet party party.toml";
     assert_eq!(script.matches(plain).count(), 1, "{script}");
     let script = script.replace(plain, &format!("{plain} $([ $party = weather ] && echo --log json)"));
-    let (ended, said) = obeyed(&script, folder.path());
+    let (ended, said) = obeyed(&script, folder.path(), PATIENCE);
     assert!(ended.success(), "{ended}: {said}");
     let city = folder.path().join("city");
     let read =
@@ -137,7 +180,7 @@ fn follows_the_guide_verbatim() {
         script.replace(setting, &format!("{setting}\nrehearsal = true"))
     };
     let script = rehearsal(&rehearsal(&script, "run = \"city\""), "state = \"state\"");
-    let (ended, said) = obeyed(&script, rehearsed.path());
+    let (ended, said) = obeyed(&script, rehearsed.path(), PATIENCE);
     assert!(ended.success(), "{ended}: {said}");
     let city = rehearsed.path().join("city");
     let read =
@@ -160,7 +203,7 @@ fn follows_the_guide_verbatim() {
     fs::write(one.join("private.toml"), read("private.toml")).expect("written");
     let script = "set -e\nfet run shops.toml --out result\nfet predict result --rows new.csv --out predictions.csv\n\
                   fet run private.toml --out private\n";
-    let (ended, said) = obeyed(script, &one);
+    let (ended, said) = obeyed(script, &one, PATIENCE);
     assert!(ended.success(), "{ended}: {said}");
     let bytes = |name: &str| fs::read(city.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     let kept = read("bank/result/parties/run");
@@ -217,7 +260,7 @@ state = "state"
 data = { file = "streets.csv", keys = ["x", "y"] }
 EOF
 "#;
-    let (ended, said) = obeyed(&format!("set -e\n{prepare}"), folder.path());
+    let (ended, said) = obeyed(&format!("set -e\n{prepare}"), folder.path(), PATIENCE);
     assert!(ended.success(), "{said}");
     for (lines, code, parts) in [
         ("fet party party.toml", 75, &["nats://127.0.0.1:9", "cannot be reached"][..]),
@@ -322,7 +365,7 @@ EOF
             .current_dir(folder.path())
             .status();
         assert!(copied.is_ok_and(|copied| copied.success()));
-        let (ended, said) = obeyed(lines, place.path());
+        let (ended, said) = obeyed(lines, place.path(), PATIENCE);
         assert_eq!(ended.code(), Some(code), "{lines}: {said}");
         assert!(parts.iter().all(|part| said.contains(part)), "{lines}: {parts:?} in {said}");
         assert!(!place.path().join("r").exists(), "{lines}: something is left");
