@@ -247,7 +247,6 @@ class Torch(Module):
             return found, None
         return found, np.zeros(leaf.shape, np.float32) if leaf.grad is None else leaf.grad.numpy()
 
-
     def check_gradients(self, inputs: list[_Floats], output: _Floats, leaf: int | None) -> None:
         """Refuse tensors of the graph that the program would not train."""
         self.forward(_copies(inputs), 0, True, leaf)

@@ -21,6 +21,8 @@ from fet.settings import Settings
 _Class = TypeVar("_Class", bound=type)
 # Cells of keys and the number of columns, as the native module gives them: bytes of 64-bit floats, or texts.
 _Cells = tuple[bytes | list[str], int]
+# Parameters of a module: name, shape and values.
+_Described = list[tuple[str, tuple[int, ...], bytes]]
 
 _TAKES = ("numbers", "text", "either")
 _ATTACKERS = ("primary", "secondary")
@@ -301,21 +303,11 @@ def linker_link(
 
 def encoder_new(
     plugin: str, source: str, options: Mapping[str, Any], sizes: tuple[int, int, int, int], seed: int
-) -> tuple[object, list[tuple[str, tuple[int, ...], bytes]]]:
+) -> tuple[object, _Described]:
     """Create the module of an encoder, and describe its parameters."""
     from fet.modules import create_encoder
 
-    found = _find("encoder", plugin, source)
-    try:
-        made = create_encoder(plugin, found.plugin, sizes, seed, dict(options))
-    except Refused:
-        raise
-    except Invalid as error:
-        raise Refused("plugin", f"must name a class that works: {str(error).partition(': ')[2]}", repr(plugin)) from error
-    except Exception as error:
-        rule = f"must name a class that encodes rows ({type(error).__name__}: {error})"
-        raise Refused("plugin", rule, repr(plugin)) from error
-    return made, made.module.described()
+    return _module("encoder", "encodes", plugin, source, lambda cls: create_encoder(plugin, cls, sizes, seed, dict(options)))
 
 
 def method_about(plugin: str, source: str) -> None:
@@ -325,19 +317,24 @@ def method_about(plugin: str, source: str) -> None:
 
 def method_new(
     plugin: str, source: str, options: Mapping[str, Any], sizes: tuple[int, int, tuple[int, int], int], seed: int
-) -> tuple[object, list[tuple[str, tuple[int, ...], bytes]]]:
+) -> tuple[object, _Described]:
     """Create the primary's model of a method, and describe its parameters."""
     from fet.modules import create_method
 
-    found = _find("method", plugin, source)
+    return _module("method", "predicts", plugin, source, lambda cls: create_method(plugin, cls, sizes, seed, dict(options)))
+
+
+def _module(slot: str, does: str, plugin: str, source: str, create: Callable[[type], Any]) -> tuple[object, _Described]:
+    """Create the module of a class, and make every failure a refusal of the setting `plugin`."""
+    found = _find(slot, plugin, source)
     try:
-        made = create_method(plugin, found.plugin, sizes, seed, dict(options))
+        made = create(found.plugin)
     except Refused:
         raise
     except Invalid as error:
         raise Refused("plugin", f"must name a class that works: {str(error).partition(': ')[2]}", repr(plugin)) from error
     except Exception as error:
-        rule = f"must name a class that predicts rows ({type(error).__name__}: {error})"
+        rule = f"must name a class that {does} rows ({type(error).__name__}: {error})"
         raise Refused("plugin", rule, repr(plugin)) from error
     return made, made.module.described()
 
