@@ -1,6 +1,6 @@
 //! Calls of Python code from the program's threads.
 //!
-//! One thread makes all calls, so that Python code needs no locks of its own. A thread that waits for the answer holds neither the
+//! One thread makes all calls, so that Python code needs no locks. A thread that waits for the answer holds neither the
 //! interpreter's lock nor a lock of the program. The code of an attack has another thread, which waits while the program works.
 
 use std::cell::Cell;
@@ -80,7 +80,7 @@ pub(crate) fn start<T: Send + 'static>(
     thread::Builder::new().name("fet-attack".into()).stack_size(STACK).spawn(work)
 }
 
-/// Failure of Python code in a place that has no errors.
+/// Failure of Python code where the program expects no error.
 static FAILURE: Mutex<Option<String>> = Mutex::new(None);
 
 /// Unwinds because Python code failed where the program expects no error; [`failure`] then returns the description.

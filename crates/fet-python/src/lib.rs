@@ -51,7 +51,7 @@ mod _fet {
     use super::{account, main, plan, schema, to_toml, version};
 }
 
-/// Runs the command line with these arguments, the first of which is the name of the program, and returns its exit code.
+/// Runs the command line with these arguments and returns its exit code. The first argument is the name of the program.
 #[pyfunction]
 fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     let run = || catch_unwind(AssertUnwindSafe(|| fet::main_with(arguments)));

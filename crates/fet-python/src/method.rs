@@ -82,7 +82,7 @@ impl Recipe<dyn Method> for PythonMethodSettings {
             return Err(Violation::new("inner.kind", rule, format!("\"{}\"", self.inner.kind())));
         }
         if let Some(averaged) = plan.averaged {
-            let rule = "must be 0: the model at the primary has no positional encoding of `fet`";
+            let rule = "must be 0: only the secondaries have positional encodings here";
             return Err(Violation::new(format!("inner.{}", averaged.setting), rule, averaged.every));
         }
         let (plugin, source) = (self.plugin.clone(), self.source.clone());

@@ -193,7 +193,7 @@ fn evaluate(text: &str, short: &ProgramReport, seed: u64, folder: &Path) -> Resu
         "the metric {metric} needs {}",
         match task {
             Task::Regression => "a column `probability of CLASS` for each class",
-            _ => "predicted numbers, but the file has columns of classes",
+            _ => "predicted numbers instead of columns of classes",
         }
     );
     let output = |part: &PartRows| if task == Task::Binary { part.second() } else { part.output.clone() };

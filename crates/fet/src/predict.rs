@@ -49,7 +49,7 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
     let Model { run, model, dataset, calibration, .. } = &place;
     // Ctrl-C ends a prediction at once.
     let elsewhere = place.elsewhere(&arguments.model, &Arc::default())?;
-    // Joining parties interrupts their current run, so first check everything that can fail here.
+    // A prediction takes the parties from a run, so first check everything that can fail here.
     let NewTable { records, ids, labels, times } =
         records((&run.experiment, dataset.as_ref()), arguments, model)?;
     let labels = labels.map(|column| Labels::read(&column, model, &arguments.rows)).transpose()?;
@@ -187,7 +187,7 @@ pub(crate) fn read_records(
 /// Returns the kinds of the columns of new records.
 pub(crate) fn kinds(experiment: &Experiment, model: &SavedModel) -> anyhow::Result<BTreeMap<String, Kind>> {
     let mut kinds = model.preparing().features.kinds();
-    // The columns of releases are no columns of the table.
+    // The primary's file lacks the columns of releases.
     let joined = release::columns(experiment, model.released()).map_err(input)?;
     kinds.retain(|name, _| !joined.contains(name));
     Ok(kinds)

@@ -48,7 +48,7 @@ struct DescribedColumn {
     name: String,
 }
 
-/// First line of the file with finished requests: what they answer.
+/// First line of the file with finished requests: the rows and the model that they belong to.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Origin {
     /// SHA-256 of the file with the rows.
@@ -91,7 +91,7 @@ pub(super) fn predict(arguments: &PredictArguments, url: &str) -> anyhow::Result
     };
     let text = client.ask(|| client.request(client.agent.get(format!("{url}/v1/model"))).call())?.body;
     let described: Described = serde_json::from_slice(&text).map_err(|error| {
-        input(format!("{url}/v1/model: is no description of a model of `fet serve` ({error})"))
+        input(format!("{url}/v1/model: must describe a model, as `fet serve` does ({error})"))
     })?;
     let names: Vec<String> = described
         .keys
@@ -139,8 +139,8 @@ pub(super) fn predict(arguments: &PredictArguments, url: &str) -> anyhow::Result
                  them"
             )));
         }
-        let csv =
-            String::from_utf8(answer.body).map_err(|_| input(format!("{url}: the answer is no text")))?;
+        let csv = String::from_utf8(answer.body)
+            .map_err(|_| input(format!("{url}: the answer must be text in UTF-8")))?;
         if !is_whole(&csv, size(number)) {
             return Err(input(format!(
                 "{url}: the answer has other rows than the request; something on the way changed it"
@@ -316,11 +316,11 @@ impl Finished {
         let found: Option<Origin> = serde_json::from_slice(first).ok();
         if found.is_none() && !bytes.is_empty() {
             return Err(input(format!(
-                "{}: is no file of finished requests, but has the name of one; move it, or choose another output",
+                "{}: this file has the name that the command needs for finished requests; move it, or choose another output",
                 path.display()
             )));
         }
-        // A line that was not written completely is no batch.
+        // A kill may have cut the last line.
         let whole = |(number, line): (usize, &[u8])| -> Option<Batch> {
             let batch: Batch = serde_json::from_slice(line).ok()?;
             (number < batches && batch.number == number && is_whole(&batch.csv, size(number)))

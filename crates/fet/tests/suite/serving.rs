@@ -287,7 +287,7 @@ fn predict_is_a_client_that_continues() {
     // A file of somebody else stays as it is.
     fs::write(place.join("mine.csv.partial"), "my notes\n").expect("writable");
     let (code, told) = client(&server.url, "mine.csv", &[]);
-    assert!(code == Some(2) && told.contains("is no file of finished requests"), "{told}");
+    assert!(code == Some(2) && told.contains("has the name that the command needs"), "{told}");
     assert_eq!(fs::read_to_string(place.join("mine.csv.partial")).expect("a file"), "my notes\n");
 
     for (arguments, expected) in [
