@@ -204,11 +204,6 @@ impl End {
         (self.computing, self.other_computes) = (false, false);
     }
 
-    /// Accepts messages with any number from 1 on.
-    pub(crate) fn accept_all(&mut self) {
-        self.inbox.floor = 0;
-    }
-
     /// Accepts only the message with this number.
     pub(crate) fn accept_only(&mut self, number: u64) {
         (self.inbox.floor, self.inbox.ceiling) = (number - 1, number);

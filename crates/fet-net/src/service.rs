@@ -4,8 +4,11 @@
 
 mod post;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::identity::PublicIdentity;
@@ -22,15 +25,29 @@ const BATCH: usize = 32;
 
 /// A party's handling of requests.
 pub trait Answer {
-    /// Called when a primary begins; its first request follows. The work that an earlier instance had
-    /// begun is dropped.
-    fn begins(&mut self, peer: &Peer);
+    /// Called by [`Service::serve`] when a program of the primary begins; its first request follows. The work
+    /// that an earlier program had begun is dropped.
+    fn begins(&mut self, peer: &Peer) {
+        let _ = peer;
+    }
 
     /// Returns the answer to a request; called once for each request.
     fn answer(&mut self, request: Vec<u8>) -> Vec<u8>;
 
     /// Called when a primary of another protocol version was refused; `ours` is this end's version.
     fn refused(&mut self, peer: &Peer, ours: u16) {
+        let _ = (peer, ours);
+    }
+}
+
+/// A party's handling of several programs of the primary at once.
+pub trait Programs: Sync {
+    /// Returns the handling of a program's requests. Called on the program's thread when the program begins;
+    /// its first request follows.
+    fn begins(&self, peer: &Peer) -> impl Answer;
+
+    /// Called when a primary of another protocol version was refused; `ours` is this end's version.
+    fn refused(&self, peer: &Peer, ours: u16) {
         let _ = (peer, ours);
     }
 }
@@ -56,30 +73,93 @@ impl Service {
         Self { transport, post: Arc::new(Mutex::new(post)), arrived: Condvar::new() }
     }
 
-    /// Answers requests on this thread until `stop` is set, the transport has ended, or the relay denies this
-    /// end its subjects. Another thread keeps the link alive meanwhile.
+    /// Answers the requests of one program of the primary at a time on this thread, until `stop` is set, the
+    /// transport has ended, or the relay denies this end its subjects. A program that begins takes the place
+    /// of the former one. Another thread keeps the link alive meanwhile.
     ///
     /// A service may serve again later; requests that arrived and were not answered wait.
     pub fn serve(&mut self, answer: &mut dyn Answer, stop: &AtomicBool) {
-        let ended = AtomicBool::new(false);
+        self.post().most = 1;
         let this = &*self;
-        std::thread::scope(|scope| {
-            // Needed if `answer` panics, too: the scope waits for the other thread.
-            let _end = SetOnDrop(&ended);
-            let carrier = scope.spawn(|| this.carry(&ended));
-            let open = || !this.transport.has_ended() && !this.is_denied();
-            while !stop.load(Ordering::Relaxed) && !carrier.is_finished() && open() {
-                let Some(event) = this.next() else { continue };
-                match event {
-                    Event::Begins(peer) => answer.begins(&peer),
-                    Event::Refused(peer, ours) => answer.refused(&peer, ours),
-                    Event::Request { epoch, number, bytes } => {
+        this.carrying(|is_open| {
+            while !stop.load(Ordering::Relaxed) && is_open() {
+                match this.next() {
+                    Some(Event::Begins(_, peer)) => answer.begins(&peer),
+                    Some(Event::Refused(peer, ours)) => answer.refused(&peer, ours),
+                    Some(Event::Request { lane, number, bytes }) => {
                         let bytes = answer.answer(bytes);
-                        this.post().answer(epoch, number, bytes, Instant::now());
+                        this.post().answer(lane, number, bytes, Instant::now());
                     }
+                    Some(Event::Ends(_)) | None => {}
                 }
             }
         });
+    }
+
+    /// Answers the requests of several programs of the primary at once, each on a thread of its own, until
+    /// `stop` is set, the transport has ended, or the relay denies this end its subjects.
+    ///
+    /// From `most` programs on, a program that begins takes the place of one that was silent for
+    /// [`Settings::silence`]. If none was silent, up to `most` further programs begin: `programs` should
+    /// answer their requests with a refusal.
+    pub fn serve_each<P: Programs>(&mut self, most: usize, programs: &P, stop: &AtomicBool) {
+        self.post().most = most.max(2);
+        let this = &*self;
+        this.carrying(|is_open| {
+            std::thread::scope(|scope| {
+                let mut lanes = BTreeMap::new();
+                let panicked = |lanes: &BTreeMap<_, LaneThread<'_>>| {
+                    lanes.values().any(|lane| lane.thread.is_finished())
+                };
+                while !stop.load(Ordering::Relaxed) && is_open() && !panicked(&lanes) {
+                    match this.next() {
+                        Some(Event::Begins(lane, peer)) => {
+                            let (sender, requests) = channel();
+                            let serve = move || this.serve_lane(lane, &mut programs.begins(&peer), &requests);
+                            lanes.insert(lane, LaneThread { sender, thread: scope.spawn(serve) });
+                        }
+                        Some(Event::Refused(peer, ours)) => programs.refused(&peer, ours),
+                        Some(Event::Request { lane, number, bytes }) => {
+                            if let Some(lane) = lanes.get(&lane) {
+                                // A thread that has panicked takes nothing; the loop ends then.
+                                let _ = lane.sender.send((number, bytes));
+                            }
+                        }
+                        Some(Event::Ends(lane)) => drop(lanes.remove(&lane)),
+                        None => {}
+                    }
+                }
+            });
+        });
+    }
+
+    /// Answers the requests of one program until its lane is closed.
+    fn serve_lane(&self, lane: u64, answer: &mut impl Answer, requests: &Receiver<(u64, Vec<u8>)>) {
+        while let Ok(first) = requests.recv() {
+            // A waiting request is dropped when another arrives.
+            let (number, bytes) = requests.try_iter().last().unwrap_or(first);
+            let bytes = answer.answer(bytes);
+            self.post().answer(lane, number, bytes, Instant::now());
+        }
+    }
+
+    /// Keeps the link alive on another thread while `run` runs. `run` gets a function that tells if the link
+    /// is open.
+    fn carrying(&self, run: impl FnOnce(&dyn Fn() -> bool)) {
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // Needed if `run` panics, too: the scope waits for the other thread.
+            let _end = SetOnDrop(&ended);
+            let carrier = scope.spawn(|| self.carry(&ended));
+            run(&|| !carrier.is_finished() && !self.transport.has_ended() && !self.is_denied());
+        });
+    }
+
+    /// Returns a function that closes the lane of the program with this instance id. The program learns it
+    /// from its next request.
+    pub fn closer(&self) -> impl Fn(u64) + Send + Sync + 'static {
+        let post = Arc::clone(&self.post);
+        move |instance| post.lock().unwrap_or_else(PoisonError::into_inner).close(instance)
     }
 
     /// Returns the state of the link.
@@ -93,6 +173,7 @@ impl Service {
         move || post.lock().unwrap_or_else(PoisonError::into_inner).state()
     }
 
+    /// Moves packets between the transport and the lanes until `ended` is set.
     fn carry(&self, ended: &AtomicBool) {
         let mut due = Instant::now();
         while !ended.load(Ordering::Relaxed) {
@@ -129,6 +210,13 @@ impl Service {
     fn post(&self) -> MutexGuard<'_, Post> {
         self.post.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Thread that answers one program, and the way of requests to it. The thread ends when the sender is
+/// dropped.
+struct LaneThread<'scope> {
+    sender: Sender<(u64, Vec<u8>)>,
+    thread: ScopedJoinHandle<'scope, ()>,
 }
 
 struct SetOnDrop<'a>(&'a AtomicBool);

@@ -1,8 +1,12 @@
 //! Packets that arrive at a party and leave it: handshakes, requests and answers.
+//!
+//! Each program of the primary has a lane of its own, so that a training and predictions do not disturb each other.
+
+mod lane;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::end::End;
 use crate::identity::PublicIdentity;
@@ -11,40 +15,55 @@ use crate::session::{CARD, Card, Ends, FIRST, Hello, LARGEST_PLAIN, PacketOutcom
 use crate::settings::{Local, Peer, Settings};
 use crate::state::{Activity, State};
 use crate::transport::Transport;
-use crate::wire::{LARGEST_MESSAGE, Message, Purpose};
+use lane::Lane;
 
 /// Maximum number of begun sessions without any packet yet. A first message may be a replay; this many
 /// replays can be in transit before they displace a genuine one.
 const CANDIDATES: usize = 8;
 
-/// Event for the party's thread.
+/// Event for the party's threads.
 pub(super) enum Event {
-    Begins(Peer),
+    /// A program of the primary begins. Its lane has this number.
+    Begins(u64, Peer),
+    /// A program of another protocol version was refused.
     Refused(Peer, u16),
-    Request { epoch: u64, number: u64, bytes: Vec<u8> },
+    /// A request arrived.
+    Request { lane: u64, number: u64, bytes: Vec<u8> },
+    /// The lane is closed.
+    Ends(u64),
 }
 
 pub(super) struct Post {
-    end: End,
+    transport: Arc<dyn Transport>,
+    settings: Settings,
     local: Local,
     route: Route,
     primary: PublicIdentity,
-    peer: Option<Peer>,
+    /// Number of lanes from which a new program displaces a silent one.
+    pub(super) most: usize,
+    lanes: Vec<Lane>,
+    /// Number of lanes so far.
+    begun: u64,
     candidates: VecDeque<Candidate>,
-    /// First message of the current session.
-    current: Vec<u8>,
-    /// Number of instances of the primary so far.
-    epoch: u64,
     events: VecDeque<Event>,
-    /// Last answer.
-    answer: Vec<u8>,
-    /// Number of first messages that the primary's identity did not make for this route.
-    forged: u64,
+    /// Packets of all handshakes, and all closed lanes.
+    past: Past,
     /// Reason why the primary and this end cannot agree.
     objection: Option<String>,
     /// Last version that was refused, so that a refusal is reported once.
     refused: Option<(u64, u16)>,
     opened: Vec<u8>,
+}
+
+/// Counts that outlive a lane.
+#[derive(Default)]
+struct Past {
+    sent: u64,
+    received: u64,
+    unreadable: u64,
+    /// Number of first messages that the primary's identity did not make for this route.
+    forged: u64,
+    heard: Option<Instant>,
 }
 
 struct Candidate {
@@ -62,20 +81,18 @@ impl Post {
         primary: PublicIdentity,
         settings: Settings,
     ) -> Self {
-        let mut end = End::new(transport, settings);
-        end.parks = true;
         Self {
-            end,
+            transport,
+            settings,
             local,
             route,
             primary,
-            peer: None,
+            most: 1,
+            lanes: Vec::new(),
+            begun: 0,
             candidates: VecDeque::new(),
-            current: Vec::new(),
-            epoch: 0,
             events: VecDeque::new(),
-            answer: Vec::new(),
-            forged: 0,
+            past: Past::default(),
             objection: None,
             refused: None,
             opened: vec![0; LARGEST_PLAIN],
@@ -84,38 +101,47 @@ impl Post {
 
     /// Takes a packet of any sender.
     pub(super) fn take(&mut self, packet: &[u8], now: Instant) {
-        if packet.first() == Some(&FIRST) {
-            self.take_first(packet);
-        } else if packet.first() == Some(&CARD) {
-            self.take_card(packet);
-        } else if !self.end.take(packet, now) {
-            self.take_candidates_packet(packet, now);
-        }
-        if let Some((message, bytes)) = self.end.finished() {
-            self.end.computing = true;
-            // The primary has the last answer, otherwise it would not send another request.
-            self.answer = Vec::new();
-            // A waiting request is dropped when another arrives.
-            self.events.retain(|event| !matches!(event, Event::Request { .. }));
-            self.events.push_back(Event::Request { epoch: self.epoch, number: message.number, bytes });
+        match packet.first() {
+            Some(&FIRST) => self.take_first(packet),
+            Some(&CARD) => self.take_card(packet),
+            _ => {
+                let found = self.lanes.iter_mut().position(|lane| lane.end.take(packet, now));
+                if let Some(at) = found.or_else(|| self.take_candidates_packet(packet, now)) {
+                    self.take_request(at);
+                }
+            }
         }
     }
 
-    /// Answers the first message of a handshake. The current session stays unchanged.
+    /// Passes the request that has arrived completely in a lane, if there is one, to the party.
+    fn take_request(&mut self, at: usize) {
+        let lane = &mut self.lanes[at];
+        let Some((message, bytes)) = lane.finished() else { return };
+        let id = lane.id;
+        // A waiting request is dropped when another arrives.
+        self.events.retain(|event| !matches!(event, Event::Request { lane, .. } if *lane == id));
+        self.events.push_back(Event::Request { lane: id, number: message.number, bytes });
+    }
+
+    /// Answers the first message of a handshake. All sessions stay unchanged.
     fn take_first(&mut self, packet: &[u8]) {
-        if packet == self.current {
+        if self.lanes.iter().any(|lane| lane.first == packet) {
             return;
         }
         if let Some(known) = self.candidates.iter().find(|candidate| candidate.first == packet) {
-            self.end.transport.send(known.second.clone());
+            self.transport.send(known.second.clone());
             return;
         }
         let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.primary };
-        let serves = self.peer.as_ref().map_or(0, |peer| peer.instance_id);
-        let ours = Hello { serves, ..self.local.hello(&self.end.settings) };
-        let Some((session, hello, second)) = respond(ends, &ours, packet) else {
-            self.forged += 1;
-            self.end.transport.send(Card::for_ends(ends, true).encode());
+        // A program whose lane was closed learns from `serves` that the party no longer answers it.
+        let serves = |hello: &Hello| match self.lanes.iter().any(|lane| lane.is_of(hello.instance_id)) {
+            true => hello.instance_id,
+            false => 0,
+        };
+        let ours = |theirs: &Hello| Hello { serves: serves(theirs), ..self.local.hello(&self.settings) };
+        let Some((session, hello, second)) = respond(ends, ours, packet) else {
+            self.past.forged += 1;
+            self.transport.send(Card::for_ends(ends, true).encode());
             return;
         };
         match hello.serves {
@@ -131,11 +157,11 @@ impl Post {
                 return;
             }
             _ => {
-                self.end.transport.send(second);
+                self.transport.send(second);
                 return;
             }
         }
-        self.end.transport.send(second.clone());
+        self.transport.send(second.clone());
         if hello.version != self.local.version {
             let refused = Some((hello.instance_id, hello.version));
             if self.refused != refused {
@@ -159,56 +185,92 @@ impl Post {
         }
     }
 
-    /// Makes a session the current one on its first authentic packet.
-    fn take_candidates_packet(&mut self, packet: &[u8], now: Instant) {
+    /// Makes a session the current one of its program on its first authentic packet. Returns the place of the
+    /// program's lane.
+    fn take_candidates_packet(&mut self, packet: &[u8], now: Instant) -> Option<usize> {
         let opened = &mut self.opened;
         let mut opens = |candidate: &mut Candidate| match candidate.session.open(packet, opened) {
             PacketOutcome::Plain(length) => Some(length),
             _ => None,
         };
-        let found = self.candidates.iter_mut().enumerate().find_map(|(at, found)| Some((at, opens(found)?)));
-        let Some((at, length)) = found else { return };
-        let Some(Candidate { first, session, hello, .. }) = self.candidates.remove(at) else { return };
-        // A later candidate may already be the current session at the primary.
-        self.candidates.drain(..at);
-        self.current = first;
-        if self.peer.as_ref().is_none_or(|peer| peer.instance_id != hello.instance_id) {
-            self.epoch += 1;
-            self.end.forget();
-            self.end.accept_all();
-            self.answer = Vec::new();
-            // Requests of an earlier instance are no longer wanted.
-            self.events.retain(|event| !matches!(event, Event::Request { .. }));
-            self.events.push_back(Event::Begins(hello.clone().into()));
-        }
-        self.peer = Some(hello.into());
+        let (at, length) =
+            self.candidates.iter_mut().enumerate().find_map(|(at, found)| Some((at, opens(found)?)))?;
+        let Candidate { first, session, hello, .. } = self.candidates.remove(at)?;
+        // A later candidate of the program may already be the current session at the primary.
+        let mut place = 0;
+        self.candidates.retain(|other| {
+            place += 1;
+            place > at || other.hello.instance_id != hello.instance_id
+        });
+        let known = self.lanes.iter().position(|lane| lane.is_of(hello.instance_id));
+        let lane = match known {
+            Some(lane) => lane,
+            None => self.open(&hello, now)?,
+        };
         self.objection = None;
-        self.end.replace(session);
-        self.end.take_plain(&self.opened[..length], packet.len(), now);
+        let found = &mut self.lanes[lane];
+        found.renew(first, session, hello.into());
+        found.end.take_plain(&self.opened[..length], packet.len(), now);
+        Some(lane)
+    }
+
+    /// Opens a lane for a program. Returns its place, or `None` if there are too many lanes.
+    fn open(&mut self, hello: &Hello, now: Instant) -> Option<usize> {
+        if self.most == 1 {
+            (0..self.lanes.len()).rev().for_each(|at| self.remove(at));
+        }
+        while self.lanes.len() >= self.most {
+            let silent = |lane: &Lane| lane.silence(now).filter(|silence| *silence > self.settings.silence);
+            let longest = (0..self.lanes.len()).filter_map(|at| Some((silent(&self.lanes[at])?, at))).max();
+            let Some((_, at)) = longest else { break };
+            self.remove(at);
+        }
+        // Programs above the limit are answered too, so that the party can tell them the reason.
+        if self.lanes.len() >= 2 * self.most {
+            return None;
+        }
+        self.begun += 1;
+        let mut end = End::new(Arc::clone(&self.transport), self.settings);
+        end.parks = true;
+        let peer = Peer::from(hello.clone());
+        self.lanes.push(Lane::new(self.begun, end, peer.clone()));
+        self.events.push_back(Event::Begins(self.begun, peer));
+        Some(self.lanes.len() - 1)
+    }
+
+    fn remove(&mut self, at: usize) {
+        let lane = self.lanes.remove(at);
+        let (sent, received) = lane.end.traffic();
+        self.past.sent += sent;
+        self.past.received += received;
+        self.past.unreadable += lane.end.unreadable().all();
+        self.past.heard = self.past.heard.max(lane.end.heard());
+        // The party no longer answers requests of this program.
+        self.events.retain(|event| !matches!(event, Event::Request { lane: of, .. } if *of == lane.id));
+        self.events.push_back(Event::Ends(lane.id));
+    }
+
+    /// Closes a program's lane, if it is open.
+    pub(super) fn close(&mut self, instance: u64) {
+        if let Some(at) = self.lanes.iter().position(|lane| lane.is_of(instance)) {
+            self.remove(at);
+        }
     }
 
     /// Takes an answer, unless its request is no longer wanted, and sends as much of the answer as it may.
-    pub(super) fn answer(&mut self, epoch: u64, number: u64, bytes: Vec<u8>, now: Instant) {
-        if epoch != self.epoch || number != self.end.last_number() {
-            return;
+    pub(super) fn answer(&mut self, lane: u64, number: u64, bytes: Vec<u8>, now: Instant) {
+        if let Some(lane) = self.lanes.iter_mut().find(|open| open.id == lane) {
+            lane.answer(number, bytes, now);
         }
-        let limit = self.peer.as_ref().map_or(0, |peer| peer.largest.min(LARGEST_MESSAGE));
-        let purpose = if bytes.len() as u64 > limit { Purpose::TooLarge } else { Purpose::Content };
-        self.answer = match purpose {
-            Purpose::Content => bytes,
-            Purpose::TooLarge => (bytes.len() as u64).to_le_bytes().to_vec(),
-        };
-        self.end.computing = false;
-        self.end.begin(Message::for_bytes(number, &self.answer, purpose));
-        self.pump(now);
     }
 
     pub(super) fn pump(&mut self, now: Instant) {
-        self.end.pump(now, &self.answer);
+        self.lanes.iter_mut().for_each(|lane| lane.pump(now));
     }
 
     pub(super) fn due(&self, now: Instant) -> Instant {
-        self.end.due(now)
+        let dues = self.lanes.iter().map(|lane| lane.end.due(now));
+        dues.min().unwrap_or(now + Duration::from_secs(1))
     }
 
     pub(super) fn has_events(&self) -> bool {
@@ -219,21 +281,30 @@ impl Post {
         self.events.pop_front()
     }
 
+    /// Returns the state of all lanes together.
     pub(super) fn state(&self) -> State {
-        let (sent, received) = self.end.traffic();
+        let Past { mut sent, mut received, mut unreadable, forged, .. } = self.past;
+        for end in self.lanes.iter().map(|lane| &lane.end) {
+            sent += end.traffic().0;
+            received += end.traffic().1;
+            unreadable += end.unreadable().all();
+        }
+        let last = self.lanes.iter().max_by_key(|lane| lane.end.heard());
+        let heard = last.and_then(|lane| lane.end.heard()).max(self.past.heard);
+        let any = |does: fn(&End) -> bool| self.lanes.iter().any(|lane| does(&lane.end));
         State {
-            connection: self.end.transport.connection(),
-            doing: match (self.end.has_session(), self.end.computing, self.end.is_sending()) {
-                (false, ..) => Activity::Joining,
-                (true, true, _) => Activity::Computing,
-                (true, false, true) => Activity::Sending,
-                (true, false, false) => Activity::Idle,
+            connection: self.transport.connection(),
+            doing: match () {
+                () if self.lanes.is_empty() => Activity::Joining,
+                () if any(|end| end.computing) => Activity::Computing,
+                () if any(End::is_sending) => Activity::Sending,
+                () => Activity::Idle,
             },
-            heard: self.end.heard().map(|heard| heard.elapsed()),
-            latency: self.end.latency(),
+            heard: heard.map(|heard| heard.elapsed()),
+            latency: last.and_then(|lane| lane.end.latency()),
             sent,
             received,
-            unreadable: self.end.unreadable().all() + self.forged,
+            unreadable: unreadable + forged,
             objection: self.objection.clone(),
         }
     }

@@ -33,9 +33,9 @@ pub(crate) struct Hello {
     pub(crate) version: u16,
     /// Largest message that the end accepts, in bytes.
     pub(crate) largest: u64,
-    /// For a party: the instance ID of the primary whose requests it currently answers, or 0 for none. For a
-    /// primary: 0 if it wants a session, otherwise the instance ID of the party that it has a session with,
-    /// or [`TWICE`].
+    /// For a party: the instance ID of the primary's program if the party answers this program, otherwise 0.
+    /// For a primary: 0 if it wants a session, otherwise the instance ID of the party that it has a session
+    /// with, or [`TWICE`].
     pub(crate) serves: u64,
     pub(crate) about: String,
 }
@@ -103,8 +103,13 @@ impl Initiation {
 }
 
 /// Returns the session that answers the first message of a handshake, the other end's greeting, and the
-/// answer. Returns `None` if the pinned identity did not make the message for this route.
-pub(crate) fn respond(ends: Ends<'_>, ours: &Hello, packet: &[u8]) -> Option<(Session, Hello, Vec<u8>)> {
+/// answer. `ours` returns this end's greeting. Returns `None` if the pinned identity did not make the message
+/// for this route.
+pub(crate) fn respond(
+    ends: Ends<'_>,
+    ours: impl FnOnce(&Hello) -> Hello,
+    packet: &[u8],
+) -> Option<(Session, Hello, Vec<u8>)> {
     let (header, message) = packet.split_first_chunk::<3>()?;
     if header[0] != FIRST || message.len() > OVERHEAD + LONGEST_HELLO {
         return None;
@@ -114,7 +119,7 @@ pub(crate) fn respond(ends: Ends<'_>, ours: &Hello, packet: &[u8]) -> Option<(Se
     let mut hello = [0; LONGEST_HELLO];
     let length = state.read_message(message, &mut hello).ok()?;
     let hello = Hello::decode(&hello[..length]).filter(|hello| hello.version == version)?;
-    let ours = ours.encode();
+    let ours = ours(&hello).encode();
     let mut answer = vec![0; 1 + OVERHEAD + ours.len()];
     answer[0] = SECOND;
     state.write_message(&ours, &mut answer[1..]).ok()?;

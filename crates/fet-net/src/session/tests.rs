@@ -18,7 +18,7 @@ fn pair(primary: &Keys, party: &Keys) -> (Session, Session) {
     let initiation =
         Initiation::new(Ends { route: &route, keys: primary, other: &party.public() }, &hello(1, PROTOCOL));
     let ends = Ends { route: &route, keys: party, other: &primary.public() };
-    let (at_party, theirs, answer) = respond(ends, &hello(2, 7), &initiation.packet).unwrap();
+    let (at_party, theirs, answer) = respond(ends, |_| hello(2, 7), &initiation.packet).unwrap();
     assert_eq!(theirs, hello(1, PROTOCOL));
     let (at_primary, theirs) = initiation.finish(&answer).ok().unwrap();
     assert_eq!(theirs, hello(2, 7));
@@ -66,7 +66,7 @@ fn a_handshake_holds_for_two_keys_and_one_route() {
         Initiation::new(Ends { route, keys, other: &shop.public() }, &hello(1, PROTOCOL))
     };
     let ends = Ends { route: &here, keys: &shop, other: &bank.public() };
-    let answered = |packet: &[u8]| respond(ends, &hello(2, PROTOCOL), packet).is_some();
+    let answered = |packet: &[u8]| respond(ends, |_| hello(2, PROTOCOL), packet).is_some();
     let good = first(&bank, &here);
     assert!(answered(&good.packet));
     assert!(!answered(&first(&thief, &here).packet));
@@ -87,11 +87,11 @@ fn forged_answers_leave_a_handshake_as_it_was() {
     let mut initiation =
         Initiation::new(Ends { route: &route, keys: &bank, other: &shop.public() }, &hello(1, PROTOCOL));
     let ends = Ends { route: &route, keys: &shop, other: &bank.public() };
-    let (_, _, answer) = respond(ends, &hello(2, PROTOCOL), &initiation.packet).unwrap();
+    let (_, _, answer) = respond(ends, |_| hello(2, PROTOCOL), &initiation.packet).unwrap();
     let for_thief =
         Initiation::new(Ends { route: &route, keys: &thief, other: &shop.public() }, &hello(1, PROTOCOL));
     let ends = Ends { route: &route, keys: &shop, other: &thief.public() };
-    let (_, _, other) = respond(ends, &hello(2, PROTOCOL), &for_thief.packet).unwrap();
+    let (_, _, other) = respond(ends, |_| hello(2, PROTOCOL), &for_thief.packet).unwrap();
     let altered = |at: usize| {
         let mut altered = answer.clone();
         altered[at] ^= 4;
@@ -111,7 +111,7 @@ fn a_greeting_is_cut_at_its_limit() {
     let long = Hello { about: "é".repeat(4000), ..hello(1, PROTOCOL) };
     let initiation = Initiation::new(Ends { route: &route, keys: &bank, other: &shop.public() }, &long);
     let ends = Ends { route: &route, keys: &shop, other: &bank.public() };
-    let (_, theirs, _) = respond(ends, &hello(2, PROTOCOL), &initiation.packet).unwrap();
+    let (_, theirs, _) = respond(ends, |_| hello(2, PROTOCOL), &initiation.packet).unwrap();
     assert_eq!(theirs.about, "é".repeat(2048));
 }
 

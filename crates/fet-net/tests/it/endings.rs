@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support::{self, Forger, Mirror, Pair, TwoTransports, again, quick, running};
+use crate::support::{self, Forger, Many, Mirror, Pair, again, quick, running};
 use fet_net::memory::{Faults, pair};
 use fet_net::{Activity, CallError, Keys, Local, Service, Settings, Transport};
 
@@ -146,7 +146,7 @@ fn finds_two_processes_with_one_key() {
     let twin = Pair { shop: again(&pairing.shop), ..pairing.clone() };
     let (first, second) = (pairing.service(there, quick()), twin.service(there_too, quick()));
     let looks = [Box::new(first.watch()) as Box<dyn Fn() -> fet_net::State>, Box::new(second.watch())];
-    let mut caller = pairing.caller(TwoTransports(here, here_too), quick());
+    let mut caller = pairing.caller(Many(vec![here, here_too]), quick());
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let stop = &stop;

@@ -2,5 +2,6 @@
 
 mod endings;
 mod faults;
+mod lanes;
 mod nats;
 mod support;

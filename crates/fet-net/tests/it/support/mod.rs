@@ -195,28 +195,29 @@ impl<T: Transport> Transport for Forger<T> {
     }
 }
 
-/// End that reaches two others, as a server reaches all subscribers of a subject.
-pub(crate) struct TwoTransports<T>(pub(crate) T, pub(crate) T);
+/// End that reaches several others, as a server reaches all subscribers of a subject.
+pub(crate) struct Many<T>(pub(crate) Vec<T>);
 
-impl<T: Transport> Transport for TwoTransports<T> {
+impl<T: Transport> Transport for Many<T> {
     fn send(&self, packet: Vec<u8>) {
-        self.0.send(packet.clone());
-        self.1.send(packet);
+        for end in &self.0 {
+            end.send(packet.clone());
+        }
     }
 
     fn receive(&self, until: Instant) -> Option<Bytes> {
         loop {
             let now = Instant::now();
-            let found =
-                self.0.receive(now).or_else(|| self.1.receive(until.min(now + Duration::from_millis(1))));
+            let found = self.0.iter().find_map(|end| end.receive(now));
             if found.is_some() || now >= until {
                 return found;
             }
+            std::thread::sleep(Duration::from_millis(1).min(until - now));
         }
     }
 
     fn connection(&self) -> Connection {
-        self.0.connection()
+        self.0[0].connection()
     }
 }
 
