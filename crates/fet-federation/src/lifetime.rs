@@ -16,6 +16,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fet_core::message::Age;
@@ -329,6 +330,36 @@ pub(crate) fn add(total: &mut Total, loss: &Loss) {
     }
 }
 
+/// Lifetime account of one state folder, which all sessions of the party share.
+///
+/// The account is read again once no session has it open.
+#[derive(Debug, Clone, Default)]
+pub struct SharedLifetime(Arc<Mutex<Weak<Mutex<Lifetime>>>>);
+
+/// Lifetime account that a session has open.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenLifetime(Arc<Mutex<Lifetime>>);
+
+impl SharedLifetime {
+    /// Returns the account that another session has open, or opens the account in a party's own folder.
+    pub(crate) fn open(&self, folder: &Path) -> Result<OpenLifetime, StateError> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(account) = known.upgrade() {
+            return Ok(OpenLifetime(account));
+        }
+        let account = Arc::new(Mutex::new(Lifetime::open(folder)?));
+        *known = Arc::downgrade(&account);
+        Ok(OpenLifetime(account))
+    }
+}
+
+impl OpenLifetime {
+    /// Returns the account; other sessions wait until the value is dropped.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Lifetime> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// File of the ages of other parties' lifetime accounts, in the party's own folder.
 pub(crate) const OTHERS: &str = "lifetimes-of-others.json";
 
@@ -370,13 +401,25 @@ impl KnownAges {
         Ok(Self { path: path.to_path_buf(), ages })
     }
 
+    /// Returns the known age of a party's account.
+    pub fn of(&self, identity: &str) -> u64 {
+        self.ages.get(identity).copied().unwrap_or(0)
+    }
+
     /// Remembers the age of a party's account; refuses an account that was older before.
     ///
     /// Joining adds a line to the refused party's account, so that it grows older. The remembered age grows
     /// by the same number, so that an old copy cannot reach it by joining again.
     pub fn see(&mut self, identity: &str, age: Age) -> Result<(), OutdatedAccount> {
-        let known = self.ages.get(identity).copied().unwrap_or(0);
-        if age.found < known {
+        let before = self.of(identity);
+        self.see_since(before, identity, age)
+    }
+
+    /// Like [`KnownAges::see`], and refuses only an account that was older than `before`: the age that was known when the
+    /// party was asked. Other runs may have seen a greater age since.
+    pub fn see_since(&mut self, before: u64, identity: &str, age: Age) -> Result<(), OutdatedAccount> {
+        let known = self.of(identity);
+        if age.found < before {
             let known = known.saturating_add(age.now.saturating_sub(age.found));
             self.ages.insert(identity.to_string(), known);
             return Err(OutdatedAccount { found: age.found, known });
@@ -422,5 +465,18 @@ mod tests {
             let found = run(open, 3, BOUND).with_ledger(records);
             assert_eq!(found.lost.len(), usize::from(stays), "{open}, {records}");
         }
+    }
+
+    #[test]
+    fn an_age_that_another_run_has_seen_since_is_no_old_copy() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut known = KnownAges::read(&folder.path().join("ages.json")).expect("new");
+        known.see("shop", Age { found: 4, now: 5 }).expect("the first");
+        let before = known.of("shop");
+        known.see("shop", Age { found: 7, now: 8 }).expect("another run joins later, but is seen first");
+        known.see_since(before, "shop", Age { found: 5, now: 6 }).expect("not older than when it was asked");
+        assert_eq!(known.of("shop"), 8);
+        let old = known.see_since(known.of("shop"), "shop", Age { found: 6, now: 7 });
+        assert_eq!(old, Err(OutdatedAccount { found: 6, known: 9 }));
     }
 }

@@ -12,6 +12,7 @@ use fet_core::rng::OwnSeed;
 use fet_privacy::identity::{Identity, PublicIdentity};
 
 use super::state::{FinishedModel, Store};
+use crate::lifetime::SharedLifetime;
 
 /// A party's private data and settings. The party never sends them.
 pub struct PartyConfig {
@@ -55,6 +56,8 @@ pub struct PartyConfig {
 pub struct LifetimePlace {
     /// The party's own folder.
     pub folder: PathBuf,
+    /// The account in that folder, which all sessions of the party share.
+    pub account: SharedLifetime,
     /// Checksum of the party's table, which the account notes for the operator's information.
     pub table: Option<String>,
 }

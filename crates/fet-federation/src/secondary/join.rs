@@ -17,7 +17,7 @@ use super::evaluation_cache::EvaluationCache;
 use super::lifetime::{Joining, Spending};
 use super::policy::{PredictionRules, ProposedRun, check_guarantee, check_policy, needs_whole_sums};
 use super::received::{self, Received};
-use super::saved_state::{PredictionCount, SavedState};
+use super::saved_state::SavedState;
 use super::session::{
     AgreedTerms, Credentials, Linking, LocalModel, MOST_ROWS, MethodTerms, OwnRecords, ReleaseState,
     RunLinks, Session,
@@ -257,7 +257,7 @@ pub(super) fn session(
         privacy,
         release: ReleaseState { account, chosen: None, participant: None, blanked: 0 },
         validator,
-        saved: SavedState { store, seed_kept: false, predictions: PredictionCount::default() },
+        saved: SavedState::new(store),
         tell,
     })
 }

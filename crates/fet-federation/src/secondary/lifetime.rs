@@ -4,7 +4,7 @@
 //! It reserves more before the run exceeds the reservation, and replaces the reservation by the actual
 //! releases when the session ends.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fet_core::message::LifetimeState;
 use fet_core::policy::Policy;
@@ -15,7 +15,7 @@ use fet_privacy::accountant::Total;
 use super::config::{LifetimePlace, PartyConfig, WarnOperator};
 use super::error::SecondaryError;
 use super::ledger;
-use crate::lifetime::{About, Lifetime, RunLoss, add};
+use crate::lifetime::{About, Lifetime, OpenLifetime, RunLoss, add};
 use crate::privacy::{planned, within};
 
 /// The reason why a rehearsal is unbounded.
@@ -24,11 +24,11 @@ pub(super) const REHEARSAL: &str =
 
 /// A session's part in the lifetime account.
 pub(super) struct Spending {
-    account: Lifetime,
+    account: OpenLifetime,
+    /// The party's own folder.
+    folder: PathBuf,
     /// The run in the account.
     run: RunLoss,
-    /// Loss of all other runs.
-    others: Total,
     limit: f64,
     rehearsal: bool,
     standing: LifetimeState,
@@ -39,8 +39,8 @@ pub(super) struct Spending {
 
 /// A run that a party joins, for its lifetime account.
 pub(super) struct Joining<'a> {
-    /// The party's own folder.
-    pub(super) folder: &'a Path,
+    /// Place of the account.
+    pub(super) place: &'a LifetimePlace,
     /// The run's name.
     pub(super) name: String,
     pub(super) about: About,
@@ -69,7 +69,7 @@ impl<'a> Joining<'a> {
             table: place.table.clone(),
         };
         Self {
-            folder: &place.folder,
+            place,
             name: ledger::short_name(&hash),
             about,
             rehearsal: own.seed.is_simulated(),
@@ -87,14 +87,15 @@ impl Spending {
         privacy: &dyn PrivacyMechanism,
         releases: &Releases,
     ) -> Result<Self, SecondaryError> {
-        let Joining { folder, name, mut about, rehearsal, policy, tell } = joining;
-        let mut account = Lifetime::open(folder)?;
+        let Joining { place, name, mut about, rehearsal, policy, tell } = joining;
+        let shared = place.account.open(&place.folder)?;
+        let mut account = shared.lock();
         let (limit, delta) = (policy.lifetime_epsilon, policy.most_delta);
         check_known(&account, limit, tell)?;
         let run = account.run(&name).cloned();
         let others = account.total_without(&name);
         let plan = loss(privacy, releases, &planned(releases, privacy.freezes_secondaries()), rehearsal);
-        let mut with_plan = others.clone();
+        let mut with_plan = others;
         run.iter().flat_map(|run| &run.lost).chain([&plan]).for_each(|loss| add(&mut with_plan, loss));
         // The larger of the loss so far and the loss with the planned run counts.
         let spent = account.total().epsilon(delta);
@@ -119,12 +120,20 @@ impl Spending {
         let epsilon = Some(epsilon).filter(|epsilon| epsilon.is_finite());
         let standing = LifetimeState { age, earlier, epsilon, delta };
         let run = account.run(&name).cloned().expect("it was joined");
-        Ok(Self { account, run, others, limit, rehearsal, standing, reserved: None, settled: false })
+        drop(account);
+        let folder = place.folder.clone();
+        Ok(Self { account: shared, folder, run, limit, rehearsal, standing, reserved: None, settled: false })
     }
 
     /// Returns the party's own folder.
     pub(super) fn folder(&self) -> &Path {
-        self.account.folder()
+        &self.folder
+    }
+
+    /// Runs `work` while no other session of the party uses the files of the account.
+    pub(super) fn alone<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _account = self.account.lock();
+        work()
     }
 
     /// Returns the state of the account that the party reports when it joins.
@@ -166,7 +175,8 @@ impl Spending {
         made: &[Tally],
     ) -> Result<(), SecondaryError> {
         let run = self.run.clone().with_loss(loss(privacy, releases, made, self.rehearsal));
-        let mut total = self.others.clone();
+        let mut account = self.account.lock();
+        let mut total = account.total_without(&run.name);
         run.add_to(&mut total);
         let epsilon = if self.limit > 0.0 { total.epsilon(self.standing.delta) } else { 0.0 };
         if self.limit > 0.0 && !within(epsilon, self.limit) {
@@ -182,8 +192,9 @@ impl Spending {
         }
         // One line is enough for a run without a bound.
         if !(run.unbounded().is_some() && run.loss == self.run.loss) {
-            self.account.write(&run, false)?;
+            account.write(&run, false)?;
         }
+        drop(account);
         (self.run, self.reserved) = (run, Some(made.to_vec()));
         Ok(())
     }
@@ -201,7 +212,7 @@ impl Spending {
         }
         let loss = loss(privacy, releases, made, self.rehearsal);
         let run = self.run.clone().with_loss(loss).at(records);
-        Ok(self.account.write(&run, true)?)
+        Ok(self.account.lock().write(&run, true)?)
     }
 }
 

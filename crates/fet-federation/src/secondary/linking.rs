@@ -191,8 +191,7 @@ pub(super) fn predict(session: &mut Session, message: LinkKeys) -> Result<Reply,
         return Err(SecondaryError::Message { field: "keys", rule, value: rows.to_string() });
     }
     let rules = session.validator.predictions();
-    let saved = &mut session.saved;
-    saved.predictions.count(&saved.store, rules, rows)?;
+    session.saved.predictions.count(rules, rows)?;
     session.linking.new_rows = None;
     begin_links(session, message.keys, RowOrigin::New)
 }

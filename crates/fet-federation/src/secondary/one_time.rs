@@ -22,7 +22,7 @@ use super::policy::check_release;
 use super::session::MOST_ROWS;
 use super::state::{Store, TableIdentity};
 use crate::federation::PartyIndex;
-use crate::lifetime::{About, Lifetime, RunLoss, add};
+use crate::lifetime::{About, OpenLifetime, RunLoss, add};
 use crate::privacy::within;
 use crate::release::{NamedRelease, OwnPlaces, WrongPlaces};
 
@@ -43,7 +43,7 @@ pub(super) struct Releasing {
 
 /// The party's lifetime account, and the name of the releases with the run's settings in it.
 struct ReleaseAccount {
-    account: Lifetime,
+    account: OpenLifetime,
     name: String,
     about: About,
     limit: f64,
@@ -209,7 +209,8 @@ impl ReleaseAccount {
     fn join(own: &PartyConfig, planned: &ReleaseLoss) -> Result<Option<Self>, SecondaryError> {
         let Some(place) = &own.lifetime else { return Ok(None) };
         let (limit, delta) = (own.policy.lifetime_epsilon, own.policy.most_delta);
-        let mut account = Lifetime::open(&place.folder)?;
+        let shared = place.account.open(&place.folder)?;
+        let mut account = shared.lock();
         check_known(&account, limit, &own.tell)?;
         let settings = fet_io::sha256(own.settings.terms().as_bytes());
         let name = ledger::short_name(&own.seed.keyed_digest("releases", &settings));
@@ -247,13 +248,15 @@ impl ReleaseAccount {
         let age = account.join(&name, about.clone())?;
         let epsilon = Some(epsilon).filter(|epsilon| epsilon.is_finite());
         let standing = LifetimeState { age, earlier, epsilon, delta };
-        Ok(Some(Self { account, name, about, limit, standing }))
+        drop(account);
+        Ok(Some(Self { account: shared, name, about, limit, standing }))
     }
 
     /// Returns true if the account lacks this release, and has another one with the same settings.
     fn has_another(&self, id: &str) -> bool {
         let own = of_settings(&self.name);
-        let mut names = self.account.runs().iter().filter(|run| !run.is_none()).map(|run| run.name.as_str());
+        let account = self.account.lock();
+        let mut names = account.runs().iter().filter(|run| !run.is_none()).map(|run| run.name.as_str());
         let is_known = names.clone().any(|name| name == format!("{own}{id}"));
         !is_known && names.any(|name| name.starts_with(&own))
     }
@@ -262,8 +265,9 @@ impl ReleaseAccount {
     fn count(&mut self, id: &str, loss: Loss, policy: &Policy) -> Result<(), SecondaryError> {
         let own = of_settings(&self.name);
         let name = format!("{own}{id}");
-        let is_counted = self.account.run(&name).is_some_and(|run| !run.is_none());
-        let mut total = self.account.total();
+        let mut account = self.account.lock();
+        let is_counted = account.run(&name).is_some_and(|run| !run.is_none());
+        let mut total = account.total();
         if !is_counted {
             add(&mut total, &loss);
             let epsilon = total.epsilon(self.standing.delta);
@@ -276,7 +280,7 @@ impl ReleaseAccount {
                 return Err(SecondaryError::Spent { what, rule, value: shown(epsilon) });
             }
             let mut of_run = Total::default();
-            let earlier = self.account.runs().iter().filter(|run| run.name.starts_with(&own));
+            let earlier = account.runs().iter().filter(|run| run.name.starts_with(&own));
             earlier.for_each(|run| run.add_to(&mut of_run));
             add(&mut of_run, &loss);
             let epsilon = of_run.epsilon(policy.most_delta);
@@ -289,12 +293,13 @@ impl ReleaseAccount {
                 return Err(SecondaryError::Spent { what, rule, value: shown(epsilon) });
             }
             if !loss.is_none() {
-                self.account.write(&RunLoss::of_release(name.clone(), self.about.clone(), loss), true)?;
+                account.write(&RunLoss::of_release(name.clone(), self.about.clone(), loss), true)?;
             }
         }
-        let others = self.account.runs().iter().filter(|run| !run.is_none() && run.name != name).count();
+        let others = account.runs().iter().filter(|run| !run.is_none() && run.name != name).count();
         let epsilon = Some(total.epsilon(self.standing.delta)).filter(|epsilon| epsilon.is_finite());
-        let age = Age { found: self.standing.age.now, now: self.account.age() };
+        let age = Age { found: self.standing.age.now, now: account.age() };
+        drop(account);
         self.standing = LifetimeState { age, earlier: others as u64, epsilon, ..self.standing };
         Ok(())
     }

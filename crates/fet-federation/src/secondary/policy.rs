@@ -341,16 +341,4 @@ mod tests {
         check(Policy { most_predictions: 0, ..policy.clone() }, u64::MAX, 10, Ok(u64::MAX));
         check(policy, u64::MAX, 10, Err("policy.most_predictions"));
     }
-
-    #[test]
-    fn the_count_outlives_the_session_and_a_damaged_one_is_refused() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let store = super::super::Store::folder(folder.path().join("party"));
-        assert_eq!(store.predictions().expect("none yet"), 0);
-        store.keep_predictions(42).expect("written");
-        assert_eq!(store.predictions().expect("a number"), 42);
-        fet_io::write(&folder.path().join("party/predictions"), b"many").expect("written");
-        let error = store.predictions().expect_err("no number").to_string();
-        assert!(error.contains("must hold one number"), "{error}");
-    }
 }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
 use super::error::SecondaryError;
+use super::prediction_count::{self, PredictionCount};
 use crate::lifetime;
 use crate::prepare::Preparing;
 use crate::state_file::{StateError, StateFile};
@@ -30,13 +31,13 @@ pub enum Store {
         own: PathBuf,
         /// Folder of one run: its states and its model.
         run: PathBuf,
+        /// Count of the records that were linked for predictions, which all sessions of the party share.
+        predictions: PredictionCount,
     },
 }
 
 /// File of a party's own seed.
 const SEED: &str = "seed";
-/// File that counts the records that were linked for predictions.
-const PREDICTIONS: &str = "predictions";
 /// Number of saved states that are kept.
 const GENERATIONS: usize = 2;
 /// File of the party's best model, once the run is over.
@@ -45,7 +46,12 @@ const MODEL: &str = "model.safetensors";
 impl Store {
     /// Returns storage in one folder, that of a party in one run.
     pub fn folder(folder: PathBuf) -> Self {
-        Self::Folder { own: folder.clone(), run: folder }
+        Self::in_folders(folder.clone(), folder)
+    }
+
+    /// Returns storage in the party's own folder and in the folder of a run.
+    pub fn in_folders(own: PathBuf, run: PathBuf) -> Self {
+        Self::Folder { predictions: PredictionCount::in_folder(own.clone()), own, run }
     }
 
     /// Returns the party's own seed: the saved one, or a new one from the operating system. A new seed is
@@ -68,7 +74,7 @@ impl Store {
                         || has_entries_but(folder, |name| {
                             // These accounts may be older than the seed, for example in a folder for another
                             // table.
-                            let accounts = [PREDICTIONS, lifetime::FILE, lifetime::OTHERS];
+                            let accounts = [prediction_count::FILE, lifetime::FILE, lifetime::OTHERS];
                             name.starts_with(&format!("{SEED}.")) || accounts.contains(&name)
                         }) =>
                 {
@@ -78,6 +84,11 @@ impl Store {
             }
         }
         random().map(|bytes| OwnSeed::new(*Zeroizing::new(bytes)))
+    }
+
+    /// Returns true if the party's own seed is saved.
+    pub fn has_seed(&self) -> bool {
+        matches!(self, Self::Folder { own, .. } if own.join(SEED).exists())
     }
 
     /// Saves a party's own seed in a file that only its owner may read; refuses if the file holds another
@@ -95,25 +106,12 @@ impl Store {
         }
     }
 
-    /// Returns the number of records that were linked for predictions, over all runs.
-    pub(super) fn predictions(&self) -> Result<u64, StateError> {
-        let Self::Folder { own: folder, .. } = self else { return Ok(0) };
-        let path = folder.join(PREDICTIONS);
-        let wrong = |rule: String| StateError::Predictions { path: path.display().to_string(), rule };
-        match fet_io::read_to_string(&path) {
-            Ok(text) => text.trim().parse().map_err(|_| wrong("must hold one number".into())),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
-            Err(error) => Err(wrong(format!("cannot be read ({error})"))),
+    /// Returns the count of the records that were linked for predictions.
+    pub(super) fn prediction_count(&self) -> PredictionCount {
+        match self {
+            Self::Memory(_) => PredictionCount::default(),
+            Self::Folder { predictions, .. } => predictions.clone(),
         }
-    }
-
-    /// Writes the number of records that were linked for predictions.
-    pub(super) fn keep_predictions(&self, rows: u64) -> Result<(), StateError> {
-        let Self::Folder { own: folder, .. } = self else { return Ok(()) };
-        let path = folder.join(PREDICTIONS);
-        fs::create_dir_all(folder).map_err(|error| StateError::io(folder, error))?;
-        fet_io::write_private(&path, format!("{rows}\n").as_bytes())
-            .map_err(|error| StateError::io(&path, error))
     }
 
     pub(super) fn save(&mut self, epoch: u32, bytes: Vec<u8>) -> Result<(), StateError> {
@@ -168,7 +166,7 @@ impl Store {
     pub(super) fn forget(&mut self) {
         match self {
             Self::Memory(kept) => kept.clear(),
-            Self::Folder { run: folder, own } => {
+            Self::Folder { run: folder, own, .. } => {
                 for epoch in epochs(folder) {
                     let _ = fs::remove_file(folder.join(file_name(epoch)));
                 }

@@ -4,6 +4,8 @@
 //! The party masks its message, unmasks one attempt, and helps to unmask the attempt for a party that dropped
 //! out.
 
+use std::path::Path;
+
 use fet_core::message::{Age, Agreed, Confirmed, KeyShares, PublicKeys, Reveal, Round, SignedKey, Unmask};
 use fet_privacy::secure_sum::{
     self, Commitment, Participant, PublicKey, SEALED_SHARE, SumError, SumId, Terms, Word,
@@ -95,8 +97,12 @@ pub(super) fn agree_on_keys(session: &mut Session, message: &PublicKeys) -> Resu
 fn see_ages(session: &Session, message: &PublicKeys) -> Result<(), SecondaryError> {
     let Some(lifetime) = &session.release.account.lifetime else { return Ok(()) };
     let path = lifetime.folder().join(OTHERS);
+    lifetime.alone(|| see_ages_in(&path, session, message))
+}
+
+fn see_ages_in(path: &Path, session: &Session, message: &PublicKeys) -> Result<(), SecondaryError> {
     let failed = |problem: String| StateError::Io { path: path.display().to_string(), problem };
-    let (mut known, mut seen) = (KnownAges::read(&path).map_err(failed)?, Ok(()));
+    let (mut known, mut seen) = (KnownAges::read(path).map_err(failed)?, Ok(()));
     let own = session.terms.party.in_message();
     let others = message.parties.iter().zip(&message.keys).filter(|(party, _)| **party != own);
     for (&party, key) in others {

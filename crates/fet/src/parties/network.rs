@@ -1,6 +1,7 @@
 //! The primary's side of the network: links to all parties of a roster.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,8 +26,12 @@ use fet_io::input::input;
 pub struct Elsewhere {
     roster: Roster,
     keys: Arc<Keys>,
+    /// File of the primary's key. While it is locked, no other command changes `ages`.
+    key: PathBuf,
     /// File with the ages of the parties' lifetime accounts, next to the primary's key; it outlives runs.
     ages: PathBuf,
+    /// Known ages before the parties were asked to join the run.
+    before: RefCell<Option<KnownAges>>,
     purpose: JoinPurpose,
     stop: Arc<AtomicBool>,
     /// True if the run leaves out parties that do not join.
@@ -58,7 +63,17 @@ impl Elsewhere {
         let mut ages = key.as_os_str().to_os_string();
         ages.push(".lifetimes.json");
         let stop = Arc::clone(stop);
-        Ok(Self { roster, keys, ages: ages.into(), purpose, stop, drops: false, network: OnceCell::new() })
+        Ok(Self {
+            roster,
+            keys,
+            key: key.to_path_buf(),
+            ages: ages.into(),
+            before: RefCell::new(None),
+            purpose,
+            stop,
+            drops: false,
+            network: OnceCell::new(),
+        })
     }
 
     /// Returns the seed of the primary's own randomness.
@@ -92,6 +107,7 @@ impl Elsewhere {
     /// to them.
     pub(crate) fn join(&self, experiment: &Experiment, folder: &Path) -> anyhow::Result<&PartyNetwork> {
         if let Some(network) = self.network.get() {
+            self.before.replace(Some(KnownAges::read(&self.ages).map_err(input)?));
             return Ok(network);
         }
         let run = match self.purpose {
@@ -107,18 +123,25 @@ impl Elsewhere {
         };
         let mut network = PartyNetwork::connect(&self.roster, &self.keys, run, &about, &self.stop)?;
         network.wait(self.drops)?;
+        self.before.replace(Some(KnownAges::read(&self.ages).map_err(input)?));
         Ok(self.network.get_or_init(|| network))
     }
 
-    /// Stores the ages of the parties' lifetime accounts; refuses an account that is younger than before.
+    /// Stores the ages of the parties' lifetime accounts; refuses an account that is younger than before the party was
+    /// asked to join.
     pub(crate) fn see(&self, standings: &[Option<LifetimeState>]) -> anyhow::Result<()> {
+        // Without the lock, a command at the same time could overwrite what this one has seen.
+        let _lock = File::open(&self.key).and_then(|key| key.lock().map(|()| key));
+        let before = self.before.borrow();
         let mut known = KnownAges::read(&self.ages).map_err(input)?;
         let mut seen = Ok(());
         let joined = self.roster.parties().iter().zip(standings);
         for (party, LifetimeState { age, .. }) in
             joined.filter_map(|(party, standing)| Some((party, (*standing)?)))
         {
-            let outcome = known.see(&party.identity.to_string(), age);
+            let identity = party.identity.to_string();
+            let before = before.as_ref().map_or(0, |ages| ages.of(&identity));
+            let outcome = known.see_since(before, &identity, age);
             seen = seen.and(outcome.map_err(|old| input(format!("party \"{}\": {old}", party.name))));
         }
         if let Err(error) = known.keep() {

@@ -4,7 +4,7 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use fet_core::message::{Answer, LARGEST_FRAME, Request, decode, encode_behind, frames};
@@ -26,6 +26,9 @@ use fet_io::input::input;
 
 /// Maximum number of requests in one message: a gradient and the next request.
 const MOST_TOGETHER: usize = 2;
+
+/// Activity of a party without a request.
+const WAITS: &str = "waits for the primary";
 
 /// Arguments of `fet party`.
 #[derive(Debug, Clone, clap::Args)]
@@ -108,9 +111,9 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
         roster.primary().identity
     );
     reporter.tell("ready", ready);
-    let doing = Arc::new(Mutex::new("waits for the primary".to_string()));
-    let (look, what) = (service.watch(), Arc::clone(&doing));
-    let (party, run, primary) =
+    let party = Arc::new(ServingParty::new(setup, file.most_programs, service.closer()));
+    let (look, shown) = (service.watch(), Arc::clone(&party));
+    let (name, run, primary) =
         (file.party.clone(), roster.file.run.clone(), roster.primary().name.to_string());
     let mut observer = Observer::new(&primary, &run, wait);
     let _mirror = Mirror::start(&state, move || {
@@ -119,23 +122,21 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
             reporter.tell(event, message);
         }
         PartyStatus {
-            party: party.clone(),
+            party: name.clone(),
             run: run.clone(),
-            doing: what.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            doing: shown.doing(),
             links: vec![LinkStatus::from_state(&primary, &link, true)],
             written: 0,
         }
     });
-    let mut serving =
-        Serving { setup, secondary: None, purpose: JoinPurpose::Run, run: None, differs: None, doing };
-    service.serve(&mut serving, stop);
+    service.serve_each(file.most_programs, &*party, stop);
     if let denied @ Connection::Denied { .. } = service.state().connection {
         return Err(input(format!("{}: {denied}", file.party)));
     }
     if !stop.load(Ordering::Relaxed) {
         return Err(Unreached(format!("{}: the connection to the server has ended", file.party)).into());
     }
-    serving.tell("stopped", "stopped");
+    party.setup.reporter.tell("stopped", "stopped");
     Ok(())
 }
 
@@ -154,22 +155,145 @@ fn differs(theirs: Option<&str>, ours: Option<&str>) -> Option<String> {
     ))
 }
 
-/// Serving party.
-struct Serving {
+/// Party that serves several programs of the primary at once.
+struct ServingParty {
     setup: PartySetup,
+    /// Maximum number of programs.
+    most: usize,
+    /// Closes the lane of the program with this instance id.
+    close: Box<dyn Fn(u64) + Send + Sync>,
+    open: Mutex<Vec<OpenProgram>>,
+    /// Signals that a program has ended.
+    ended: Condvar,
+}
+
+/// Program of the primary that the party serves.
+struct OpenProgram {
+    instance: u64,
+    /// Run that the program trains.
+    trains: Option<RunId>,
+    /// Current activity, for `fet status`.
+    does: String,
+}
+
+impl ServingParty {
+    fn new(setup: PartySetup, most: usize, close: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        Self { setup, most, close: Box::new(close), open: Mutex::default(), ended: Condvar::new() }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Vec<OpenProgram>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the current activity, for `fet status`.
+    fn doing(&self) -> String {
+        let open = self.open();
+        let busy: Vec<&str> =
+            open.iter().map(|program| program.does.as_str()).filter(|does| *does != WAITS).collect();
+        if busy.is_empty() { WAITS.to_string() } else { busy.join("; ") }
+    }
+
+    /// Begins the training of a run in a program. The program takes the place of another one that trains the
+    /// same run, and of all trainings if the run needs the accounts of its noise for itself.
+    ///
+    /// Waits until the other programs have ended their current answers.
+    fn train(&self, instance: u64, run: &RunId) {
+        let alone = self.setup.trains_alone;
+        let is_in_the_way = |program: &OpenProgram| {
+            let trains = program.trains.as_ref();
+            program.instance != instance && trains.is_some_and(|trains| alone || trains == run)
+        };
+        let mut open = self.open();
+        for other in open.iter().filter(|program| is_in_the_way(program)) {
+            (self.close)(other.instance);
+            self.setup
+                .reporter
+                .tell("closed", "another command of the primary takes over; the former one ends");
+        }
+        while open.iter().any(is_in_the_way) {
+            open = self.ended.wait(open).unwrap_or_else(PoisonError::into_inner);
+        }
+        if let Some(own) = open.iter_mut().find(|program| program.instance == instance) {
+            own.trains = Some(run.clone());
+        }
+    }
+}
+
+impl fet_net::Programs for ServingParty {
+    fn begins(&self, peer: &Peer) -> impl fet_net::Answer {
+        Serving::begin(self, peer)
+    }
+
+    fn refused(&self, peer: &Peer, ours: u16) {
+        let (program, theirs) = (Greeting::read(&peer.about).program, peer.version);
+        self.setup.reporter.tell(
+            "refused",
+            format_args!(
+                "refused {program}: it uses version {theirs} of the protocol, this program uses version {ours}"
+            ),
+        );
+    }
+}
+
+/// Service of one program of the primary.
+struct Serving<'a> {
+    party: &'a ServingParty,
+    setup: &'a PartySetup,
+    instance: u64,
     secondary: Option<Secondary>,
     purpose: JoinPurpose,
     /// Id of the run that the primary has joined for.
     run: Option<RunId>,
-    /// Difference between the primary's and this party's settings of the common data.
-    differs: Option<String>,
-    /// Current activity, for `fet status`.
-    doing: Arc<Mutex<String>>,
+    /// Reason why the party refuses to join: the number of programs, or a difference between the primary's and this party's settings
+    /// of the common data.
+    refuses: Option<String>,
 }
 
-impl Serving {
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        // The session writes its accounts before another one may begin.
+        self.secondary = None;
+        self.party.open().retain(|program| program.instance != self.instance);
+        self.party.ended.notify_all();
+    }
+}
+
+impl<'a> Serving<'a> {
+    fn begin(party: &'a ServingParty, peer: &Peer) -> Self {
+        let setup = &party.setup;
+        let about = Greeting::read(&peer.about);
+        let others = {
+            let mut open = party.open();
+            open.push(OpenProgram { instance: peer.instance_id, trains: None, does: WAITS.into() });
+            open.len() - 1
+        };
+        let purpose = match about.purpose {
+            JoinPurpose::Run => "training",
+            JoinPurpose::Predictions => "predictions",
+        };
+        setup
+            .reporter
+            .tell("joined", format_args!("the primary has joined for {purpose}: {}", about.program));
+        let crowded = (others >= party.most).then(|| {
+            format!(
+                "the party serves {} programs of the primary already, the limit of `most_programs` in its file: end one of \
+                 them, or ask the party's operator to raise the limit",
+                party.most
+            )
+        });
+        let refuses = crowded.or_else(|| difference(setup, &about));
+        if let Some(reason) = &refuses {
+            setup.reporter.tell("refused", reason);
+        }
+        let run = RunId::parse(&about.run);
+        let instance = peer.instance_id;
+        Self { party, setup, instance, secondary: None, purpose: about.purpose, run, refuses }
+    }
+
     fn does(&self, what: String) {
-        *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = what;
+        if let Some(own) = self.party.open().iter_mut().find(|program| program.instance == self.instance) {
+            own.does = what;
+        }
     }
 
     fn tell(&self, event: &str, message: impl Display) {
@@ -180,15 +304,19 @@ impl Serving {
         // A Join request starts from the beginning, because the primary's or another party's program was
         // restarted.
         if let Request::Join(_) = request {
-            if let Some(differs) = &self.differs {
-                self.tell("refused", format_args!("refused Join: {differs}"));
-                return Ok(Err(Refusal::new(differs)));
+            if let Some(reason) = &self.refuses {
+                self.tell("refused", format_args!("refused Join: {reason}"));
+                return Ok(Err(Refusal::new(reason)));
             }
             let Some(run) = &self.run else {
                 return Ok(Err(Refusal::new(
                     "`run` in the greeting must be a run id, 32 hexadecimal digits",
                 )));
             };
+            self.secondary = None;
+            if self.purpose == JoinPurpose::Run {
+                self.party.train(self.instance, run);
+            }
             self.secondary = match self.setup.secondary(self.purpose, run) {
                 Ok(secondary) => Some(secondary),
                 Err(Unable::TooMany(problem)) => {
@@ -223,8 +351,7 @@ impl Serving {
         };
         let is_release = matches!(request, Request::Release(_));
         let Some(secondary) = &mut self.secondary else {
-            let reason = "this run is no longer under way at the party, because another command with the primary's key has joined. \
-             Give the same command again after the other command has ended";
+            let reason = "no run is under way at the party for this command: the first request must be Join";
             self.setup.reporter.tell("refused", format_args!("refused {name}: no run is under way"));
             return Ok(Err(Refusal::new(reason)));
         };
@@ -266,33 +393,26 @@ impl Serving {
     }
 }
 
-impl fet_net::Answer for Serving {
-    fn begins(&mut self, peer: &Peer) {
-        let about = Greeting::read(&peer.about);
-        self.tell("joined", format_args!("the primary has joined: {}", about.program));
-        self.purpose = about.purpose;
-        self.run = RunId::parse(&about.run);
-        let other_secret = about.secret != greeting::confirmation(&self.setup.experiment);
-        let other_secret = other_secret.then(|| {
-            let name = greeting::secret_env(&self.setup.experiment.linker.settings()).unwrap_or_default();
-            format!("the linkers' common secret (`linker.secret_env` \"{name}\") differs at this party")
-        });
-        let rehearsal = (about.rehearsal != self.setup.rehearsal).then(|| {
-            format!(
-                "`rehearsal` is {} in the primary's roster, but {} in this party's file. All must have the same value, \
-                 because a rehearsal hides nothing",
-                about.rehearsal, self.setup.rehearsal
-            )
-        });
-        if let Some(rehearsal) = &rehearsal {
-            self.tell("refused", rehearsal);
-        }
-        self.differs = rehearsal.or(other_secret).or_else(|| {
-            differs(about.data.as_deref(), greeting::common_data(&self.setup.experiment).as_deref())
-        });
-        self.secondary = None;
+/// Returns the first difference between the primary and this party: the rehearsal, the linkers' common secret, or the settings
+/// of the common data.
+fn difference(setup: &PartySetup, about: &Greeting) -> Option<String> {
+    if about.rehearsal != setup.rehearsal {
+        return Some(format!(
+            "`rehearsal` is {} in the primary's roster, but {} in this party's file. All must have the same value, \
+             because a rehearsal hides nothing",
+            about.rehearsal, setup.rehearsal
+        ));
     }
+    if about.secret != greeting::confirmation(&setup.experiment) {
+        let name = greeting::secret_env(&setup.experiment.linker.settings()).unwrap_or_default();
+        return Some(format!(
+            "the linkers' common secret (`linker.secret_env` \"{name}\") differs at this party"
+        ));
+    }
+    differs(about.data.as_deref(), greeting::common_data(&setup.experiment).as_deref())
+}
 
+impl fet_net::Answer for Serving<'_> {
     /// Answers the requests of one message in order, up to the first refused request.
     fn answer(&mut self, requests: Vec<u8>) -> Vec<u8> {
         let mut answers = Vec::new();
@@ -317,17 +437,7 @@ impl fet_net::Answer for Serving {
                 break;
             }
         }
-        self.does("waits for the primary".into());
+        self.does(WAITS.into());
         answers
-    }
-
-    fn refused(&mut self, peer: &Peer, ours: u16) {
-        let (program, theirs) = (Greeting::read(&peer.about).program, peer.version);
-        self.tell(
-            "refused",
-            format_args!(
-                "refused {program}: it uses version {theirs} of the protocol, this program uses version {ours}"
-            ),
-        );
     }
 }

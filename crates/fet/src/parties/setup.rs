@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fet_core::aggregator::{Aggregator, Role};
 use fet_core::data::{DatasetContext, Folders, PartyTable};
 use fet_core::experiment::Experiment;
 use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
-use fet_federation::secondary::{FinishedModel, LifetimePlace, PartyConfig, Secondary, Store};
+use fet_federation::lifetime::SharedLifetime;
+use fet_federation::secondary::{
+    FinishedModel, LifetimePlace, PartyConfig, PredictionCount, Secondary, Store,
+};
+use fet_federation::state_file::StateError;
 use fet_federation::trainer::Machine;
 use fet_io::{hex, sha256_of_file};
 use fet_privacy::identity::PublicIdentity;
@@ -57,6 +61,15 @@ pub(crate) struct PartyFile {
     /// as in a simulation, and hide nothing.
     #[serde(default)]
     pub(super) rehearsal: bool,
+    /// Maximum number of programs of the primary that the party serves at once, such as a training and two services of
+    /// predictions.
+    #[serde(default = "eight")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub(super) most_programs: usize,
+}
+
+fn eight() -> usize {
+    8
 }
 
 impl PartyFile {
@@ -94,8 +107,21 @@ pub(super) struct PartySetup {
     /// Folder with one folder per run.
     runs: PathBuf,
     pub(super) rehearsal: bool,
+    /// True if one training at a time may run: it writes the accounts of its noise, or compares the accounts of the
+    /// parties of a secure sum.
+    pub(super) trains_alone: bool,
     /// File of the party's own table with its checksum, if the party has its own table.
     file: Option<(PathBuf, [u8; 32])>,
+    shared: SharedFiles,
+}
+
+/// Files of the party's own folder that all sessions share.
+#[derive(Default)]
+struct SharedFiles {
+    account: SharedLifetime,
+    predictions: PredictionCount,
+    /// Seed of the party's randomness, once a session has drawn or read it.
+    seed: Mutex<Option<OwnSeed>>,
 }
 
 impl PartySetup {
@@ -157,7 +183,6 @@ impl PartySetup {
         Ok(Self {
             reporter,
             machine: machine(&backend),
-            experiment,
             table,
             policy: file.policy.clone(),
             roster: signing.into(),
@@ -166,7 +191,13 @@ impl PartySetup {
             state: own_folder(&folder.join(&file.state)),
             runs: folder.join(&file.state).join("runs"),
             rehearsal: file.rehearsal,
+            trains_alone: noisy || secret || experiment.release.is_some(),
+            experiment,
             file: table_file,
+            shared: SharedFiles {
+                predictions: PredictionCount::in_folder(own_folder(&folder.join(&file.state))),
+                ..SharedFiles::default()
+            },
         })
     }
 
@@ -211,6 +242,16 @@ impl PartySetup {
         fet_io::write(&path, checksum.as_bytes()).map_err(failed)
     }
 
+    /// Returns the party's own seed. Sessions that begin before it is saved get the same one.
+    fn own_seed(&self, store: &Store) -> Result<OwnSeed, StateError> {
+        let mut known = self.shared.seed.lock().unwrap_or_else(PoisonError::into_inner);
+        let seed = match known.take().filter(|_| !store.has_seed()) {
+            Some(seed) => seed,
+            None => store.own_seed(false)?,
+        };
+        Ok(known.insert(seed).clone())
+    }
+
     /// Returns the folder for the party's files of a run.
     pub(super) fn of_run(&self, run: &RunId) -> PathBuf {
         self.runs.join(run.to_string())
@@ -228,10 +269,11 @@ impl PartySetup {
                 )));
             }
         }
-        let store = Store::Folder { own: self.state.clone(), run: folder.clone() };
+        let predictions = self.shared.predictions.clone();
+        let store = Store::Folder { own: self.state.clone(), run: folder.clone(), predictions };
         let seed = match self.rehearsal {
             true => OwnSeed::simulated(self.experiment.seed, self.number),
-            false => store.own_seed(false).map_err(|error| Unable::Broken(error.to_string()))?,
+            false => self.own_seed(&store).map_err(|error| Unable::Broken(error.to_string()))?,
         };
         let model = match purpose {
             JoinPurpose::Run => None,
@@ -262,6 +304,7 @@ impl PartySetup {
             store,
             lifetime: Some(LifetimePlace {
                 folder: self.state.clone(),
+                account: self.shared.account.clone(),
                 table: self.file.as_ref().map(|(_, checksum)| hex(checksum)),
             }),
             model,

@@ -126,6 +126,56 @@ kill $(jobs -p)
     assert_eq!(read("serve.log").matches("\"event\":\"ready\"").count(), 2, "{}", read("serve.log"));
 }
 
+/// Two trainings, a service and a command for predictions use the same parties at the same time. Nobody takes them
+/// from another, and all results are those of commands in turn.
+#[test]
+fn trainings_and_predictions_share_the_parties() {
+    let Some(server) = nats() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (start, _) = GUIDE.split_once("## 7. ").expect("a section on predictions");
+    let start = start.replace("4222", &free().to_string()).replace("epochs = 20", "epochs = 60");
+    let start = script(&start).replace("../nats/bin/nats-server", &format!("'{}'", server.display()));
+    let script = format!(
+        r#"{start}
+listen=127.0.0.1:{}
+fet predict result --rows new.csv --parties roster.toml --key bank.key --out alone.csv
+fet serve result --parties roster.toml --key bank.key --listen $listen --log json > serve.log &
+until grep -q '"event":"ready"' serve.log; do sleep 0.1; done
+trainings=
+for run in second third; do
+    fet run shops.toml --parties roster.toml --key bank.key --out $run > $run.log 2>&1 &
+    trainings="$trainings $!"
+done
+for run in second third; do until [ -e $run/checkpoint.safetensors ]; do sleep 0.05; done; done
+for round in 1 2 3; do
+    fet predict http://$listen --rows new.csv --out served.csv
+    cmp alone.csv served.csv
+    rm served.csv
+done
+fet predict result --rows new.csv --parties roster.toml --key bank.key --out beside.csv
+cmp alone.csv beside.csv
+if [ -e second/report.json ] || [ -e third/report.json ]; then exit 9; fi
+(cd ../streets && fet status party.toml) > status
+wait $trainings
+cmp result/predictions.csv second/predictions.csv
+cmp result/predictions.csv third/predictions.csv
+for party in streets weather; do
+    first=$(head -1 result/parties/run)
+    for run in second third; do
+        cmp ../$party/state/runs/$first/model.safetensors ../$party/state/runs/$(head -1 $run/parties/run)/model.safetensors
+    done
+done
+kill $(jobs -p)
+"#,
+        free()
+    );
+    let (ended, said) = obeyed(&script, folder.path(), 3 * PATIENCE);
+    let read = |name: &str| fs::read_to_string(folder.path().join("city").join(name)).unwrap_or_default();
+    assert!(ended.success(), "{ended}: {said}\n{}\n{}", read("bank/second.log"), read("streets/party.log"));
+    let log = read("streets/party.log");
+    assert!(log.matches("joined for training").count() == 3 && !log.contains("takes over"), "{log}");
+}
+
 #[test]
 fn follows_the_guide_verbatim() {
     let Some(server) = nats() else { return };

@@ -10,6 +10,7 @@ use fet_core::data::Task;
 use fet_core::party::Party;
 use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
+use fet_federation::lifetime::SharedLifetime;
 use fet_federation::prepare::divide;
 use fet_federation::secondary::{LifetimePlace, PartyConfig, Secondary, Store};
 use fet_federation::trainer::{RunError, Trainer};
@@ -30,8 +31,8 @@ fn run(sets: &[&str], states: &Path, policy: &Policy) -> Result<Trainer, RunErro
             file: "second.csv".into(),
             seed: OwnSeed::new([number as u8; 32]),
             policy: policy.clone(),
-            store: Store::Folder { own: own.clone(), run: state.join("run") },
-            lifetime: Some(LifetimePlace { folder: own, table: None }),
+            store: Store::in_folders(own.clone(), state.join("run")),
+            lifetime: Some(LifetimePlace { folder: own, account: SharedLifetime::default(), table: None }),
             ..party_config(&experiment, table, number + 1, 2)
         })
     };

@@ -14,6 +14,7 @@ use fet_core::privacy::Neighbouring;
 use fet_core::release::Released;
 use fet_core::rng::OwnSeed;
 use fet_eval::records::Randomness;
+use fet_federation::lifetime::SharedLifetime;
 use fet_federation::releasing::ReleasingParties;
 use fet_federation::secondary::{LifetimePlace, PartyConfig, Secondary, Store};
 use fet_federation::simulation::Simulation;
@@ -74,8 +75,8 @@ impl Study {
                 false => OwnSeed::new([number as u8; 32]),
             },
             policy: own.policy.clone(),
-            store: Store::Folder { own: state.clone(), run: self.state(number).join("run") },
-            lifetime: Some(LifetimePlace { folder: state, table: None }),
+            store: Store::in_folders(state.clone(), self.state(number).join("run")),
+            lifetime: Some(LifetimePlace { folder: state, account: SharedLifetime::default(), table: None }),
             tell: own.tell.clone(),
             ..party_config(experiment, table, number, own.parties)
         })
@@ -415,8 +416,8 @@ fn account_counts_a_release_with_another_seed_again() {
     let other = Secondary::new(PartyConfig {
         seed: OwnSeed::new([77; 32]),
         policy: policy.clone(),
-        store: Store::Folder { own: party.clone(), run: study.state(1).join("run") },
-        lifetime: Some(LifetimePlace { folder: party, table: None }),
+        store: Store::in_folders(party.clone(), study.state(1).join("run")),
+        lifetime: Some(LifetimePlace { folder: party, account: SharedLifetime::default(), table: None }),
         ..party_config(&experiment, table, 1, 1)
     });
     let second = study.asked(&experiment, vec![Box::new(other)], &OwnSeed::new([0; 32])).expect("released");

@@ -13,7 +13,7 @@ use super::super::Store;
 use super::super::account::{Account, open};
 use super::super::ledger::Entry;
 use super::*;
-use crate::lifetime::{FILE, KnownAges};
+use crate::lifetime::{FILE, KnownAges, SharedLifetime};
 use fet_core::message::Age;
 use fet_core::privacy::{Loss, NoisyReleases};
 
@@ -81,8 +81,10 @@ impl Session {
             table: None,
         };
         let tell: WarnOperator = Arc::new(|_| ());
+        let place =
+            LifetimePlace { folder: folder.to_path_buf(), account: SharedLifetime::default(), table: None };
         let joining = Joining {
-            folder,
+            place: &place,
             name: ledger::short_name(&run.hash),
             about,
             rehearsal: false,

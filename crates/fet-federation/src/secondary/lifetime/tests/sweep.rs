@@ -137,8 +137,8 @@ impl Party {
 }
 
 /// Returns a folder in memory if there is one: the test writes many files and does not need the disk.
-fn memory() -> std::path::PathBuf {
-    let memory = std::path::PathBuf::from("/dev/shm");
+fn memory() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
     if memory.is_dir() { memory } else { std::env::temp_dir() }
 }
 
