@@ -61,7 +61,7 @@ pub(super) struct RosterMember {
 }
 
 /// Address and TLS settings of the server.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HubSettings {
     /// Address on which the server listens; `0.0.0.0` for all addresses of the machine.
@@ -169,14 +169,7 @@ impl Roster {
 
     /// Returns the members in the form that the server's configuration needs.
     pub(super) fn members(&self) -> hub::Roster {
-        hub::Roster {
-            run: self.run.clone(),
-            primary: self.primary.clone(),
-            parties: self.parties.clone(),
-            host: String::new(),
-            port: 0,
-            tls: None,
-        }
+        hub::Roster { run: self.run.clone(), primary: self.primary.clone(), parties: self.parties.clone() }
     }
 
     /// Returns the server's address and certificates.

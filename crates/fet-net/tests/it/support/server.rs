@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fet_net::Keys;
-use fet_net::hub::{Member, Roster, Tls};
+use fet_net::hub::{Member, Relay, Roster, Tls};
 use fet_net::nats::{Hub, Server};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
@@ -73,6 +73,8 @@ impl Running {
             run: pair.route.run.clone(),
             primary: member("bank", &pair.bank.keys),
             parties: parties.chain(others.iter().map(|(name, keys)| member(name, keys))).collect(),
+        };
+        let relay = Relay {
             host: "127.0.0.1".into(),
             port,
             tls: tls.then(|| Tls {
@@ -81,7 +83,7 @@ impl Running {
                 verify: verify.then(|| path("ca")),
             }),
         };
-        let text = roster.configuration().unwrap();
+        let text = relay.configuration(&[roster]).unwrap();
         fet_io::write(&folder.path().join("hub.conf"), text.as_bytes()).unwrap();
         let mut running = Self { program, folder, child: None, port, tls };
         running.resume();
