@@ -18,6 +18,8 @@ use crate::{
     service, show, study, threads, train, worth,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use fet_core::message::PROTOCOL_VERSION;
+use fet_eval::records::RESULTS_VERSION;
 use fet_io::input::InputError;
 use fet_io::{Notes, answer};
 use fet_link::{link, psi};
@@ -506,12 +508,17 @@ fn obey(command: FetCommand) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Version, commit and features, for bug reports.
+/// Version, commit, features, and the versions on which the parties of a run must agree.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let features = [("columnar", cfg!(feature = "columnar")), ("libtorch", cfg!(feature = "libtorch"))];
     let built: Vec<&str> = features.into_iter().filter(|(_, built)| *built).map(|(name, _)| name).collect();
     let built = if built.is_empty() { "none".to_string() } else { built.join(", ") };
-    format!("{} (commit {}, features: {built})", env!("CARGO_PKG_VERSION"), env!("FET_COMMIT"))
+    format!(
+        "{} (commit {}, features: {built})\nprotocol {PROTOCOL_VERSION} over links of version {}, results {RESULTS_VERSION}",
+        env!("CARGO_PKG_VERSION"),
+        env!("FET_COMMIT"),
+        fet_net::PROTOCOL
+    )
 });
 
 /// Returns the help of a command, or of a topic of experiments.

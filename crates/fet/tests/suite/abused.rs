@@ -272,7 +272,10 @@ fn version_names_commit_and_features() {
     let folder = folder();
     let version = String::from_utf8(fet(folder.path(), &["--version"]).stdout).expect("text");
     assert!(
-        version.starts_with("fet 0.") && version.contains("commit ") && version.contains("features: "),
+        version.starts_with("fet 0.")
+            && version.contains("commit ")
+            && version.contains("features: ")
+            && version.contains("\nprotocol "),
         "{version}"
     );
 }

@@ -10,6 +10,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 const GUIDE: &str = include_str!("../../../../docs/deploy.md");
+const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Converts the code blocks of a guide to one shell script, which also saves the guide's files.
@@ -174,6 +175,38 @@ kill $(jobs -p)
     assert!(ended.success(), "{ended}: {said}\n{}\n{}", read("bank/second.log"), read("streets/party.log"));
     let log = read("streets/party.log");
     assert!(log.matches("joined for training").count() == 3 && !log.contains("takes over"), "{log}");
+}
+
+/// A party's key and the server's certificate are replaced in the middle of a run, and a party comes back from a backup.
+#[test]
+fn follows_the_guide_for_operators() {
+    let Some(server) = nats() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (start, _) = GUIDE.split_once("## 7. ").expect("a section on predictions");
+    let start = start.replace("4222", &free().to_string()).replace("epochs = 20", "epochs = 60");
+    let start = script(&start).replace("../nats/bin/nats-server", &format!("'{}'", server.display()));
+    let operations = script(OPERATIONS);
+    // The certificate is replaced while the run goes on after the change of the key.
+    let (keys, rest) = operations.split_once("openssl req").expect("a new certificate");
+    let rest = format!("openssl req{rest}");
+    let (certificate, rest) = rest.split_once("cd ..\n").expect("several runs");
+    let resumed = "--out rotated > rotated.log 2>&1\n";
+    assert_eq!(keys.matches(resumed).count(), 1, "{keys}");
+    let resumed_beside = format!(
+        "--out rotated > rotated.log 2>&1 &\nrun=$!\nbegun=$(cat rotated/checkpoint.safetensors | cksum)\n\
+         while [ \"$begun\" = \"$(cat rotated/checkpoint.safetensors | cksum)\" ]; do sleep 0.05; done\n{certificate}\
+         sleep 0.2; [ -e rotated/report.json ] && exit 9\nwait $run\n"
+    );
+    let keys = keys.replace(resumed, &resumed_beside);
+    let script = format!("{start}{keys}cd ..\n{rest}kill $(jobs -p)\n");
+    let (ended, said) = obeyed(&script, folder.path(), 3 * PATIENCE);
+    let read = |name: &str| fs::read_to_string(folder.path().join("city").join(name)).unwrap_or_default();
+    assert!(ended.success(), "{ended}: {said}\n{}\n{}", read("bank/rotated.log"), read("streets/party.log"));
+    let identity = |keys: &str| read(keys).split('"').nth(1).map(str::to_string).unwrap_or_default();
+    let (hub, new) = (read("hub/nats.conf"), identity("new.lines"));
+    assert!(!new.is_empty() && hub.contains(&new) && hub.contains("fet.city-b.to.streets"), "{hub}");
+    assert!(read("hub/nats.log").contains("Reloaded server configuration"), "{}", read("hub/nats.log"));
+    assert!(read("weather/party.log").matches(": ready").count() == 1, "{}", read("weather/party.log"));
 }
 
 #[test]
