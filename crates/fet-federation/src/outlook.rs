@@ -129,6 +129,13 @@ impl PlannedRun {
         Some(self.privacy.epsilon_at(&self.releases, &all, delta)).filter(|epsilon| epsilon.is_finite())
     }
 
+    /// ε of the run's releases in the account at `delta`; `None` if it is unbounded or the account lacks the run.
+    pub fn spent(&self, account: &Lifetime, delta: f64) -> Option<f64> {
+        let mut total = Total::default();
+        account.run(&self.name)?.add_to(&mut total);
+        Some(total.epsilon(delta)).filter(|epsilon| epsilon.is_finite())
+    }
+
     /// Loss of the lifetime account together with the run, which may be in the account already.
     pub fn with_account(&self, account: &Lifetime) -> Total {
         let all = planned(&self.releases, self.privacy.freezes_secondaries());
@@ -144,9 +151,19 @@ impl PlannedRun {
 ///
 /// # Errors
 /// The settings do not fit, or the table lacks a declared column.
-pub fn release_loss(settings: &CommonSettings, table: &PartyTable) -> Result<Option<ReleaseLoss>, ProtectionError> {
+pub fn release_loss(
+    settings: &CommonSettings,
+    table: &PartyTable,
+) -> Result<Option<ReleaseLoss>, ProtectionError> {
     let Some(named) = NamedRelease::build(settings.release.as_ref())? else { return Ok(None) };
     Ok(Some(named.component.loss(table, LEAST_SYMBOLS)?))
+}
+
+/// Returns the ε of one loss at `delta`, or infinity if it is unbounded.
+pub fn epsilon_of(loss: &Loss, delta: f64) -> f64 {
+    let mut total = Total::default();
+    add(&mut total, loss);
+    total.epsilon(delta)
 }
 
 /// Returns the total of an account with one more loss.

@@ -238,7 +238,8 @@ fn verify_files(path: &Path, visit: &mut dyn FnMut(&Head, &str)) -> Result<Found
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         file => Some(file?),
     };
-    let read = file.map(|file| read_on(BufReader::with_capacity(1 << 16, file), Position::start(), &mut look));
+    let read =
+        file.map(|file| read_on(BufReader::with_capacity(1 << 16, file), Position::start(), &mut look));
     let (end, torn) = match read.transpose()?.unwrap_or(Ok((Position::start(), false))) {
         Ok(found) => found,
         Err(bad) => return Err(classify(path, bad)?.into()),
@@ -296,7 +297,10 @@ fn read_head(path: &Path) -> Result<Option<Head>, ChainError> {
         text => text?,
     };
     let head = text.trim_end().split_once(' ').and_then(|(number, hash)| {
-        Some(Head { number: number.parse().ok()?, hash: Some(hash).filter(|hash| is_hash(hash))?.to_string() })
+        Some(Head {
+            number: number.parse().ok()?,
+            hash: Some(hash).filter(|hash| is_hash(hash))?.to_string(),
+        })
     });
     head.map(Some).ok_or_else(|| Fault::NoHead(path.display().to_string()).into())
 }
@@ -610,8 +614,11 @@ mod tests {
         assert_eq!(found(&path), Ok(101));
         fs::write(&path, &text[..length / 2]).expect("writable");
         assert!(matches!(two.append(&object(1), false), Err(ChainError::Fault(Fault::CutOff { .. }))));
-        fs::write(&path, [&text[..length], b"{\"number\":101}\n{\"number\":102}\n{\"number\":103}\n", &text].concat())
-            .expect("writable");
+        fs::write(
+            &path,
+            [&text[..length], b"{\"number\":101}\n{\"number\":102}\n{\"number\":103}\n", &text].concat(),
+        )
+        .expect("writable");
         assert!(matches!(two.append(&object(1), false), Err(ChainError::Fault(_))));
     }
 }

@@ -2,7 +2,7 @@
 //! until it is stopped.
 
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,12 +14,13 @@ use fet_net::{Connection, Local, Peer, Service};
 
 use super::greeting::{self, Greeting, JoinPurpose};
 use super::observer::Observer;
+use super::owner::{Owner, OwnerSession, Subject};
 use super::remote;
-use super::roster::{Roster, Unreached};
+use super::roster::Unreached;
 use super::run_id::RunId;
-use super::setup::{Membership, PartyFile, PartySetup, Unable, private_folder};
+use super::setup::{PartyFiles, PartySetup, Unable, private_folder};
 use super::status::{self, LinkStatus, Mirror, PartyStatus};
-use super::{keys, prune};
+use super::{approve, check, prune};
 use crate::lock;
 use crate::reporter::{Log, Reporter};
 use fet_io::input::input;
@@ -37,6 +38,9 @@ pub struct PartyArguments {
     /// The party's own file (TOML): its name, experiment, key, state and table.
     #[arg(required = true)]
     pub file: Option<PathBuf>,
+    /// Print what a run would release, as `fet party check` does, instead of serving.
+    #[arg(long)]
+    pub check: bool,
     /// Form of log messages.
     #[arg(long, value_enum, default_value_t)]
     pub log: Log,
@@ -45,39 +49,42 @@ pub struct PartyArguments {
 /// Commands of `fet party`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum PartyCommand {
+    /// Print what a run with the present settings would release from the party's table.
+    ///
+    /// The command needs no network, and nothing leaves the party.
+    Check(check::CheckArguments),
+    /// Approve runs with the present settings.
+    ///
+    /// With `approval.required` in its file the party joins only approved runs. The party may be running.
+    Approve(approve::ApproveArguments),
+    /// Revoke approvals; a run under such an approval ends at its next request.
+    Revoke(approve::RevokeArguments),
+    /// List the approvals with their use.
+    Approvals(approve::ApprovalsArguments),
     /// Remove a party's files of finished or old runs, but never its privacy accounts.
     Prune(prune::PruneArguments),
+}
+
+/// Obeys a command that does not serve, and returns the text to print.
+pub fn obey(command: &PartyCommand) -> anyhow::Result<String> {
+    match command {
+        PartyCommand::Check(arguments) => check::check(arguments),
+        PartyCommand::Approve(arguments) => approve::approve(arguments),
+        PartyCommand::Revoke(arguments) => approve::revoke(arguments),
+        PartyCommand::Approvals(arguments) => approve::approvals(arguments),
+        PartyCommand::Prune(arguments) => prune::prune(arguments),
+    }
 }
 
 /// Serves until `stop` is set.
 pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let Some(path) = &arguments.file else { return Err(input("name the party's own file")) };
     let bad = |problem: String| input(format!("{}: {problem}", path.display()));
-    let file = PartyFile::read(path)?;
-    file.policy.check().map_err(|violation| bad(violation.to_string()))?;
-    let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-    let roster = Roster::read(&folder.join(&file.roster))?;
-    let Some(index) = roster.parties().iter().position(|party| party.name.as_str() == file.party) else {
-        let known: Vec<&str> = roster.parties().iter().map(|party| party.name.as_str()).collect();
-        return Err(bad(format!(
-            "`party` must be one of the roster's parties ({}); it is \"{}\"",
-            known.join(", "),
-            file.party
-        )));
-    };
-    let keys = keys::read(&folder.join(&file.key))?;
-    let pinned = roster.parties()[index].identity;
-    if keys.public() != pinned {
-        return Err(bad(format!(
-            "`key` is the key of {}; the roster's key for {} is {pinned}",
-            keys.public(),
-            file.party
-        )));
-    }
-    let reporter = Reporter::new(&file.party, arguments.log);
-    let membership = Membership { roster: &roster, index, keys: &keys };
-    let setup = PartySetup::new(&file, &folder, membership, reporter.clone())?;
-    let state = folder.join(&file.state);
+    let files = PartyFiles::read(path)?;
+    let reporter = Reporter::new(&files.file.party, arguments.log);
+    let setup = files.setup(reporter.clone())?;
+    let state = files.state();
+    let PartyFiles { file, roster, index, keys, .. } = files;
     private_folder(&state)
         .map_err(|error| bad(format!("`state`: cannot create the folder {} ({error})", state.display())))?;
     let Some(_lock) = lock::take(&state)? else {
@@ -85,6 +92,9 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
     };
     status::clear(&state);
     setup.check_table(&state).map_err(bad)?;
+    let subject = Subject::new(&setup, roster.primary())?;
+    let owner = Owner::open(subject, file.approval.required, reporter.clone(), &roster.fingerprint());
+    let owner = owner.map_err(bad)?;
     let wait = Duration::from_secs(roster.file.wait);
     let about = Greeting { rehearsal: file.rehearsal, ..Greeting::party() };
     let local = Local::new(keys, about.text());
@@ -108,6 +118,7 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
         roster.primary().identity
     );
     reporter.tell("ready", ready);
+    let stopped = reporter.clone();
     let doing = Arc::new(Mutex::new("waits for the primary".to_string()));
     let (look, what) = (service.watch(), Arc::clone(&doing));
     let (party, run, primary) =
@@ -126,16 +137,26 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
             written: 0,
         }
     });
-    let mut serving =
-        Serving { setup, secondary: None, purpose: JoinPurpose::Run, run: None, differs: None, doing };
+    let mut serving = Serving {
+        setup,
+        secondary: None,
+        purpose: JoinPurpose::Run,
+        run: None,
+        differs: None,
+        doing,
+        session: None,
+        owner: Arc::clone(&owner),
+    };
     service.serve(&mut serving, stop);
+    drop(serving);
+    owner.stopped();
     if let denied @ Connection::Denied { .. } = service.state().connection {
         return Err(input(format!("{}: {denied}", file.party)));
     }
     if !stop.load(Ordering::Relaxed) {
         return Err(Unreached(format!("{}: the connection to the server has ended", file.party)).into());
     }
-    serving.tell("stopped", "stopped");
+    stopped.tell("stopped", "stopped");
     Ok(())
 }
 
@@ -165,6 +186,9 @@ struct Serving {
     differs: Option<String>,
     /// Current activity, for `fet status`.
     doing: Arc<Mutex<String>>,
+    /// The owner's view of the session; it is dropped after `secondary`.
+    session: Option<OwnerSession>,
+    owner: Arc<Owner>,
 }
 
 impl Serving {
@@ -174,6 +198,21 @@ impl Serving {
 
     fn tell(&self, event: &str, message: impl Display) {
         self.setup.reporter.tell(event, message);
+    }
+
+    /// Answers a request that the owner permits, and records the answer.
+    fn reply_as_permitted(&mut self, request: Request) -> Answer {
+        let mut session = self.session.take();
+        let asked = session.as_mut().map(|session| session.before(&request)).transpose();
+        let answer = asked.and_then(|asked| {
+            let answer = self.reply(request).unwrap_or_else(|failure| Err(Refusal::new(failure)));
+            match (&mut session, asked) {
+                (Some(session), Some(asked)) => session.after(&asked, answer),
+                _ => answer,
+            }
+        });
+        self.session = session;
+        answer
     }
 
     fn reply(&mut self, request: Request) -> Result<Answer, Failure> {
@@ -290,7 +329,9 @@ impl fet_net::Answer for Serving {
         self.differs = rehearsal.or(other_secret).or_else(|| {
             differs(about.data.as_deref(), greeting::common_data(&self.setup.experiment).as_deref())
         });
-        self.secondary = None;
+        // The former session ends after its secondary, which completes the lifetime account.
+        (self.secondary, self.session) = (None, None);
+        self.session = Some(self.owner.session(self.run.as_ref(), self.purpose, &about.program));
     }
 
     /// Answers the requests of one message in order, up to the first refused request.
@@ -302,7 +343,7 @@ impl fet_net::Answer for Serving {
                 Err(_) if place >= MOST_TOGETHER => {
                     Err(Refusal::new(format!("at most {MOST_TOGETHER} requests may come together")))
                 }
-                Ok(request) => self.reply(request).unwrap_or_else(|failure| Err(Refusal::new(failure))),
+                Ok(request) => self.reply_as_permitted(request),
                 Err(error) => Err(Refusal::new(error)),
             };
             let refused = match encode_behind(&mut answers, &answer) {
@@ -323,11 +364,8 @@ impl fet_net::Answer for Serving {
 
     fn refused(&mut self, peer: &Peer, ours: u16) {
         let (program, theirs) = (Greeting::read(&peer.about).program, peer.version);
-        self.tell(
-            "refused",
-            format_args!(
-                "refused {program}: it uses version {theirs} of the protocol, this program uses version {ours}"
-            ),
-        );
+        let reason = format!("it uses version {theirs} of the protocol, this program uses version {ours}");
+        self.tell("refused", format_args!("refused {program}: {reason}"));
+        self.owner.refused_program(&program, &reason);
     }
 }
