@@ -150,7 +150,8 @@ impl Chain {
     /// but not the machine.
     ///
     /// # Errors
-    /// The files cannot be written, or another process damaged the chain. The line is then not in the chain.
+    /// The files cannot be written, or another process damaged the chain. The line is then not in the chain,
+    /// unless only the head could not be written.
     ///
     /// # Panics
     /// If `object` is not a JSON object in one line with at least one member.
@@ -392,7 +393,7 @@ fn fault(lines: &[Option<Chained>], place: usize, before: &Position) -> Fault {
     let all = || lines.iter().flatten();
     if lines.iter().skip(place + 1).flatten().any(|line| line.follows(before)) {
         let copies = all().filter(|line| line.number == bad.number).count();
-        let has_origin = all().any(|line| line.hash == bad.previous) || bad.previous == FIRST;
+        let has_origin = all().any(|line| line.hash == bad.previous && line.number + 1 == bad.number);
         return if copies == 1 && has_origin { Fault::Reordered(number) } else { Fault::Inserted(number) };
     }
     if bad.number > number {

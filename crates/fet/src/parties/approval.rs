@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use chrono::{SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use fet_core::experiment::CommonSettings;
 use fet_io::{Lines, LinesError};
 use schemars::JsonSchema;
@@ -164,7 +165,7 @@ pub(super) enum NotApproved {
         "the approval {hash} of its owner allows {most} records for predictions; {used} are used, and this request has {rows}"
     )]
     Predictions { hash: String, most: u64, used: u64, rows: u64 },
-    #[error("no run that its owner has approved is under way")]
+    #[error("no approved run is under way here; another command with the primary's key may have joined")]
     NotUnderWay,
     #[error("the file of its owner's approvals is unusable; see the log of its operator")]
     Journal(String),
@@ -187,12 +188,18 @@ pub(super) fn short(hash: &str) -> String {
 
 /// Returns the present time (RFC 3339, UTC).
 pub(super) fn now() -> String {
-    Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true)
+    time().to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// Returns the present day (UTC), as YYYY-MM-DD.
 pub(super) fn today() -> String {
-    Utc::now().format("%Y-%m-%d").to_string()
+    time().format("%Y-%m-%d").to_string()
+}
+
+fn time() -> DateTime<Utc> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).ok();
+    seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0)).unwrap_or_default()
 }
 
 /// The journal of a party's approvals.
@@ -463,16 +470,14 @@ fn apply(known: &mut Vec<Known>, entry: Entry) {
             return;
         }
         Entry::Revoke { approval, time } => (approval, Box::new(|known| known.revoked = Some(time))),
-        Entry::Run { approval, run, .. } => (approval, Box::new(|known| drop(known.runs.insert(run)))),
+        Entry::Run { approval, run, .. } => (approval, Box::new(|known| known.runs.extend([run]))),
         Entry::Predictions { approval, records, .. } => {
             (approval, Box::new(move |known| known.predictions = records))
         }
     };
-    known
-        .iter_mut()
-        .find(|known| known.approval.number == number)
-        .into_iter()
-        .for_each(|known| change(known));
+    if let Some(known) = known.iter_mut().find(|known| known.approval.number == number) {
+        change(known);
+    }
 }
 
 fn read(path: &Path) -> Checked<(Lines, Vec<String>)> {

@@ -9,7 +9,7 @@ use fet_federation::outlook::{self, AnswerForm, PlannedRun, PrimarySize};
 use fet_io::input::input;
 use serde::Serialize;
 
-use super::approval::{Approvals, NotApproved, short};
+use super::approval::{Approvals, NotApproved};
 use super::approve::{state_of, words};
 use super::owner::Subject;
 use super::setup::{PartyFiles, PartySetup};
@@ -291,7 +291,9 @@ pub(super) fn text(report: &CheckReport) -> String {
     let mut add = |name: &str, value: String| {
         let mut lines = value.lines();
         let _ = writeln!(text, "{name:<12}{}", lines.next().unwrap_or_default());
-        lines.for_each(|line| drop(writeln!(text, "{:12}{line}", "")));
+        for line in lines {
+            let _ = writeln!(text, "{:12}{line}", "");
+        }
     };
     add("party", format!("{}; columns: {}", report.party, report.columns.join(", ")));
     add(

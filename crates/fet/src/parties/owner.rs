@@ -128,6 +128,7 @@ impl Owner {
             purpose,
             program: program.to_string(),
             approval: None,
+            is_barred: false,
             planned: None,
             sent: Sent::default(),
         };
@@ -236,6 +237,8 @@ pub(super) struct OwnerSession {
     program: String,
     /// Number of the approval under which the party joined.
     approval: Option<u64>,
+    /// True if the party agreed to the terms, but could not record that: nothing more leaves.
+    is_barred: bool,
     planned: Option<PlannedRun>,
     sent: Sent,
 }
@@ -244,9 +247,6 @@ impl OwnerSession {
     /// Refuses a request that the owner has not approved. Only [`OwnerSession::after`] records anything.
     pub(super) fn before(&mut self, request: &Request) -> Result<Asked, Refusal> {
         let asked = Asked::new(request);
-        if !self.owner.required {
-            return Ok(asked);
-        }
         match self.check(&asked) {
             Ok(()) => Ok(asked),
             Err(problem) => {
@@ -261,6 +261,12 @@ impl OwnerSession {
     }
 
     fn check(&self, asked: &Asked) -> Result<(), NotApproved> {
+        if self.is_barred && !matches!(asked.kind, Kind::Join { .. }) {
+            return Err(NotApproved::NotUnderWay);
+        }
+        if !self.owner.required {
+            return Ok(());
+        }
         let Subject { settings, covers, .. } = &self.owner.subject;
         let mut approvals = self.owner.approvals();
         if let Kind::Join { rows, settings: theirs, .. } = &asked.kind {
@@ -291,13 +297,13 @@ impl OwnerSession {
                 self.refused(asked.name, &refusal);
                 Err(refusal)
             }
-            Ok(reply) => match self.record(asked, &reply) {
-                Ok(()) => Ok(reply),
-                Err(refusal) => {
-                    self.refused(asked.name, &refusal);
-                    Err(refusal)
+            Ok(reply) => {
+                let recorded = self.record(asked, &reply);
+                if matches!(asked.kind, Kind::Join { .. }) {
+                    self.is_barred = recorded.is_err();
                 }
-            },
+                recorded.map(|()| reply).inspect_err(|refusal| self.refused(asked.name, refusal))
+            }
         }
     }
 
