@@ -11,6 +11,7 @@ pub mod data;
 pub mod federation;
 mod label_answers;
 pub mod lifetime;
+pub mod outlook;
 pub mod prepare;
 pub mod privacy;
 pub mod release;

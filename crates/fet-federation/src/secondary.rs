@@ -35,6 +35,7 @@ use fet_core::party::{Failure, Party, Refusal};
 
 pub use self::config::{LifetimePlace, PartyConfig, WarnOperator};
 pub use self::error::SecondaryError;
+pub(crate) use self::lifetime::run_name;
 use self::one_time::Releasing;
 pub use self::prediction_count::PredictionCount;
 pub use self::selection::linking_seed;

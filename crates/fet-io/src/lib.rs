@@ -3,6 +3,7 @@
 //! All programs of the workspace write their files through this crate, and report invalid input and exit codes in the same way.
 
 mod atomic;
+pub mod chain;
 mod checksum;
 mod excerpt;
 pub mod exit;

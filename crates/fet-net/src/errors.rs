@@ -48,10 +48,11 @@ pub enum CallError {
     /// The party's program has restarted and has lost its memory. The next call goes to the new program.
     #[error("it restarted and lost its state: go back to a checkpoint")]
     Restarted,
-    /// The party now answers another process with the primary's key, and has dropped its work for this one.
+    /// The party has dropped its work for this process: another process with the primary's key took over, or
+    /// this process was silent for an hour.
     #[error(
-        "another command with the primary's key has joined it: run the same command again after the other one has \
-         ended"
+        "it has ended its work for this command, because another command with the primary's key took over, or this one was \
+         silent for an hour: give the same command again"
     )]
     Taken,
     /// The call makes no progress, and packets that claim this session are not authentic.

@@ -40,7 +40,7 @@ pub use errors::CallError;
 pub use identity::{IdentityError, Keys, PublicIdentity};
 pub use names::{Name, NameError, Route};
 pub use nkey::NkeyError;
-pub use service::{Answer, Programs, Service};
+pub use service::{Answer, Lanes, Programs, Service};
 pub use session::PROTOCOL;
 pub use settings::{Local, Peer, Settings};
 pub use state::{Activity, State};

@@ -101,7 +101,7 @@ impl Service {
     ///
     /// From `most` programs on, a program that begins takes the place of one that was silent for
     /// [`Settings::silence`]. If none was silent, up to `most` further programs begin: `programs` should
-    /// answer their requests with a refusal.
+    /// answer their requests with a refusal. A program that was silent for an hour is no longer answered.
     pub fn serve_each<P: Programs>(&mut self, most: usize, programs: &P, stop: &AtomicBool) {
         self.post().most = most.max(2);
         let this = &*self;
@@ -155,11 +155,9 @@ impl Service {
         });
     }
 
-    /// Returns a function that closes the lane of the program with this instance id. The program learns it
-    /// from its next request.
-    pub fn closer(&self) -> impl Fn(u64) + Send + Sync + 'static {
-        let post = Arc::clone(&self.post);
-        move |instance| post.lock().unwrap_or_else(PoisonError::into_inner).close(instance)
+    /// Returns the programs of the primary that the service answers, also while it serves.
+    pub fn lanes(&self) -> Lanes {
+        Lanes { post: Arc::clone(&self.post) }
     }
 
     /// Returns the state of the link.
@@ -209,6 +207,31 @@ impl Service {
 
     fn post(&self) -> MutexGuard<'_, Post> {
         self.post.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Programs of the primary that a service answers, by their instance ids.
+#[derive(Clone)]
+pub struct Lanes {
+    post: Arc<Mutex<Post>>,
+}
+
+impl Lanes {
+    /// Ends the answers to a program. It learns this from its next request.
+    pub fn close(&self, instance: u64) {
+        self.post.lock().unwrap_or_else(PoisonError::into_inner).close(instance);
+    }
+
+    /// Returns the time since a program was last heard; `None` if the party computes for it, or does not
+    /// answer it.
+    pub fn silence(&self, instance: u64) -> Option<Duration> {
+        self.post.lock().unwrap_or_else(PoisonError::into_inner).silence(instance, Instant::now())
+    }
+}
+
+impl std::fmt::Debug for Lanes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Lanes")
     }
 }
 

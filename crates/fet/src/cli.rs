@@ -1,8 +1,8 @@
 //! The `fet` command: arguments, output and exit code.
 //!
-//! Exit codes: 0: success. 1: a run failed, an audit refutes a claim, or `fet status --check` finds a problem.
-//! 2: invalid input. 75: another process works on the run, a party cannot be reached, or a disk is full; try
-//! again. 130: interrupted.
+//! Exit codes: 0: success. 1: a run failed, an audit refutes a claim, `fet status --check` finds a problem, or
+//! `fet log verify` finds a changed log. 2: invalid input. 75: another process works on the run, a party cannot be
+//! reached, or a disk is full; try again. 130: interrupted.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
 
 use crate::experiment_file::{self, ExperimentArguments};
-use crate::parties::{hub, keys, prune, serve, status};
+use crate::parties::{audit_log, check, hub, keys, serve, status};
 use crate::run::{Keep, Log};
 use crate::{
     account, attack, audit, data, exit, explain, init, ledger, list, plot, predict, reference, schema,
@@ -40,7 +40,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Compare methods and settings", &["study", "tune"]),
     ("Link tables", &["link", "psi"]),
     ("Measure privacy", &["account", "ledger", "attack", "audit"]),
-    ("Connect parties on several machines", &["keys", "hub", "party", "status"]),
+    ("Connect parties on several machines", &["keys", "hub", "party", "status", "log"]),
     ("Look up settings and plug-ins", &["show", "list", "help", "schema"]),
     ("Set up the shell", &["completions", "manual"]),
 ];
@@ -97,6 +97,11 @@ enum FetCommand {
     ///
     /// The command lists the parties, their current work and the round-trip time of a packet.
     Status(status::StatusArguments),
+    /// Show or verify a party's audit log.
+    Log {
+        #[command(subcommand)]
+        command: audit_log::LogCommand,
+    },
     /// Show or extend a party's lifetime privacy account.
     Ledger {
         #[command(subcommand)]
@@ -359,11 +364,15 @@ fn obey(command: FetCommand) -> anyhow::Result<ExitCode> {
             let keep = if forget { Keep::Nothing } else { Keep::LastState };
             train::train(&experiment, out, log, keep, parties.as_deref().zip(key.as_deref()))
         }
-        FetCommand::Party(serve::PartyArguments {
-            command: Some(serve::PartyCommand::Prune(arguments)),
-            ..
-        }) => {
-            answer(&prune::prune(&arguments)?)?;
+        FetCommand::Party(serve::PartyArguments { command: Some(command), .. }) => {
+            answer(&serve::obey(&command)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        FetCommand::Party(serve::PartyArguments { check: true, files, .. }) => {
+            for file in files {
+                let command = check::CheckArguments { file, rows: None, json: false };
+                answer(&serve::obey(&serve::PartyCommand::Check(command))?)?;
+            }
             Ok(ExitCode::SUCCESS)
         }
         FetCommand::Party(arguments) => {
@@ -380,6 +389,11 @@ fn obey(command: FetCommand) -> anyhow::Result<ExitCode> {
             let (text, well) = status::status(&arguments)?;
             answer(&text)?;
             Ok(if well || !arguments.check { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        }
+        FetCommand::Log { command } => {
+            let (text, is_intact) = audit_log::log(&command)?;
+            answer(&text)?;
+            Ok(if is_intact { ExitCode::SUCCESS } else { ExitCode::from(1) })
         }
         FetCommand::Ledger { command } => {
             answer(&ledger::ledger(&command)?)?;

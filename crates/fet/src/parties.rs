@@ -5,16 +5,23 @@
 //! The parties compute the same results as a simulation. The same trainer sends the same requests, over the
 //! network instead of within a process.
 
+mod approval;
+pub mod approve;
+pub mod audit_log;
+pub mod check;
 mod greeting;
 pub mod hub;
 pub mod keys;
 pub mod network;
 mod observer;
+mod owner;
+mod programs;
 pub mod prune;
 mod remote;
 mod roster;
 mod run_id;
 pub mod serve;
+mod serving;
 pub(crate) mod setup;
 pub mod status;
 

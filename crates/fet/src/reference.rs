@@ -192,6 +192,7 @@ In an experiment it applies to all secondaries of a simulation.
         introduction: "\
 A party on its own machine reads two files in addition to the experiment.
 [Parties on separate machines](../deploy.md) has an example of each.
+[The owner's approval](../approval.md) explains the table `[approval]`.
 Paths are relative to the file that contains them.",
         body: Body::PartyFiles,
     },

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use fet_core::experiment::CommonSettings;
 use fet_core::message::LifetimeState;
 use fet_core::policy::Policy;
 use fet_core::privacy::{Loss, PrivacyMechanism, Releases, Tally};
@@ -58,7 +59,6 @@ impl<'a> Joining<'a> {
         place: &'a LifetimePlace,
         privacy: &dyn PrivacyMechanism,
     ) -> Self {
-        let hash = fet_io::sha256(own.settings.of_state(privacy).to_toml().as_bytes());
         let about = About {
             mechanism: own.settings.privacy.kind().to_string(),
             neighbouring: None,
@@ -70,13 +70,18 @@ impl<'a> Joining<'a> {
         };
         Self {
             place,
-            name: ledger::short_name(&hash),
+            name: run_name(&own.settings, privacy),
             about,
             rehearsal: own.seed.is_simulated(),
             policy: &own.policy,
             tell: &own.tell,
         }
     }
+}
+
+/// Returns the name of a run with these settings in the lifetime account.
+pub(crate) fn run_name(settings: &CommonSettings, privacy: &dyn PrivacyMechanism) -> String {
+    ledger::short_name(&fet_io::sha256(settings.of_state(privacy).to_toml().as_bytes()))
 }
 
 impl Spending {

@@ -72,10 +72,13 @@ impl Store {
                 Err(_)
                     if begun
                         || has_entries_but(folder, |name| {
-                            // These accounts may be older than the seed, for example in a folder for another
-                            // table.
+                            // These accounts, and the owner's approvals and log, may be older than the
+                            // seed, for example in a folder for another table.
                             let accounts = [prediction_count::FILE, lifetime::FILE, lifetime::OTHERS];
-                            name.starts_with(&format!("{SEED}.")) || accounts.contains(&name)
+                            let mut beginnings = [SEED, "approvals", "audit"].into_iter();
+                            accounts.contains(&name)
+                                || beginnings
+                                    .any(|of| name.strip_prefix(of).is_some_and(|rest| rest.starts_with('.')))
                         }) =>
                 {
                     return Err(wrong("is missing"));

@@ -21,6 +21,9 @@ use lane::Lane;
 /// replays can be in transit before they displace a genuine one.
 const CANDIDATES: usize = 8;
 
+/// Silence after which a program counts as gone.
+const GONE: Duration = Duration::from_secs(60 * 60);
+
 /// Event for the party's threads.
 pub(super) enum Event {
     /// A program of the primary begins. Its lane has this number.
@@ -250,6 +253,12 @@ impl Post {
         self.events.push_back(Event::Ends(lane.id));
     }
 
+    /// Returns the time since a program was last heard; `None` if the party computes for it, or its lane is
+    /// closed.
+    pub(super) fn silence(&self, instance: u64, now: Instant) -> Option<Duration> {
+        self.lanes.iter().find(|lane| lane.is_of(instance))?.silence(now)
+    }
+
     /// Closes a program's lane, if it is open.
     pub(super) fn close(&mut self, instance: u64) {
         if let Some(at) = self.lanes.iter().position(|lane| lane.is_of(instance)) {
@@ -265,6 +274,12 @@ impl Post {
     }
 
     pub(super) fn pump(&mut self, now: Instant) {
+        if self.most > 1 {
+            let is_gone = |lane: &Lane| lane.silence(now).is_some_and(|silence| silence > GONE);
+            while let Some(at) = self.lanes.iter().position(is_gone) {
+                self.remove(at);
+            }
+        }
         self.lanes.iter_mut().for_each(|lane| lane.pump(now));
     }
 

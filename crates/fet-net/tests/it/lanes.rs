@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Many, Pair, quick};
 use fet_net::memory::{Faults, Memory, pair};
-use fet_net::{Answer, CallError, Caller, Local, Peer, Programs};
+use fet_net::{Answer, CallError, Caller, Lanes, Local, Peer, Programs};
 
 /// Number of programs.
 const PROGRAMS: usize = 5;
@@ -66,14 +66,13 @@ impl House {
     }
 }
 
-/// Serves some programs while `run` runs; from `most` on a silent one must go. `run` gets a function that closes a
-/// program's lane.
+/// Serves some programs while `run` runs; from `most` on a silent one must go. `run` gets their lanes.
 fn serving(
     programs: usize,
     faults: &Faults,
     most: usize,
     mirrors: &Mirrors,
-    run: impl FnOnce(&House, &dyn Fn(u64)),
+    run: impl FnOnce(&House, &Lanes),
 ) {
     let pairing = Pair::new();
     let (ends, there): (Vec<_>, Vec<_>) =
@@ -81,10 +80,10 @@ fn serving(
     let locals = (0..programs).map(|at| Local::new(Arc::clone(&pairing.bank.keys), format!("program {at}")));
     let mut service = pairing.service(Many(there), quick());
     let house = House { programs: locals.zip(ends).collect(), pairing };
-    let (close, stop) = (service.closer(), AtomicBool::new(false));
+    let (lanes, stop) = (service.lanes(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| service.serve_each(most, mirrors, &stop));
-        let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&house, &close)));
+        let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&house, &lanes)));
         stop.store(true, Ordering::Relaxed);
         serving.join().unwrap();
         if let Err(panic) = ran {
@@ -157,11 +156,14 @@ fn each_request_is_answered_once_on_a_bad_path() {
 #[test]
 fn a_program_that_is_closed_learns_it_and_the_others_go_on() {
     let mirrors = Mirrors::default();
-    serving(2, &Faults::default(), 2, &mirrors, |house, close| {
+    serving(2, &Faults::default(), 2, &mirrors, |house, lanes| {
         let (mut training, mut predictions) = (house.caller(0), house.caller(1));
         assert_eq!(training.call(b"ab").unwrap(), b"ba");
         assert_eq!(predictions.call(b"cd").unwrap(), b"dc");
-        close(house.programs[0].0.instance_id);
+        let instance = house.programs[0].0.instance_id;
+        assert!(lanes.silence(instance).is_some_and(|silence| silence < END));
+        lanes.close(instance);
+        assert_eq!(lanes.silence(instance), None);
         assert_eq!(training.call(b"ef"), Err(CallError::Taken));
         assert_eq!(predictions.call(b"gh").unwrap(), b"hg");
         wait_until("the closed session ends", || mirrors.open.load(Ordering::Relaxed) == 1);

@@ -10,6 +10,7 @@ use fet_core::experiment::Experiment;
 use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
 use fet_federation::lifetime::SharedLifetime;
+use fet_federation::outlook::PartyPlace;
 use fet_federation::secondary::{
     FinishedModel, LifetimePlace, PartyConfig, PredictionCount, Secondary, Store,
 };
@@ -21,6 +22,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
+use super::approval::ApprovalSettings;
 use super::greeting::{JoinPurpose, check_secrets};
 use super::keys;
 use super::roster::{self, Roster};
@@ -57,6 +59,9 @@ pub(crate) struct PartyFile {
     /// Limits on the information that the primary gets.
     #[serde(default)]
     pub(crate) policy: Policy,
+    /// The owner's decision on runs.
+    #[serde(default)]
+    pub(super) approval: ApprovalSettings,
     /// True for a rehearsal: the party's secrets, noise and masks derive from the experiment's seed,
     /// as in a simulation, and hide nothing.
     #[serde(default)]
@@ -79,16 +84,76 @@ impl PartyFile {
     }
 }
 
+/// A party's file, with the roster and the key that it names.
+pub(super) struct PartyFiles {
+    pub(super) file: PartyFile,
+    /// Folder of the file.
+    pub(super) folder: PathBuf,
+    pub(super) roster: Roster,
+    /// Index of the party among the roster's secondaries.
+    pub(super) index: usize,
+    pub(super) keys: Arc<fet_net::Keys>,
+}
+
+impl PartyFiles {
+    /// Reads the files, and checks that the roster names the party with its key.
+    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
+        let bad = |problem: String| input(format!("{}: {problem}", path.display()));
+        let file = PartyFile::read(path)?;
+        file.policy.check().map_err(|violation| bad(violation.to_string()))?;
+        let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        let roster = Roster::read(&folder.join(&file.roster))?;
+        let Some(index) = roster.parties().iter().position(|party| party.name.as_str() == file.party) else {
+            let known: Vec<&str> = roster.parties().iter().map(|party| party.name.as_str()).collect();
+            return Err(bad(format!(
+                "`party` must be one of the roster's parties ({}); it is \"{}\"",
+                known.join(", "),
+                file.party
+            )));
+        };
+        let keys = Arc::new(keys::read(&folder.join(&file.key))?);
+        let pinned = roster.parties()[index].identity;
+        if keys.public() != pinned {
+            return Err(bad(format!(
+                "`key` is the key of {}; the roster's key for {} is {pinned}",
+                keys.public(),
+                file.party
+            )));
+        }
+        Ok(Self { file, folder, roster, index, keys })
+    }
+
+    /// Returns everything that the party brings to each run.
+    pub(super) fn setup(&self, reporter: Reporter) -> anyhow::Result<PartySetup> {
+        self.setup_with(reporter, Arc::new(SharedFiles::in_state(&self.state())))
+    }
+
+    /// Like [`PartyFiles::setup`], with the files that other rosters of the same state share.
+    pub(super) fn setup_with(
+        &self,
+        reporter: Reporter,
+        shared: Arc<SharedFiles>,
+    ) -> anyhow::Result<PartySetup> {
+        let Self { file, folder, roster, index, keys } = self;
+        PartySetup::new(file, folder, Membership { roster, index: *index, keys }, (reporter, shared))
+    }
+
+    /// Folder of the party's state.
+    pub(super) fn state(&self) -> PathBuf {
+        self.folder.join(&self.file.state)
+    }
+}
+
 /// Maximum number of runs whose files a party stores; more runs mean that somebody keeps drawing new ids.
 const MOST_RUNS: usize = 1000;
 
 /// Membership of a party in a roster.
-pub(super) struct Membership<'a> {
-    pub(super) roster: &'a Roster,
+struct Membership<'a> {
+    roster: &'a Roster,
     /// Index of the party among the roster's secondaries.
-    pub(super) index: usize,
+    index: usize,
     /// Keys whose public parts the roster names.
-    pub(super) keys: &'a fet_net::Keys,
+    keys: &'a fet_net::Keys,
 }
 
 /// Everything that a party brings to each run.
@@ -112,24 +177,31 @@ pub(super) struct PartySetup {
     pub(super) trains_alone: bool,
     /// File of the party's own table with its checksum, if the party has its own table.
     file: Option<(PathBuf, [u8; 32])>,
-    shared: SharedFiles,
+    shared: Arc<SharedFiles>,
 }
 
 /// Files of the party's own folder that all sessions share.
-#[derive(Default)]
-struct SharedFiles {
+pub(super) struct SharedFiles {
     account: SharedLifetime,
     predictions: PredictionCount,
     /// Seed of the party's randomness, once a session has drawn or read it.
     seed: Mutex<Option<OwnSeed>>,
 }
 
+impl SharedFiles {
+    /// Returns the files of the party with this state.
+    pub(super) fn in_state(state: &Path) -> Self {
+        let predictions = PredictionCount::in_folder(own_folder(state));
+        Self { account: SharedLifetime::default(), predictions, seed: Mutex::default() }
+    }
+}
+
 impl PartySetup {
-    pub(super) fn new(
+    fn new(
         file: &PartyFile,
         folder: &Path,
         Membership { roster, index, keys }: Membership<'_>,
-        reporter: Reporter,
+        (reporter, shared): (Reporter, Arc<SharedFiles>),
     ) -> anyhow::Result<Self> {
         let arguments = ExperimentArguments {
             file: folder.join(&file.experiment),
@@ -194,10 +266,7 @@ impl PartySetup {
             trains_alone: noisy || secret || experiment.release.is_some(),
             experiment,
             file: table_file,
-            shared: SharedFiles {
-                predictions: PredictionCount::in_folder(own_folder(&folder.join(&file.state))),
-                ..SharedFiles::default()
-            },
+            shared,
         })
     }
 
@@ -250,6 +319,44 @@ impl PartySetup {
             None => store.own_seed(false)?,
         };
         Ok(known.insert(seed).clone())
+    }
+
+    /// Returns the checksum of the party's own table, or the settings of all data if the parties divide one table.
+    pub(super) fn own_table(&self) -> String {
+        self.file.as_ref().map_or_else(
+            || self.data_settings(),
+            |(file, sum)| format!("{} (SHA-256 {})", file.display(), hex(sum)),
+        )
+    }
+
+    pub(super) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    pub(super) fn table(&self) -> &PartyTable {
+        &self.table
+    }
+
+    /// Returns the party's place among the secondaries.
+    pub(super) fn place(&self) -> PartyPlace {
+        PartyPlace { number: self.number, parties: self.roster.len() }
+    }
+
+    /// Folder of the party's own state, which outlives runs.
+    pub(super) fn own_folder(&self) -> &Path {
+        &self.state
+    }
+
+    /// Returns the names of the columns that models see of the party's table.
+    pub(super) fn columns(&self) -> Vec<String> {
+        (0..self.table.features.columns()).map(|column| self.table.features.name(column)).collect()
+    }
+
+    /// Returns the settings of the party's own table (TOML), or of all data if the parties divide one table.
+    pub(super) fn data_settings(&self) -> String {
+        let settings = self.experiment.data.settings();
+        let own = settings.get("secondaries").and_then(|tables| tables.get(self.number - 1)).cloned();
+        own.and_then(|own| own.as_table().cloned()).unwrap_or(settings).to_string()
     }
 
     /// Returns the folder for the party's files of a run.

@@ -5,6 +5,7 @@ mod abused;
 mod account;
 mod aligned;
 mod alone;
+mod approval;
 mod attacks;
 mod audit;
 mod benchmark;

@@ -1,0 +1,252 @@
+//! Programs of primaries that a party serves at the same time.
+//!
+//! All rosters whose party's files name one state folder share the list, because they share the accounts in that folder.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::run_id::RunId;
+
+/// Activity of a party without a request.
+pub(super) const WAITS: &str = "waits for the primary";
+
+/// Programs that a party serves.
+#[derive(Default)]
+pub(super) struct Programs {
+    open: Mutex<Vec<Program>>,
+    /// Signals that a program has ended.
+    ended: Condvar,
+}
+
+/// Program that a party serves.
+struct Program {
+    id: ProgramId,
+    trains: Option<Training>,
+    /// Current activity, for `fet status`.
+    does: String,
+    link: Arc<dyn Link>,
+}
+
+/// Number of the roster in the party's command, and instance id of the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ProgramId {
+    pub(super) roster: usize,
+    pub(super) instance: u64,
+}
+
+/// Training of a run in a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Training {
+    pub(super) run: RunId,
+    /// True if one such training at a time may run, because it writes accounts.
+    pub(super) alone: bool,
+}
+
+/// Link to the programs of a roster.
+pub(super) trait Link: Send + Sync {
+    /// Ends the answers to a program.
+    fn close(&self, instance: u64);
+
+    /// Returns true if a program has been silent for so long that it is probably gone.
+    fn is_gone(&self, instance: u64) -> bool;
+}
+
+/// Error: a program of another roster trains with the accounts that this training needs.
+#[derive(Debug)]
+pub(super) struct Busy;
+
+/// Place of a program in the list, which ends when it is dropped.
+pub(super) struct ProgramPlace {
+    programs: Arc<Programs>,
+    id: ProgramId,
+}
+
+impl Programs {
+    /// Adds a program. Returns its place and the number of other programs of the same roster.
+    pub(super) fn begin(self: &Arc<Self>, id: ProgramId, link: Arc<dyn Link>) -> (ProgramPlace, usize) {
+        let mut open = self.lock();
+        let others = open.iter().filter(|program| program.id.roster == id.roster).count();
+        open.push(Program { id, trains: None, does: WAITS.into(), link });
+        (ProgramPlace { programs: Arc::clone(self), id }, others)
+    }
+
+    /// Returns the current activity of all programs.
+    pub(super) fn doing(&self) -> String {
+        let open = self.lock();
+        let busy: Vec<&str> =
+            open.iter().map(|program| program.does.as_str()).filter(|does| *does != WAITS).collect();
+        if busy.is_empty() { WAITS.to_string() } else { busy.join("; ") }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Program>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ProgramPlace {
+    /// Sets the current activity.
+    pub(super) fn does(&self, what: String) {
+        if let Some(own) = self.programs.lock().iter_mut().find(|program| program.id == self.id) {
+            own.does = what;
+        }
+    }
+
+    /// Begins a training in this program. Returns the number of programs whose place it takes: those that train the same run, and,
+    /// if one training at a time may run, all such trainings of the same roster.
+    ///
+    /// Waits until these programs have ended their current answers.
+    pub(super) fn train(&self, training: &Training) -> Result<usize, Busy> {
+        let is_in_the_way = |program: &Program| {
+            program.id != self.id
+                && program.trains.as_ref().is_some_and(|other| {
+                    (other.alone && training.alone)
+                        || (program.id.roster, &other.run) == (self.id.roster, &training.run)
+                })
+        };
+        let mut open = self.programs.lock();
+        let is_of_another = |program: &Program| {
+            program.id.roster != self.id.roster && !program.link.is_gone(program.id.instance)
+        };
+        if open.iter().any(|program| is_in_the_way(program) && is_of_another(program)) {
+            return Err(Busy);
+        }
+        let taken = open.iter().filter(|program| is_in_the_way(program)).count();
+        for other in open.iter().filter(|program| is_in_the_way(program)) {
+            other.link.close(other.id.instance);
+        }
+        while open.iter().any(is_in_the_way) {
+            open = self.programs.ended.wait(open).unwrap_or_else(PoisonError::into_inner);
+        }
+        if let Some(own) = open.iter_mut().find(|program| program.id == self.id) {
+            own.trains = Some(training.clone());
+        }
+        Ok(taken)
+    }
+
+    /// Ends the training in this program.
+    pub(super) fn trained(&self) {
+        if let Some(own) = self.programs.lock().iter_mut().find(|program| program.id == self.id) {
+            own.trains = None;
+        }
+        self.programs.ended.notify_all();
+    }
+}
+
+impl Drop for ProgramPlace {
+    fn drop(&mut self) {
+        self.programs.lock().retain(|program| program.id != self.id);
+        self.programs.ended.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(roster: usize, instance: u64) -> ProgramId {
+        ProgramId { roster, instance }
+    }
+
+    fn training(run: char, alone: bool) -> Training {
+        Training { run: RunId::parse(&run.to_string().repeat(32)).expect("an id"), alone }
+    }
+
+    /// Notes the closed programs.
+    #[derive(Default)]
+    struct Lanes {
+        closed: Mutex<Vec<u64>>,
+        gone: Mutex<bool>,
+    }
+
+    impl Link for Lanes {
+        fn close(&self, instance: u64) {
+            self.closed.lock().expect("sound").push(instance);
+        }
+
+        fn is_gone(&self, _: u64) -> bool {
+            *self.gone.lock().expect("sound")
+        }
+    }
+
+    impl Lanes {
+        fn closed(&self) -> Vec<u64> {
+            self.closed.lock().expect("sound").clone()
+        }
+    }
+
+    fn begin(programs: &Arc<Programs>, id: ProgramId, lanes: &Arc<Lanes>) -> (ProgramPlace, usize) {
+        programs.begin(id, Arc::clone(lanes) as Arc<dyn Link>)
+    }
+
+    #[test]
+    fn trainings_of_other_runs_go_on_unless_they_need_the_accounts() {
+        let programs = Arc::new(Programs::default());
+        let lanes = Arc::new(Lanes::default());
+        let places = [1, 2].map(|instance| begin(&programs, id(0, instance), &lanes));
+        assert_eq!([places[0].1, places[1].1], [0, 1]);
+        assert_eq!(places[0].0.train(&training('a', false)).expect("free"), 0);
+        assert_eq!(places[1].0.train(&training('b', false)).expect("free"), 0);
+        let (other, others) = begin(&programs, id(1, 1), &lanes);
+        assert_eq!(others, 0, "each primary has a limit of its own");
+        // A run of another roster may draw the same id, and has its own folder in another state.
+        assert_eq!(other.train(&training('c', true)).expect("free"), 0);
+        assert!(lanes.closed().is_empty());
+    }
+
+    #[test]
+    fn a_command_given_again_waits_for_the_former_one() {
+        let programs = Arc::new(Programs::default());
+        let lanes = Arc::new(Lanes::default());
+        let (former, _) = begin(&programs, id(0, 1), &lanes);
+        former.train(&training('a', false)).expect("free");
+        let (new, _) = begin(&programs, id(0, 2), &lanes);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| new.train(&training('a', false)).expect("free"));
+            while lanes.closed().is_empty() {
+                std::thread::yield_now();
+            }
+            assert!(!waits.is_finished(), "the former one still answers");
+            drop(former);
+            assert_eq!(waits.join().expect("no panic"), 1);
+        });
+        assert_eq!(lanes.closed(), [1]);
+    }
+
+    #[test]
+    fn a_primary_does_not_end_the_training_of_another() {
+        let programs = Arc::new(Programs::default());
+        let lanes = Arc::new(Lanes::default());
+        let (first, _) = begin(&programs, id(0, 1), &lanes);
+        first.train(&training('a', true)).expect("free");
+        let (second, _) = begin(&programs, id(1, 1), &lanes);
+        assert!(second.train(&training('b', true)).is_err());
+        assert!(lanes.closed().is_empty());
+        *lanes.gone.lock().expect("sound") = true;
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| second.train(&training('b', true)).expect("the other one is gone"));
+            while lanes.closed().is_empty() {
+                std::thread::yield_now();
+            }
+            drop(first);
+            assert_eq!(waits.join().expect("no panic"), 1);
+        });
+        *lanes.gone.lock().expect("sound") = false;
+        second.trained();
+        let (third, _) = begin(&programs, id(0, 2), &lanes);
+        assert_eq!(third.train(&training('c', true)).expect("the second one has ended"), 0);
+    }
+
+    #[test]
+    fn shows_what_all_programs_do() {
+        let programs = Arc::new(Programs::default());
+        let lanes = Arc::new(Lanes::default());
+        let (first, _) = begin(&programs, id(0, 1), &lanes);
+        let (second, _) = begin(&programs, id(0, 2), &lanes);
+        assert_eq!(programs.doing(), WAITS);
+        first.does("Forward in epoch 1".into());
+        assert_eq!(programs.doing(), "Forward in epoch 1");
+        second.does("Predict".into());
+        assert_eq!(programs.doing(), "Forward in epoch 1; Predict");
+        drop(first);
+        assert_eq!(programs.doing(), "Predict");
+    }
+}
