@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::heartbeat::Heartbeat;
 use crate::identity::PublicIdentity;
 use crate::names::Route;
 use crate::settings::{Local, Peer, Settings};
@@ -40,6 +41,7 @@ pub struct Service {
     transport: Arc<dyn Transport>,
     post: Arc<Mutex<Post>>,
     arrived: Condvar,
+    heartbeat: Heartbeat,
 }
 
 impl Service {
@@ -53,7 +55,12 @@ impl Service {
     ) -> Self {
         let transport: Arc<dyn Transport> = Arc::new(transport);
         let post = Post::new(Arc::clone(&transport), local, route, primary, settings);
-        Self { transport, post: Arc::new(Mutex::new(post)), arrived: Condvar::new() }
+        Self {
+            transport,
+            post: Arc::new(Mutex::new(post)),
+            arrived: Condvar::new(),
+            heartbeat: Heartbeat::default(),
+        }
     }
 
     /// Answers requests on this thread until `stop` is set, the transport has ended, or the relay denies this
@@ -93,6 +100,11 @@ impl Service {
         move || post.lock().unwrap_or_else(PoisonError::into_inner).state()
     }
 
+    /// Returns the sign of life of the thread that carries packets while the service serves.
+    pub fn heartbeat(&self) -> Heartbeat {
+        self.heartbeat.clone()
+    }
+
     fn carry(&self, ended: &AtomicBool) {
         let mut due = Instant::now();
         while !ended.load(Ordering::Relaxed) {
@@ -110,6 +122,7 @@ impl Service {
             let now = Instant::now();
             post.pump(now);
             due = post.due(now);
+            self.heartbeat.beat();
             if post.has_events() {
                 self.arrived.notify_one();
             }

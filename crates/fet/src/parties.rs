@@ -5,18 +5,23 @@
 //! The parties compute the same results as a simulation. The same trainer sends the same requests, over the
 //! network instead of within a process.
 
+mod encoder;
 mod greeting;
 pub mod hub;
 pub mod keys;
+mod monitor;
 pub mod network;
 mod observer;
 pub mod prune;
 mod remote;
 mod roster;
 mod run_id;
+mod run_monitor;
 pub mod serve;
 pub(crate) mod setup;
 pub mod status;
+#[cfg(unix)]
+mod systemd;
 
 use fet_core::schema::{self, Setting};
 use fet_federation::trainer::RunError;

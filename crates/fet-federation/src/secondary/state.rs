@@ -96,7 +96,10 @@ impl Store {
     }
 
     /// Returns the number of records that were linked for predictions, over all runs.
-    pub(super) fn predictions(&self) -> Result<u64, StateError> {
+    ///
+    /// # Errors
+    /// Returns an error if the file with the number cannot be read.
+    pub fn predictions(&self) -> Result<u64, StateError> {
         let Self::Folder { own: folder, .. } = self else { return Ok(0) };
         let path = folder.join(PREDICTIONS);
         let wrong = |rule: String| StateError::Predictions { path: path.display().to_string(), rule };

@@ -1,6 +1,7 @@
 //! The primary's side of the network: links to all parties of a roster.
 
 use std::cell::OnceCell;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +19,7 @@ use super::keys;
 use super::remote::{self, PartyLink, Remote};
 use super::roster::{Roster, Unreached};
 use super::run_id::RunId;
+use super::run_monitor::RunMonitor;
 use super::status::{LinkStatus, Mirror, PartyStatus};
 use fet_io::input::input;
 
@@ -31,6 +33,7 @@ pub struct Elsewhere {
     stop: Arc<AtomicBool>,
     /// True if the run leaves out parties that do not join.
     drops: bool,
+    monitor: Option<Arc<RunMonitor>>,
     network: OnceCell<PartyNetwork>,
 }
 
@@ -58,7 +61,16 @@ impl Elsewhere {
         let mut ages = key.as_os_str().to_os_string();
         ages.push(".lifetimes.json");
         let stop = Arc::clone(stop);
-        Ok(Self { roster, keys, ages: ages.into(), purpose, stop, drops: false, network: OnceCell::new() })
+        Ok(Self {
+            roster,
+            keys,
+            ages: ages.into(),
+            purpose,
+            stop,
+            drops: false,
+            monitor: None,
+            network: OnceCell::new(),
+        })
     }
 
     /// Returns the seed of the primary's own randomness.
@@ -74,6 +86,15 @@ impl Elsewhere {
     pub fn waiting(mut self, seconds: u64) -> Self {
         self.roster.file.wait = seconds;
         self
+    }
+
+    /// Serves metrics of the run on this address.
+    ///
+    /// # Errors
+    /// Fails if other machines reach the address, or if it is taken.
+    pub fn monitored(mut self, address: SocketAddr) -> anyhow::Result<Self> {
+        self.monitor = Some(Arc::new(RunMonitor::start(address)?));
+        Ok(self)
     }
 
     /// Leaves out parties that do not join, unless no party joins.
@@ -107,6 +128,10 @@ impl Elsewhere {
         };
         let mut network = PartyNetwork::connect(&self.roster, &self.keys, run, &about, &self.stop)?;
         network.wait(self.drops)?;
+        if let Some(monitor) = &self.monitor {
+            monitor.progress().joined(&network.links);
+            network.monitor = Some(Arc::clone(monitor));
+        }
         Ok(self.network.get_or_init(|| network))
     }
 
@@ -148,6 +173,7 @@ pub(crate) struct PartyNetwork {
     missing: Vec<usize>,
     /// Current activity of the run, for `fet status`.
     doing: Arc<Mutex<String>>,
+    monitor: Option<Arc<RunMonitor>>,
 }
 
 impl PartyNetwork {
@@ -172,7 +198,7 @@ impl PartyNetwork {
         }
         let names = [roster.primary().name.to_string(), roster.file.run.clone()];
         let rehearsal = roster.file.rehearsal;
-        Ok(Self { run, names, rehearsal, links, missing: Vec::new(), doing: Arc::default() })
+        Ok(Self { run, names, rehearsal, links, missing: Vec::new(), doing: Arc::default(), monitor: None })
     }
 
     /// Returns the parties' id of the run.
@@ -195,6 +221,13 @@ impl PartyNetwork {
     /// Sets the current activity of the run.
     pub(crate) fn does(&self, what: String) {
         *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = what;
+    }
+
+    /// Sets the number of finished epochs, for the monitor of the run.
+    pub(crate) fn finished(&self, epoch: usize, of: usize) {
+        if let Some(monitor) = &self.monitor {
+            monitor.progress().finished(epoch, of);
+        }
     }
 
     /// Returns the numbers of the parties that did not join and are left out, from 0.

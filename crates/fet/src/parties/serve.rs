@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fet_core::message::{Answer, LARGEST_FRAME, Request, decode, encode_behind, frames};
 use fet_core::party::{Failure, Party, Refusal};
@@ -13,15 +13,19 @@ use fet_federation::secondary::Secondary;
 use fet_net::{Connection, Local, Peer, Service};
 
 use super::greeting::{self, Greeting, JoinPurpose};
+use super::monitor::metrics::{PartyMetrics, SessionGuard};
+use super::monitor::{Monitor, PartyNames};
 use super::observer::Observer;
 use super::remote;
 use super::roster::{Roster, Unreached};
 use super::run_id::RunId;
 use super::setup::{Membership, PartyFile, PartySetup, Unable, private_folder};
 use super::status::{self, LinkStatus, Mirror, PartyStatus};
+#[cfg(unix)]
+use super::systemd::Notifier;
 use super::{keys, prune};
 use crate::lock;
-use crate::reporter::{Log, Reporter};
+use crate::reporter::{Log, LogLevel, Reporter};
 use fet_io::input::input;
 
 /// Maximum number of requests in one message: a gradient and the next request.
@@ -40,6 +44,9 @@ pub struct PartyArguments {
     /// Form of log messages.
     #[arg(long, value_enum, default_value_t)]
     pub log: Log,
+    /// Importance of the shown log messages.
+    #[arg(long, value_enum, default_value_t)]
+    pub log_level: LogLevel,
 }
 
 /// Commands of `fet party`.
@@ -50,7 +57,7 @@ pub enum PartyCommand {
 }
 
 /// Serves until `stop` is set.
-pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()> {
+pub fn serve(arguments: &PartyArguments, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     let Some(path) = &arguments.file else { return Err(input("name the party's own file")) };
     let bad = |problem: String| input(format!("{}: {problem}", path.display()));
     let file = PartyFile::read(path)?;
@@ -74,7 +81,7 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
             file.party
         )));
     }
-    let reporter = Reporter::new(&file.party, arguments.log);
+    let reporter = Reporter::new(&file.party, arguments.log).at(arguments.log_level);
     let membership = Membership { roster: &roster, index, keys: &keys };
     let setup = PartySetup::new(&file, &folder, membership, reporter.clone())?;
     let state = folder.join(&file.state);
@@ -85,6 +92,11 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
     };
     status::clear(&state);
     setup.check_table(&state).map_err(bad)?;
+    let metrics = Arc::new(PartyMetrics::default());
+    let monitor = monitor(&file, &roster, &metrics, &state).map_err(|error| bad(error.to_string()))?;
+    if let Some(address) = monitor.address() {
+        reporter.tell("monitor", format_args!("the monitor listens on http://{address}"));
+    }
     let wait = Duration::from_secs(roster.file.wait);
     let about = Greeting { rehearsal: file.rehearsal, ..Greeting::party() };
     let local = Local::new(keys, about.text());
@@ -109,26 +121,41 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
     );
     reporter.tell("ready", ready);
     let doing = Arc::new(Mutex::new("waits for the primary".to_string()));
+    monitor.watch(service.watch(), service.heartbeat());
+    #[cfg(unix)]
+    let _notifier = {
+        let (look, what) = (service.watch(), Arc::clone(&doing));
+        Notifier::start(service.heartbeat(), Arc::clone(stop), move || (look(), activity(&what)))
+    };
     let (look, what) = (service.watch(), Arc::clone(&doing));
     let (party, run, primary) =
         (file.party.clone(), roster.file.run.clone(), roster.primary().name.to_string());
     let mut observer = Observer::new(&primary, &run, wait);
     let _mirror = Mirror::start(&state, move || {
         let link = look();
-        for (event, message) in observer.observe(&link, std::time::Instant::now()) {
+        for (event, message) in observer.observe(&link, Instant::now()) {
             reporter.tell(event, message);
         }
         PartyStatus {
             party: party.clone(),
             run: run.clone(),
-            doing: what.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            doing: activity(&what),
             links: vec![LinkStatus::from_state(&primary, &link, true)],
             written: 0,
         }
     });
-    let mut serving =
-        Serving { setup, secondary: None, purpose: JoinPurpose::Run, run: None, differs: None, doing };
+    let mut serving = Serving {
+        setup,
+        secondary: None,
+        purpose: JoinPurpose::Run,
+        run: None,
+        differs: None,
+        doing,
+        metrics,
+        session: None,
+    };
     service.serve(&mut serving, stop);
+    monitor.stopping();
     if let denied @ Connection::Denied { .. } = service.state().connection {
         return Err(input(format!("{}: {denied}", file.party)));
     }
@@ -137,6 +164,26 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
     }
     serving.tell("stopped", "stopped");
     Ok(())
+}
+
+/// Starts the monitor of a party, if its file turns it on.
+fn monitor(
+    file: &PartyFile,
+    roster: &Roster,
+    metrics: &Arc<PartyMetrics>,
+    state: &Path,
+) -> anyhow::Result<Monitor> {
+    let names = PartyNames {
+        party: file.party.clone(),
+        primary: roster.primary().name.to_string(),
+        run: roster.file.run.clone(),
+        server: roster.file.server.clone(),
+    };
+    Monitor::start(&file.monitor, names, Arc::clone(metrics), state.to_path_buf(), file.policy.clone())
+}
+
+fn activity(doing: &Mutex<String>) -> String {
+    doing.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Returns the first differing line of the settings, with both values.
@@ -165,15 +212,31 @@ struct Serving {
     differs: Option<String>,
     /// Current activity, for `fet status`.
     doing: Arc<Mutex<String>>,
+    metrics: Arc<PartyMetrics>,
+    session: Option<SessionGuard>,
 }
 
 impl Serving {
     fn does(&self, what: String) {
+        if let Some(session) = &self.session {
+            session.does(&what);
+        }
         *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = what;
     }
 
     fn tell(&self, event: &str, message: impl Display) {
         self.setup.reporter.tell(event, message);
+    }
+
+    /// Replies to a request and counts it.
+    fn counted_reply(&mut self, request: Request) -> Answer {
+        let (began, name) = (Instant::now(), request.name());
+        let answer = self.reply(request).unwrap_or_else(|failure| Err(Refusal::new(failure)));
+        match &answer {
+            Ok(_) => self.metrics.answered(name, began.elapsed()),
+            Err(refusal) => self.metrics.refused(name, &refusal.reason),
+        }
+        answer
     }
 
     fn reply(&mut self, request: Request) -> Result<Answer, Failure> {
@@ -231,6 +294,7 @@ impl Serving {
         match secondary.ask(request) {
             Ok(reply) => {
                 if let Some(rows) = linked {
+                    self.metrics.linked(rows);
                     self.tell("predictions", format_args!("{rows} new records were linked for predictions"));
                 } else if is_join {
                     let lifetime = secondary.lifetime();
@@ -253,6 +317,7 @@ impl Serving {
                     }
                 } else if is_end {
                     let folder = self.run.as_ref().map(|run| self.setup.of_run(run)).unwrap_or_default();
+                    self.session = None;
                     self.tell("over", format_args!("the run is over; the model is in {}", folder.display()));
                 }
                 Ok(Ok(reply))
@@ -291,6 +356,12 @@ impl fet_net::Answer for Serving {
             differs(about.data.as_deref(), greeting::common_data(&self.setup.experiment).as_deref())
         });
         self.secondary = None;
+        let purpose = match about.purpose {
+            JoinPurpose::Run => "a run",
+            JoinPurpose::Predictions => "predictions",
+        };
+        self.session = None;
+        self.session = Some(self.metrics.open(&about.program, purpose, &about.run));
     }
 
     /// Answers the requests of one message in order, up to the first refused request.
@@ -302,8 +373,11 @@ impl fet_net::Answer for Serving {
                 Err(_) if place >= MOST_TOGETHER => {
                     Err(Refusal::new(format!("at most {MOST_TOGETHER} requests may come together")))
                 }
-                Ok(request) => self.reply(request).unwrap_or_else(|failure| Err(Refusal::new(failure))),
-                Err(error) => Err(Refusal::new(error)),
+                Ok(request) => self.counted_reply(request),
+                Err(error) => {
+                    self.metrics.refused("unreadable", &error);
+                    Err(Refusal::new(error))
+                }
             };
             let refused = match encode_behind(&mut answers, &answer) {
                 Ok(()) => answer.is_err(),
@@ -323,11 +397,10 @@ impl fet_net::Answer for Serving {
 
     fn refused(&mut self, peer: &Peer, ours: u16) {
         let (program, theirs) = (Greeting::read(&peer.about).program, peer.version);
-        self.tell(
-            "refused",
-            format_args!(
-                "refused {program}: it uses version {theirs} of the protocol, this program uses version {ours}"
-            ),
+        let reason = format!(
+            "refused {program}: it uses version {theirs} of the protocol, this program uses version {ours}"
         );
+        self.metrics.refused("version", &reason);
+        self.tell("refused", reason);
     }
 }

@@ -19,6 +19,7 @@ use zeroize::Zeroizing;
 
 use super::greeting::{JoinPurpose, check_secrets};
 use super::keys;
+use super::monitor::settings::MonitorSettings;
 use super::roster::{self, Roster};
 use super::run_id::RunId;
 use crate::experiment_file::{self, ExperimentArguments, data_folders, machine};
@@ -57,6 +58,9 @@ pub(crate) struct PartyFile {
     /// as in a simulation, and hide nothing.
     #[serde(default)]
     pub(super) rehearsal: bool,
+    /// Health, metrics and a page for the party's operator.
+    #[serde(default)]
+    pub(super) monitor: MonitorSettings,
 }
 
 impl PartyFile {

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-const GUIDE: &str = include_str!("../../../../docs/deploy.md");
+pub(crate) const GUIDE: &str = include_str!("../../../../docs/deploy.md");
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Converts the code blocks of a guide to one shell script, which also saves the guide's files.
-fn script(guide: &str) -> String {
+pub(crate) fn script(guide: &str) -> String {
     let mut script = String::from("set -e\n");
     for block in guide.split("\n```").skip(1).step_by(2) {
         let (language, body) = block.split_once('\n').expect("a block has lines");
@@ -31,7 +31,7 @@ fn script(guide: &str) -> String {
 }
 
 /// Runs a script and all its child processes in one process group, which ends with the script, or after `patience`.
-fn obeyed(script: &str, folder: &Path, patience: Duration) -> (ExitStatus, String) {
+pub(crate) fn obeyed(script: &str, folder: &Path, patience: Duration) -> (ExitStatus, String) {
     let said = folder.join("said");
     let file = fs::File::create(&said).expect("writable");
     let beside = PathBuf::from(env!("CARGO_BIN_EXE_fet"));
@@ -77,7 +77,7 @@ fn is_root() -> bool {
 }
 
 /// Returns the program `nats-server`, if there is one.
-fn nats() -> Option<PathBuf> {
+pub(crate) fn nats() -> Option<PathBuf> {
     let server = std::env::var_os("FET_NATS").map_or_else(|| PathBuf::from("nats-server"), PathBuf::from);
     if Command::new(&server).arg("--version").output().is_err() {
         fet_testing::left_out("nats", "FET_NATS names no nats-server");
@@ -87,7 +87,7 @@ fn nats() -> Option<PathBuf> {
 }
 
 /// Returns a free port.
-fn free() -> u16 {
+pub(crate) fn free() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
 }
 
