@@ -1,4 +1,4 @@
-//! HTTP server in threads of its own, for services of the program.
+//! HTTP server in separate threads, for services of the program.
 
 use std::net::{IpAddr, TcpListener};
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(crate) fn local_only(routes: Router, listening: IpAddr) -> Router {
         if is_local_request(request.headers(), listening) {
             return next.run(request).await;
         }
-        let reason = "a page, or a request by another name of this machine, has no access\n";
+        let reason = "refused: a web page sent the request, or it names another host; use http://127.0.0.1\n";
         (StatusCode::FORBIDDEN, reason).into_response()
     };
     routes.layer(middleware::from_fn(check))

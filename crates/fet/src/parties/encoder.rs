@@ -7,9 +7,17 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::registry::Registry;
 
 /// Name and value of a label.
 type Label = [(&'static str, String); 1];
+
+/// Adds the version of the program to a registry. It is a gauge, a kind that every version of the text format knows.
+pub(super) fn register_build(registry: &mut Registry) {
+    let build: Family<[(&'static str, &'static str); 2], Gauge> = Family::default();
+    build.get_or_create(&[("version", env!("CARGO_PKG_VERSION")), ("commit", env!("FET_COMMIT"))]).set(1);
+    registry.register("build_info", "Version of the program", build);
+}
 
 /// Encoder of gauges and counters.
 pub(super) struct Encoder<'a>(DescriptorEncoder<'a>);

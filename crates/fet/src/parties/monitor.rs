@@ -1,6 +1,6 @@
 //! Monitor of a party: health for a supervisor, metrics for Prometheus, and a page for the party's operator, over HTTP.
 //!
-//! The monitor only looks: no request changes the party. It runs in threads of its own, so it answers while the party computes.
+//! The monitor only looks: no request changes the party. It runs in separate threads, so it answers while the party computes.
 
 mod export;
 mod http;

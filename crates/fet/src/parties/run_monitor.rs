@@ -13,10 +13,9 @@ use fet_net::{Connection, State};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use super::encoder::Encoder;
+use super::encoder::{self, Encoder};
 use super::remote::PartyLink;
 use crate::http_server::{HttpServer, METRICS, local_only};
 use fet_io::input::input;
@@ -87,8 +86,7 @@ impl Drop for RunMonitor {
 
 fn routes(progress: &Arc<RunProgress>, address: SocketAddr) -> Router {
     let mut registry = Registry::with_prefix("fet_run");
-    let build = [("version", env!("CARGO_PKG_VERSION")), ("commit", env!("FET_COMMIT"))];
-    registry.register("build", "Version of the program", Info::new(build));
+    encoder::register_build(&mut registry);
     registry.register_collector(Box::new(Export(Arc::clone(progress))));
     let registry = Arc::new(registry);
     let routes = Router::new()

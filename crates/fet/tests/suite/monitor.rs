@@ -165,6 +165,11 @@ fn get(url: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String, String)
     (response.status().as_u16(), response.body_mut().read_to_string().expect("text"), told)
 }
 
+/// Returns the body of an answer, if a server listens.
+fn scrape(address: &str) -> Option<String> {
+    ureq::get(address).call().ok()?.body_mut().read_to_string().ok()
+}
+
 /// Sends a request with these lines, and returns the first line of the answer.
 fn raw(url: &str, lines: &str) -> String {
     let address = url.trim_start_matches("http://");
@@ -235,6 +240,13 @@ EOF
     folder
 }
 
+/// Has a party end if its server is away.
+fn give_up_at_once(folder: &Path) {
+    let path = folder.join("roster.toml");
+    let roster = fs::read_to_string(&path).expect("a roster").replace("wait = 600", "wait = 0");
+    fs::write(path, roster).expect("written");
+}
+
 fn append(folder: &Path, text: &str) {
     let path = folder.join("party.toml");
     let before = fs::read_to_string(&path).expect("a file");
@@ -303,17 +315,19 @@ fn a_party_without_its_server_is_healthy_but_not_ready() {
 #[test]
 fn explains_refusals_of_the_monitor() {
     let folder = lonely();
+    give_up_at_once(folder.path());
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = format!("listen = \"{}\"", taken.local_addr().expect("an address"));
     for (lines, expected) in [
         ("listen = \"127.0.0.1:0\"\npage = true", "party.toml: `monitor.page` needs a token"),
-        ("listen = \"0.0.0.0:0\"", "which other machines reach"),
+        ("listen = \"0.0.0.0:0\"", "other machines reach this address"),
         ("listen = \"0.0.0.0:0\"\npublic = true", "`monitor.public` needs a token"),
         (
             "listen = \"127.0.0.1:0\"\npage = true\ntoken_env = \"FET_NONE\"",
             "`monitor.token_env`: the environment variable FET_NONE",
         ),
         ("listen = \"9464\"", "`monitor.listen` must be an address and a port"),
+        ("listen = \"127.0.0.1:9\"\npublic = 1", "`monitor.public`"),
         ("listn = \"127.0.0.1:0\"", "`monitor.listn` is not a setting"),
         (&taken, "`monitor.listen` is 127.0.0.1:"),
     ] {
@@ -326,6 +340,23 @@ fn explains_refusals_of_the_monitor() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{lines}: {said}");
         assert!(said.contains(expected), "{lines}: {said}");
+    }
+}
+
+#[test]
+fn log_level_leaves_out_plain_messages() {
+    let folder = lonely();
+    give_up_at_once(folder.path());
+    append(folder.path(), "rehearsal = true\n");
+    for (level, expected) in [("info", &["warning", "roster", "connecting"][..]), ("warn", &["warning"])] {
+        let arguments = ["party", "party.toml", "--log", "json", "--log-level", level];
+        let output = fet(folder.path(), &arguments).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(75), "{output:?}");
+        let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+        let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+        let events: Vec<&str> = lines.iter().filter_map(|line| line["event"].as_str()).collect();
+        assert_eq!(events, expected, "{lines:?}");
+        assert_eq!(lines[0]["level"], "warn");
     }
 }
 
@@ -345,8 +376,26 @@ fn shows_a_training_predictions_and_refusals() {
     assert_eq!(code, Some(2), "other settings are refused: {said}");
     let metrics = streets.metrics();
     assert_eq!(value(&metrics, "fet_party_refusals_total{request=\"Join\"}"), Some(1.0), "{metrics}");
-    let (code, said) = city.bank(&["run", "shops.toml", "--out", "result"]);
+    let listen = format!("127.0.0.1:{}", free());
+    let run = ["run", "shops.toml", "--out", "result", "--monitor", &listen];
+    let (code, said, at_work) = std::thread::scope(|scope| {
+        let run = scope.spawn(|| city.bank(&run));
+        let mut at_work = String::new();
+        until("an epoch ends", || {
+            at_work = scrape(&format!("http://{listen}/metrics")).unwrap_or_default();
+            assert!(!run.is_finished(), "the run has ended");
+            value(&at_work, "fet_run_epochs").is_some_and(|epochs| epochs >= 1.0)
+        });
+        let (code, said) = run.join().expect("no panic");
+        (code, said, at_work)
+    });
     assert_eq!(code, Some(0), "{said}");
+    for series in ["fet_run_link_up{party=\"streets\"}", "fet_run_link_up{party=\"weather\"}"] {
+        assert_eq!(value(&at_work, series), Some(1.0), "{series}: {at_work}");
+    }
+    assert_eq!(value(&at_work, "fet_run_epochs_planned"), Some(20.0), "{at_work}");
+    assert!(value(&at_work, "fet_run_link_sent_bytes_total{party=\"streets\"}") > Some(1e4), "{at_work}");
+    assert!(scrape(&format!("http://{listen}/metrics")).is_none(), "the monitor ends with the run");
     let predict = ["predict", "result", "--rows", "new.csv", "--out", "predictions.csv"];
     let (code, said) = city.bank(&predict);
     assert_eq!(code, Some(0), "{said}");

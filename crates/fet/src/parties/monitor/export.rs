@@ -7,18 +7,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use fet_net::{Connection, State};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
-use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use super::super::encoder::Encoder;
+use super::super::encoder::{self, Encoder};
 use super::state::StateView;
 use super::watched::Watched;
 
 /// Returns the metrics of a party. No label contains the id of a run or a part of a table.
 pub(super) fn registry(watched: &Arc<Watched>) -> Registry {
     let mut registry = Registry::with_prefix("fet_party");
-    let build = [("version", env!("CARGO_PKG_VERSION")), ("commit", env!("FET_COMMIT"))];
-    registry.register("build", "Version of the program", Info::new(build));
+    encoder::register_build(&mut registry);
     watched.metrics.register(&mut registry);
     registry.register_collector(Box::new(Export(Arc::clone(watched))));
     registry

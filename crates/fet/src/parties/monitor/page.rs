@@ -8,7 +8,7 @@ use anyhow::Context;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chrono::DateTime;
-use fet_net::State;
+use fet_net::{Activity, State};
 use indicatif::HumanBytes;
 use minijinja::Environment;
 use minijinja::value::Serde;
@@ -96,7 +96,7 @@ fn link(watched: &Watched, link: Option<&State>) -> Section {
         let milliseconds = |time: std::time::Duration| format!("{:.1} ms", 1e3 * time.as_secs_f64());
         facts.extend([
             ("connection", link.connection.to_string()),
-            ("link", link.to_string()),
+            ("link", activity(link).to_string()),
             (
                 "primary heard",
                 link.heard.map_or_else(|| "not yet".into(), |heard| format!("{} s ago", heard.as_secs())),
@@ -113,6 +113,16 @@ fn link(watched: &Watched, link: Option<&State>) -> Section {
         header: vec!["", "now"],
         lines: facts.into_iter().map(|(name, value)| vec![name.to_string(), value]).collect(),
         ..Section::default()
+    }
+}
+
+/// Returns the activity of the link, as the party sees it.
+fn activity(link: &State) -> &'static str {
+    match link.doing {
+        Activity::Joining => "waits for the primary",
+        Activity::Idle => "the primary has the last answer",
+        Activity::Computing => "the party computes an answer",
+        Activity::Sending | Activity::Receiving => "an answer leaves, or the primary has not confirmed it",
     }
 }
 
@@ -152,8 +162,8 @@ fn runs(state: &StateView) -> Section {
         header: vec!["run", "last change", "state", "size"],
         lines: state.runs.iter().map(line).collect(),
         notes: vec![format!(
-            "The state folder has {}. A finished run has a model, which answers requests for predictions; `fet party prune` removes \
-             old files.",
+            "The state folder has {}. A finished run has a model, which answers \
+             requests for predictions; \"fet party prune\" removes old files.",
             HumanBytes(state.bytes)
         )],
     }
@@ -163,14 +173,14 @@ fn predictions(state: &StateView) -> Section {
     let sentence = match (&state.predictions, state.most_predictions) {
         (Err(problem), _) => problem.clone(),
         (Ok(counted), Some(most)) => format!(
-            "{counted} of {most} new records were linked (`policy.most_predictions`); {} are left.",
+            "{counted} of {most} new records were linked (policy.most_predictions); {} are left.",
             most.saturating_sub(*counted)
         ),
         (Ok(counted), None) if state.allows_predictions => {
             format!("{counted} new records were linked. The policy sets no limit.")
         }
         (Ok(counted), None) => format!(
-            "{counted} new records were linked. The policy allows no predictions (`policy.predictions`)."
+            "{counted} new records were linked. The policy allows no predictions (policy.predictions)."
         ),
     };
     Section { id: "predictions", title: "Predictions", sentences: vec![sentence], ..Section::default() }
@@ -186,8 +196,8 @@ fn privacy(state: &StateView) -> Section {
         Err(problem) => return Section { sentences: vec![problem.clone()], ..section },
     };
     let limit = account.limit.map_or_else(
-        || "The policy sets no limit (`policy.lifetime_epsilon`).".to_string(),
-        |limit| format!("The limit is {limit} (`policy.lifetime_epsilon`)."),
+        || "The policy sets no limit (policy.lifetime_epsilon).".to_string(),
+        |limit| format!("The limit is {limit} (policy.lifetime_epsilon)."),
     );
     let total = format!("ε = {} at δ = {:e}. {limit}", format_epsilon(account.epsilon), account.delta);
     let lines = account.runs.iter().map(|run| {

@@ -49,7 +49,7 @@ impl MonitorSettings {
         })?;
         if !address.ip().is_loopback() && !public {
             return Err(input(format!(
-                "`monitor.listen` is {address}, which other machines reach. Use 127.0.0.1, or set `monitor.public = true`"
+                "`monitor.listen` is {address}: other machines reach this address. Use 127.0.0.1, or set `monitor.public = true`"
             )));
         }
         if token_env.is_empty() && (*page || *public) {
@@ -82,8 +82,8 @@ mod tests {
             ("page = true", Some("`monitor.listen` is missing")),
             ("listen = '9464'", Some("it is \"9464\"")),
             ("listen = 'localhost:9464'", Some("must be an address and a port")),
-            ("listen = '0.0.0.0:9464'", Some("which other machines reach")),
-            ("listen = '192.0.2.1:9464'\npage = true", Some("which other machines reach")),
+            ("listen = '0.0.0.0:9464'", Some("other machines reach this address")),
+            ("listen = '192.0.2.1:9464'\npage = true", Some("other machines reach this address")),
             ("listen = '0.0.0.0:9464'\npublic = true", Some("`monitor.public` needs a token")),
             ("listen = '127.0.0.1:0'\npage = true", Some("`monitor.page` needs a token")),
             (
