@@ -24,6 +24,7 @@ pub mod transport;
 mod caller;
 mod end;
 mod errors;
+mod heartbeat;
 mod names;
 mod nkey;
 mod receiving;
@@ -37,6 +38,7 @@ mod wire;
 
 pub use caller::Caller;
 pub use errors::CallError;
+pub use heartbeat::Heartbeat;
 pub use identity::{IdentityError, Keys, PublicIdentity};
 pub use names::{Name, NameError, Route};
 pub use nkey::NkeyError;

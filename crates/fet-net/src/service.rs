@@ -11,6 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::heartbeat::Heartbeat;
 use crate::identity::PublicIdentity;
 use crate::names::Route;
 use crate::settings::{Local, Peer, Settings};
@@ -57,6 +58,7 @@ pub struct Service {
     transport: Arc<dyn Transport>,
     post: Arc<Mutex<Post>>,
     arrived: Condvar,
+    heartbeat: Heartbeat,
 }
 
 impl Service {
@@ -70,7 +72,12 @@ impl Service {
     ) -> Self {
         let transport: Arc<dyn Transport> = Arc::new(transport);
         let post = Post::new(Arc::clone(&transport), local, route, primary, settings);
-        Self { transport, post: Arc::new(Mutex::new(post)), arrived: Condvar::new() }
+        Self {
+            transport,
+            post: Arc::new(Mutex::new(post)),
+            arrived: Condvar::new(),
+            heartbeat: Heartbeat::default(),
+        }
     }
 
     /// Answers the requests of one program of the primary at a time on this thread, until `stop` is set, the
@@ -171,6 +178,11 @@ impl Service {
         move || post.lock().unwrap_or_else(PoisonError::into_inner).state()
     }
 
+    /// Returns the sign of life of the thread that carries packets while the service serves.
+    pub fn heartbeat(&self) -> Heartbeat {
+        self.heartbeat.clone()
+    }
+
     /// Moves packets between the transport and the lanes until `ended` is set.
     fn carry(&self, ended: &AtomicBool) {
         let mut due = Instant::now();
@@ -189,6 +201,7 @@ impl Service {
             let now = Instant::now();
             post.pump(now);
             due = post.due(now);
+            self.heartbeat.beat();
             if post.has_events() {
                 self.arrived.notify_one();
             }

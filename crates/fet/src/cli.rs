@@ -75,12 +75,8 @@ enum FetCommand {
         /// Start from the models of this finished run, and prepare records in the same way.
         #[arg(long, value_name = "RUN")]
         from: Option<PathBuf>,
-        /// Roster (TOML) of parties on other machines. Each of these parties runs `fet party`.
-        #[arg(long, value_name = "ROSTER", requires = "key")]
-        parties: Option<PathBuf>,
-        /// The primary's key from `fet keys new`, to reach parties on other machines.
-        #[arg(long, requires = "parties")]
-        key: Option<PathBuf>,
+        #[command(flatten)]
+        parties: train::ElsewhereArguments,
         /// Remove the state of the last epoch after the run; a later command cannot continue the run with
         /// more epochs.
         #[arg(long)]
@@ -311,7 +307,7 @@ fn work(given: &[OsString]) -> ExitCode {
     if !ends_itself {
         let _ = ctrlc::set_handler(|| fet_io::leave(130));
     }
-    if matches!(arguments.command, FetCommand::Run { parties: None, .. }) {
+    if matches!(&arguments.command, FetCommand::Run { parties, .. } if parties.parties.is_none()) {
         threads::take_part();
     }
     match obey(arguments.command) {
@@ -351,7 +347,7 @@ fn asks_for_json(all: &[OsString]) -> bool {
 
 fn obey(command: FetCommand) -> anyhow::Result<ExitCode> {
     match command {
-        FetCommand::Run { mut experiment, out, from, parties, key, forget, log } => {
+        FetCommand::Run { mut experiment, out, from, parties, forget, log } => {
             if let Some(from) = from {
                 let place =
                     from.canonicalize().map_err(|e| InputError(format!("--from {}: {e}", from.display())))?;
@@ -362,7 +358,7 @@ fn obey(command: FetCommand) -> anyhow::Result<ExitCode> {
                 warn_of_dropped(&experiment);
             }
             let keep = if forget { Keep::Nothing } else { Keep::LastState };
-            train::train(&experiment, out, log, keep, parties.as_deref().zip(key.as_deref()))
+            train::train(&experiment, out, log, keep, &parties)
         }
         FetCommand::Party(serve::PartyArguments { command: Some(command), .. }) => {
             answer(&serve::obey(&command)?)?;

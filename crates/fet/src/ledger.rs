@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use chrono::DateTime;
+use fet_core::policy::Policy;
 use fet_core::privacy::{Learning, Loss, NoisyReleases};
 use fet_federation::lifetime::{Lifetime, RunLoss};
 use fet_privacy::accountant::{Event, Total, gaussian};
@@ -99,12 +100,17 @@ impl Account {
                 place.display()
             )));
         }
-        let limit = policy.as_ref().map(|policy| policy.lifetime_epsilon).filter(|limit| *limit > 0.0);
-        let delta = delta.unwrap_or(policy.unwrap_or_default().most_delta);
+        Self::of(state, &policy.unwrap_or_default(), delta)
+    }
+
+    fn of(state: PathBuf, policy: &Policy, delta: Option<f64>) -> anyhow::Result<Self> {
+        let limit = Some(policy.lifetime_epsilon).filter(|limit| *limit > 0.0);
+        let delta = delta.unwrap_or(policy.most_delta);
         if !(delta > 0.0 && delta < 1.0) {
             return Err(input(format!("--delta must be above 0 and below 1; it is {delta}")));
         }
-        Ok(Self { lifetime: Lifetime::open(&own).map_err(input)?, state, limit, delta })
+        let lifetime = Lifetime::open(&own_folder(&state)).map_err(input)?;
+        Ok(Self { lifetime, state, limit, delta })
     }
 
     fn epsilon(&self) -> f64 {
@@ -327,6 +333,52 @@ pub(crate) fn line(place: &Path, state: &Path) -> Option<String> {
     ))
 }
 
+/// Lifetime account of a party at one moment.
+#[derive(Debug, Clone)]
+pub(crate) struct AccountSummary {
+    /// ε of all runs together; infinite if it is unbounded.
+    pub(crate) epsilon: f64,
+    pub(crate) delta: f64,
+    /// `policy.lifetime_epsilon`, if the policy sets it.
+    pub(crate) limit: Option<f64>,
+    /// Runs that have released something.
+    pub(crate) runs: Vec<AccountRun>,
+    /// Assumptions behind the total, and the reasons for a missing bound.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Run in a lifetime account.
+#[derive(Debug, Clone)]
+pub(crate) struct AccountRun {
+    pub(crate) name: String,
+    /// Day of the last record.
+    pub(crate) day: String,
+    /// ε of this run alone; infinite if it is unbounded.
+    pub(crate) epsilon: f64,
+    pub(crate) releases: u64,
+}
+
+/// Returns the lifetime account in a party's `state` folder under the party's policy; `None` if the account is empty.
+pub(crate) fn summary(state: &Path, policy: &Policy) -> anyhow::Result<Option<AccountSummary>> {
+    let account = Account::of(state.to_path_buf(), policy, None)?;
+    if account.lifetime.age() == 0 {
+        return Ok(None);
+    }
+    let run = |run: &RunLoss| AccountRun {
+        name: run.name.clone(),
+        day: day(run.last),
+        epsilon: alone(run, account.delta),
+        releases: releases(run),
+    };
+    Ok(Some(AccountSummary {
+        epsilon: account.epsilon(),
+        delta: account.delta,
+        limit: account.limit,
+        runs: account.lifetime.runs().iter().filter(|run| !run.is_none()).map(run).collect(),
+        notes: account.notes(),
+    }))
+}
+
 fn alone(run: &RunLoss, delta: f64) -> f64 {
     let mut total = Total::default();
     run.add_to(&mut total);
@@ -345,7 +397,8 @@ fn releases(run: &RunLoss) -> u64 {
     run.lost.iter().chain([&run.loss]).map(count).sum()
 }
 
-fn format_epsilon(epsilon: f64) -> String {
+/// Returns ε as text.
+pub(crate) fn format_epsilon(epsilon: f64) -> String {
     if epsilon.is_finite() { format!("{epsilon:.4}") } else { "unbounded".to_string() }
 }
 

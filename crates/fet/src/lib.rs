@@ -20,6 +20,7 @@ pub mod explain;
 pub mod finished;
 mod folder;
 pub mod help;
+mod http_server;
 pub mod init;
 mod labelled;
 pub mod ledger;

@@ -9,9 +9,11 @@ mod approval;
 pub mod approve;
 pub mod audit_log;
 pub mod check;
+mod encoder;
 mod greeting;
 pub mod hub;
 pub mod keys;
+mod monitor;
 pub mod network;
 mod observer;
 mod owner;
@@ -20,10 +22,13 @@ pub mod prune;
 mod remote;
 mod roster;
 mod run_id;
+mod run_monitor;
 pub mod serve;
 mod serving;
 pub(crate) mod setup;
 pub mod status;
+#[cfg(unix)]
+mod systemd;
 
 use fet_core::schema::{self, Setting};
 use fet_federation::trainer::RunError;

@@ -26,6 +26,7 @@ use self::http::Shared;
 use self::metrics::Metrics;
 use self::worker::{Stage, Worker};
 use crate::access::read_token;
+use crate::http_server::HttpServer;
 use crate::predict::Model;
 use crate::reporter::Reporter;
 
@@ -64,7 +65,7 @@ pub fn serve(arguments: &ServeArguments, stop: &Arc<AtomicBool>) -> anyhow::Resu
         metrics: Arc::clone(&metrics),
         about: openapi::about(&model, arguments.most_rows)?,
     };
-    let server = http::start(listener, shared)?;
+    let server = HttpServer::start(listener, http::routes(shared))?;
     reporter.tell("listening", format_args!("listening on http://{address}"));
     let worker = Worker { model, arguments, reporter: reporter.clone(), stage, metrics, stop };
     let ended = worker.work(&waiting);

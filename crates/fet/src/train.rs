@@ -1,6 +1,7 @@
 //! The `fet run` command: its messages and its exit code.
 
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,32 @@ use crate::run::{self, InputError, Keep, Log, RunOptions, RunOutcome};
 /// Maximum number of restarts of a party in one command; after more restarts the run gives up.
 const MOST_RESTARTS: usize = 100;
 
+/// Arguments of a run with parties on other machines.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ElsewhereArguments {
+    /// Roster (TOML) of parties on other machines. Each of these parties runs `fet party`.
+    #[arg(long, value_name = "ROSTER", requires = "key")]
+    pub parties: Option<PathBuf>,
+    /// The primary's key from `fet keys new`, to reach parties on other machines.
+    #[arg(long, requires = "parties")]
+    pub key: Option<PathBuf>,
+    /// Address of this machine on which Prometheus asks for the epochs and links of the run, such as 127.0.0.1:9465.
+    #[arg(long, value_name = "ADDRESS", requires = "parties")]
+    pub monitor: Option<SocketAddr>,
+}
+
+impl ElsewhereArguments {
+    /// Reads the roster and the key, if the run has parties elsewhere.
+    fn open(&self, stop: &Arc<AtomicBool>) -> anyhow::Result<Option<Elsewhere>> {
+        let Some((roster, key)) = self.parties.as_deref().zip(self.key.as_deref()) else { return Ok(None) };
+        let elsewhere = Elsewhere::new(roster, key, JoinPurpose::Run, stop)?;
+        Ok(Some(match self.monitor {
+            Some(address) => elsewhere.monitored(address)?,
+            None => elsewhere,
+        }))
+    }
+}
+
 /// Returns a flag that becomes true on Ctrl-C and similar signals.
 pub fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -32,21 +59,19 @@ pub fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Trains an experiment into `out` and returns the exit code. `parties` contains the roster of parties
-/// elsewhere and the primary's key.
+/// Trains an experiment into `out` and returns the exit code.
 pub fn train(
     arguments: &ExperimentArguments,
     out: Option<PathBuf>,
     log: Log,
     keep: Keep,
-    parties: Option<(&Path, &Path)>,
+    parties: &ElsewhereArguments,
 ) -> anyhow::Result<ExitCode> {
     let experiment = experiment_file::load(arguments).map_err(|e| InputError(e.to_string()))?;
     let default = || PathBuf::from(format!("runs/{}-s{}", experiment.name, experiment.seed));
     let folder = out.unwrap_or_else(default);
     let stop = stopped_by_signals()?;
-    let elsewhere =
-        parties.map(|(roster, key)| Elsewhere::new(roster, key, JoinPurpose::Run, &stop)).transpose()?;
+    let elsewhere = parties.open(&stop)?;
     let resumes = experiment.method.build(&())?.plan().at_once.is_none();
     let interrupted = || {
         let has_epochs = folder.join(CHECKPOINT).exists();

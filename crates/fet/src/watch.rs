@@ -94,6 +94,9 @@ impl<'a> Watch<'a> {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
+        if let Some(network) = self.network {
+            network.finished(report.epoch, self.epochs);
+        }
         match self.log {
             Log::Json => self.tell(&RunEvent::Epoch {
                 epoch: report.epoch,

@@ -70,8 +70,11 @@ impl PredictionCount {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the count in the file.
-    fn read(&self) -> Result<u64, StateError> {
+    /// Returns the count in the file, which is never less than the true count.
+    ///
+    /// # Errors
+    /// The file is damaged or cannot be read.
+    pub fn read(&self) -> Result<u64, StateError> {
         let Some(folder) = &self.folder else { return Ok(0) };
         let path = folder.join(FILE);
         let wrong = |rule: String| StateError::Predictions { path: path.display().to_string(), rule };

@@ -57,6 +57,30 @@ fn another_identity_is_refused_at_both_ends() {
     assert_eq!((mirror.begun.len(), mirror.requests), (0, 0));
 }
 
+/// A supervisor sees that the thread of the link runs, also while the party computes, and only while the service serves.
+#[test]
+fn a_service_gives_signs_of_life_while_it_serves() {
+    let pairing = Pair::new();
+    let (here, there) = pair(&Faults::default());
+    let mut caller = pairing.caller(here, quick());
+    let service = pairing.service(there, quick());
+    let heartbeat = service.heartbeat();
+    assert_eq!(heartbeat.age(), None);
+    let mirror = Mirror { takes: quick().silence * 2, ..Mirror::default() };
+    running(service, mirror, || {
+        caller.wait_for(JOIN, &mut no_report).unwrap();
+        let mut ages = Vec::new();
+        caller.call_with(b"abc", &mut |_| ages.push(heartbeat.age())).unwrap();
+        let is_young = |age: &Option<Duration>| age.is_some_and(|age| age < quick().silence);
+        assert!(!ages.is_empty() && ages.iter().all(is_young), "{ages:?}");
+    });
+    let began = Instant::now();
+    while heartbeat.age().is_none_or(|age| age <= quick().silence) {
+        assert!(began.elapsed() < JOIN, "the thread has ended");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 #[test]
 fn a_party_that_computes_is_not_lost_and_one_that_is_gone_is() {
     let pairing = Pair::new();

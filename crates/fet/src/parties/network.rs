@@ -2,6 +2,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +20,7 @@ use super::keys;
 use super::remote::{self, PartyLink, Remote};
 use super::roster::{Roster, Unreached};
 use super::run_id::RunId;
+use super::run_monitor::RunMonitor;
 use super::status::{LinkStatus, Mirror, PartyStatus};
 use fet_io::input::input;
 
@@ -36,6 +38,7 @@ pub struct Elsewhere {
     stop: Arc<AtomicBool>,
     /// True if the run leaves out parties that do not join.
     drops: bool,
+    monitor: Option<Arc<RunMonitor>>,
     network: OnceCell<PartyNetwork>,
 }
 
@@ -72,6 +75,7 @@ impl Elsewhere {
             purpose,
             stop,
             drops: false,
+            monitor: None,
             network: OnceCell::new(),
         })
     }
@@ -89,6 +93,15 @@ impl Elsewhere {
     pub fn waiting(mut self, seconds: u64) -> Self {
         self.roster.file.wait = seconds;
         self
+    }
+
+    /// Serves metrics of the run on this address.
+    ///
+    /// # Errors
+    /// Fails if other machines reach the address, or if it is taken.
+    pub fn monitored(mut self, address: SocketAddr) -> anyhow::Result<Self> {
+        self.monitor = Some(Arc::new(RunMonitor::start(address)?));
+        Ok(self)
     }
 
     /// Leaves out parties that do not join, unless no party joins.
@@ -124,6 +137,10 @@ impl Elsewhere {
         let mut network = PartyNetwork::connect(&self.roster, &self.keys, run, &about, &self.stop)?;
         network.wait(self.drops)?;
         self.before.replace(Some(KnownAges::read(&self.ages).map_err(input)?));
+        if let Some(monitor) = &self.monitor {
+            monitor.progress().joined(&network.links);
+            network.monitor = Some(Arc::clone(monitor));
+        }
         Ok(self.network.get_or_init(|| network))
     }
 
@@ -171,6 +188,7 @@ pub(crate) struct PartyNetwork {
     missing: Vec<usize>,
     /// Current activity of the run, for `fet status`.
     doing: Arc<Mutex<String>>,
+    monitor: Option<Arc<RunMonitor>>,
 }
 
 impl PartyNetwork {
@@ -195,7 +213,7 @@ impl PartyNetwork {
         }
         let names = [roster.primary().name.to_string(), roster.file.run.clone()];
         let rehearsal = roster.file.rehearsal;
-        Ok(Self { run, names, rehearsal, links, missing: Vec::new(), doing: Arc::default() })
+        Ok(Self { run, names, rehearsal, links, missing: Vec::new(), doing: Arc::default(), monitor: None })
     }
 
     /// Returns the parties' id of the run.
@@ -218,6 +236,13 @@ impl PartyNetwork {
     /// Sets the current activity of the run.
     pub(crate) fn does(&self, what: String) {
         *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = what;
+    }
+
+    /// Sets the number of finished epochs, for the monitor of the run.
+    pub(crate) fn finished(&self, epoch: usize, of: usize) {
+        if let Some(monitor) = &self.monitor {
+            monitor.progress().finished(epoch, of);
+        }
     }
 
     /// Returns the numbers of the parties that did not join and are left out, from 0.

@@ -63,7 +63,7 @@ pub fn prune(arguments: &PruneArguments) -> anyhow::Result<String> {
 }
 
 /// Returns the folders of runs, by name.
-fn folders(runs: &Path) -> anyhow::Result<Vec<(RunId, PathBuf)>> {
+pub(super) fn folders(runs: &Path) -> anyhow::Result<Vec<(RunId, PathBuf)>> {
     if !runs.exists() {
         return Ok(Vec::new());
     }

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use fet_net::{Connection, Lanes, Local, Service};
+use fet_net::{Connection, Lanes, Local, Service, State};
 
 use super::greeting::Greeting;
+use super::monitor::metrics::PartyMetrics;
+use super::monitor::{Monitor, PartyNames};
 use super::observer::Observer;
 use super::owner::{Owner, Subject};
 use super::programs::{Link, Programs};
@@ -19,9 +21,11 @@ use super::roster::Unreached;
 use super::serving::ServingParty;
 use super::setup::{PartyFiles, PartySetup, SharedFiles, private_folder};
 use super::status::{self, LinkStatus, Mirror, PartyStatus};
+#[cfg(unix)]
+use super::systemd::Notifier;
 use super::{approve, check, prune};
 use crate::lock;
-use crate::reporter::{Log, Reporter};
+use crate::reporter::{Log, LogLevel, Reporter};
 use fet_io::input::input;
 
 /// Time between two looks for the end of the command.
@@ -44,6 +48,9 @@ pub struct PartyArguments {
     /// Form of log messages.
     #[arg(long, value_enum, default_value_t)]
     pub log: Log,
+    /// Importance of the shown log messages.
+    #[arg(long, value_enum, default_value_t)]
+    pub log_level: LogLevel,
 }
 
 /// Commands of `fet party`.
@@ -77,7 +84,7 @@ pub fn obey(command: &PartyCommand) -> anyhow::Result<String> {
 }
 
 /// Serves until `stop` is set.
-pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()> {
+pub fn serve(arguments: &PartyArguments, stop: &Arc<AtomicBool>) -> anyhow::Result<()> {
     let files =
         arguments.files.iter().map(|path| PartyFiles::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
     check_runs(&arguments.files, &files)?;
@@ -90,12 +97,14 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
             1 => files.file.party.clone(),
             _ => format!("{} ({})", files.file.party, files.roster.file.run),
         };
-        let reporter = Reporter::new(&name, arguments.log);
+        let reporter = Reporter::new(&name, arguments.log).at(arguments.log_level);
         opened.push(OpenRoster::new(path, number, files, &mut states[at], reporter)?);
     }
     let connected = opened.into_iter().map(OpenRoster::connect).collect::<anyhow::Result<Vec<_>>>()?;
     let (rosters, links): (Vec<_>, Vec<_>) = connected.into_iter().unzip();
     let mirrors: Vec<Mirror> = states.iter().map(|state| state.mirror(&rosters, &links)).collect();
+    #[cfg(unix)]
+    let _notifier = notifier(&states, &links, stop);
     let ended = AtomicBool::new(false);
     let outcome = std::thread::scope(|scope| {
         let mut threads = Vec::new();
@@ -111,6 +120,7 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
             std::thread::sleep(LOOK);
         }
         let stopped = !ended.swap(true, Ordering::Relaxed);
+        rosters.iter().for_each(|roster| roster.monitor.stopping());
         let mut outcome = Ok(());
         for (roster, thread) in rosters.iter().zip(threads) {
             let connection = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -120,6 +130,21 @@ pub fn serve(arguments: &PartyArguments, stop: &AtomicBool) -> anyhow::Result<()
     });
     drop(mirrors);
     outcome
+}
+
+/// Starts telling the service manager about all links.
+#[cfg(unix)]
+fn notifier(states: &[OpenState], links: &[Service], stop: &Arc<AtomicBool>) -> Notifier {
+    let looks: Vec<_> = links.iter().map(Service::watch).collect();
+    let programs: Vec<_> = states.iter().map(|state| Arc::clone(&state.programs)).collect();
+    let heartbeats = links.iter().map(Service::heartbeat).collect();
+    Notifier::start(heartbeats, Arc::clone(stop), move || {
+        let mut states: Vec<_> = looks.iter().map(|look| look()).collect();
+        let is_up = |state: &State| matches!(state.connection, Connection::Up { .. });
+        let worst = states.iter().position(|state| !is_up(state)).unwrap_or(0);
+        let doing: Vec<_> = programs.iter().map(|programs| programs.doing()).collect();
+        (states.swap_remove(worst), doing.join("; "))
+    })
 }
 
 /// Refuses two files for the same run of a roster: the server could not tell their messages apart.
@@ -223,6 +248,8 @@ struct OpenRoster {
     setup: PartySetup,
     owner: Arc<Owner>,
     programs: Arc<Programs>,
+    metrics: Arc<PartyMetrics>,
+    monitor: Monitor,
 }
 
 impl OpenRoster {
@@ -257,13 +284,19 @@ impl OpenRoster {
                 "the fingerprint of the roster is {fingerprint}; the other parties must have the same (`fet keys roster`)"
             ),
         );
-        Ok(Self { number, files, setup, owner, programs: Arc::clone(&state.programs) })
+        let metrics = Arc::default();
+        let monitor = monitor(&files, &metrics).map_err(|error| bad(error.to_string()))?;
+        if let Some(address) = monitor.address() {
+            reporter.tell("monitor", format_args!("the monitor listens on http://{address}"));
+        }
+        let programs = Arc::clone(&state.programs);
+        Ok(Self { number, files, setup, owner, programs, metrics, monitor })
     }
 
     /// Connects to the server.
     fn connect(self) -> anyhow::Result<(ServedRoster, Service)> {
-        let Self { number, files: PartyFiles { file, roster, index, keys, .. }, setup, owner, programs } =
-            self;
+        let Self { number, files, setup, owner, programs, metrics, monitor } = self;
+        let PartyFiles { file, roster, index, keys, .. } = files;
         let wait = Duration::from_secs(roster.file.wait);
         let about = Greeting { rehearsal: file.rehearsal, ..Greeting::party() };
         let local = Local::new(keys, about.text());
@@ -283,14 +316,29 @@ impl OpenRoster {
             link: Arc::new(LinkOfRoster { lanes: service.lanes(), wait }),
             programs,
             owner,
+            metrics,
         };
-        Ok((ServedRoster { party, name: file.party, primary, run, wait }, service))
+        monitor.watch(service.watch(), service.heartbeat());
+        Ok((ServedRoster { party, monitor, name: file.party, primary, run, wait }, service))
     }
+}
+
+/// Starts the monitor of a party, if its file turns it on.
+fn monitor(files: &PartyFiles, metrics: &Arc<PartyMetrics>) -> anyhow::Result<Monitor> {
+    let PartyFiles { file, roster, .. } = files;
+    let names = PartyNames {
+        party: file.party.clone(),
+        primary: roster.primary().name.to_string(),
+        run: roster.file.run.clone(),
+        server: roster.file.server.clone(),
+    };
+    Monitor::start(&file.monitor, names, Arc::clone(metrics), files.state(), file.policy.clone())
 }
 
 /// Roster that this process serves.
 struct ServedRoster {
     party: ServingParty,
+    monitor: Monitor,
     name: String,
     primary: String,
     run: String,

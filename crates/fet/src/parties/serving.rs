@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::sync::Arc;
+use std::time::Instant;
 
 use fet_core::message::{Answer, LARGEST_FRAME, Request, decode, encode_behind, frames};
 use fet_core::party::{Failure, Party, Refusal};
@@ -9,6 +10,7 @@ use fet_federation::secondary::Secondary;
 use fet_net::Peer;
 
 use super::greeting::{self, Greeting, JoinPurpose};
+use super::monitor::metrics::{PartyMetrics, SessionGuard};
 use super::owner::{Owner, OwnerSession};
 use super::programs::{Busy, Link, ProgramId, ProgramPlace, Programs, Training, WAITS};
 use super::run_id::RunId;
@@ -43,6 +45,7 @@ pub(super) struct ServingParty {
     /// Programs of all rosters with the same state.
     pub(super) programs: Arc<Programs>,
     pub(super) owner: Arc<Owner>,
+    pub(super) metrics: Arc<PartyMetrics>,
 }
 
 impl fet_net::Programs for ServingParty {
@@ -55,6 +58,7 @@ impl fet_net::Programs for ServingParty {
         let reason = format!("it uses version {theirs} of the protocol, this program uses version {ours}");
         self.setup.reporter.tell("refused", format_args!("refused {program}: {reason}"));
         self.owner.refused_program(&program, &reason);
+        self.metrics.refused("version", format_args!("refused {program}: {reason}"));
     }
 }
 
@@ -64,9 +68,12 @@ impl fet_net::Programs for ServingParty {
 /// another program may take the place last.
 struct Serving<'a> {
     setup: &'a PartySetup,
+    metrics: &'a PartyMetrics,
     secondary: Option<Secondary>,
     session: Option<OwnerSession>,
     place: ProgramPlace,
+    /// Entry of the program on the operator's page.
+    shown: SessionGuard,
     purpose: JoinPurpose,
     /// Id of the run that the primary has joined for.
     run: Option<RunId>,
@@ -101,11 +108,29 @@ impl<'a> Serving<'a> {
         }
         let run = RunId::parse(&about.run);
         let session = Some(party.owner.session(run.as_ref(), about.purpose, &about.program));
-        Self { setup, secondary: None, session, place, purpose: about.purpose, run, refuses }
+        let shown = party.metrics.open(&about.program, purpose, &about.run);
+        let (metrics, purpose) = (party.metrics.as_ref(), about.purpose);
+        Self { setup, metrics, secondary: None, session, place, shown, purpose, run, refuses }
+    }
+
+    fn does(&self, what: &str) {
+        self.shown.does(what);
+        self.place.does(what.to_string());
     }
 
     fn tell(&self, event: &str, message: impl Display) {
         self.setup.reporter.tell(event, message);
+    }
+
+    /// Answers a request and counts it.
+    fn counted_reply(&mut self, request: Request) -> Answer {
+        let (began, name) = (Instant::now(), request.name());
+        let answer = self.reply_as_permitted(request);
+        match &answer {
+            Ok(_) => self.metrics.answered(name, began.elapsed()),
+            Err(refusal) => self.metrics.refused(name, &refusal.reason),
+        }
+        answer
     }
 
     /// Answers a request that the owner permits, and records the answer.
@@ -167,7 +192,7 @@ impl<'a> Serving<'a> {
                 }
             };
         }
-        self.place.does(match request.round() {
+        self.does(&match request.round() {
             Some(round) => format!("{} in {round}", request.name()),
             None => request.name().to_string(),
         });
@@ -195,6 +220,7 @@ impl<'a> Serving<'a> {
         match secondary.ask(request) {
             Ok(reply) => {
                 if let Some(rows) = linked {
+                    self.metrics.linked(rows);
                     self.tell("predictions", format_args!("{rows} new records were linked for predictions"));
                 } else if is_join {
                     let lifetime = secondary.lifetime();
@@ -263,8 +289,11 @@ impl fet_net::Answer for Serving<'_> {
                 Err(_) if place >= MOST_TOGETHER => {
                     Err(Refusal::new(format!("at most {MOST_TOGETHER} requests may come together")))
                 }
-                Ok(request) => self.reply_as_permitted(request),
-                Err(error) => Err(Refusal::new(error)),
+                Ok(request) => self.counted_reply(request),
+                Err(error) => {
+                    self.metrics.refused("unreadable", &error);
+                    Err(Refusal::new(error))
+                }
             };
             let refused = match encode_behind(&mut answers, &answer) {
                 Ok(()) => answer.is_err(),
@@ -278,7 +307,7 @@ impl fet_net::Answer for Serving<'_> {
                 break;
             }
         }
-        self.place.does(WAITS.into());
+        self.does(WAITS);
         answers
     }
 }

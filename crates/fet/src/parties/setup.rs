@@ -25,6 +25,7 @@ use zeroize::Zeroizing;
 use super::approval::ApprovalSettings;
 use super::greeting::{JoinPurpose, check_secrets};
 use super::keys;
+use super::monitor::settings::MonitorSettings;
 use super::roster::{self, Roster};
 use super::run_id::RunId;
 use crate::experiment_file::{self, ExperimentArguments, data_folders, machine};
@@ -71,6 +72,9 @@ pub(crate) struct PartyFile {
     #[serde(default = "eight")]
     #[schemars(range(min = 1, max = 1000))]
     pub(super) most_programs: usize,
+    /// Health, metrics and a page for the party's operator.
+    #[serde(default)]
+    pub(super) monitor: MonitorSettings,
 }
 
 fn eight() -> usize {

@@ -1,39 +1,33 @@
 //! HTTP server: paths, tokens, limits and the queue.
 
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, RETRY_AFTER,
-    WWW_AUTHENTICATE,
+    ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::metrics::Metrics;
 use super::openapi::About;
 use super::rows::{self, Form};
 use super::worker::{Job, Reply, Stage};
-use crate::access::{MODEL, WARNINGS};
+use crate::access::{MODEL, WARNINGS, bearer, is_local_request, is_token};
+use crate::http_server::METRICS;
 
 /// Largest body of a request, in bytes.
 const MOST_BYTES: usize = 64 << 20;
-/// Threads of the server.
-const THREADS: usize = 2;
 /// Seconds after which a client may ask a busy server again.
 const AGAIN: &str = "1";
-/// Longest time in which the server ends its connections.
-const END: Duration = Duration::from_secs(5);
 /// Header with which a client states the longest time that it waits, in seconds.
 const TIMEOUT: HeaderName = HeaderName::from_static("request-timeout");
 
@@ -52,50 +46,16 @@ pub(super) struct Shared {
     pub(super) about: About,
 }
 
-/// Running server.
-pub(super) struct Server {
-    runtime: Runtime,
-    stop: oneshot::Sender<()>,
-    ended: oneshot::Receiver<()>,
-}
-
-impl Server {
-    /// Refuses new connections, and waits for open requests.
-    pub(super) fn stop(self) {
-        let Self { runtime, stop, ended } = self;
-        let _ = stop.send(());
-        drop(runtime.block_on(async { tokio::time::timeout(END, ended).await }));
-        runtime.shutdown_background();
-    }
-}
-
-/// Starts the server.
-pub(super) fn start(listener: TcpListener, shared: Shared) -> anyhow::Result<Server> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(THREADS)
-        .thread_name("fet-http")
-        .enable_all()
-        .build()
-        .context("cannot start the threads of the server")?;
-    listener.set_nonblocking(true).context("cannot listen without waiting")?;
-    let (stop, stopped) = oneshot::channel::<()>();
-    let (end, ended) = oneshot::channel();
-    let routes = Router::new()
+/// Returns the paths of the service.
+pub(super) fn routes(shared: Shared) -> Router {
+    Router::new()
         .route("/v1/predict", post(predict))
         .route("/v1/model", get(about))
         .route("/openapi.json", get(openapi))
         .route("/metrics", get(metrics))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
-        .with_state(Arc::new(shared));
-    let _guard = runtime.enter();
-    let listener = tokio::net::TcpListener::from_std(listener).context("cannot listen")?;
-    runtime.spawn(async move {
-        let stopped = async { drop(stopped.await) };
-        drop(axum::serve(listener, routes).with_graceful_shutdown(stopped).await);
-        let _ = end.send(());
-    });
-    Ok(Server { runtime, stop, ended })
+        .with_state(Arc::new(shared))
 }
 
 type Service = State<Arc<Shared>>;
@@ -232,8 +192,7 @@ async fn openapi(State(shared): Service) -> Response {
 }
 
 async fn metrics(State(shared): Service) -> Response {
-    let media_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(CONTENT_TYPE, media_type)], shared.metrics.text()).into_response()
+    ([(CONTENT_TYPE, METRICS)], shared.metrics.text()).into_response()
 }
 
 async fn ready(State(shared): Service) -> Response {
@@ -247,11 +206,7 @@ impl Shared {
     /// Refuses a request without the token.
     fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let Some(token) = &self.token else { return self.check_host(headers) };
-        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let (scheme, given) = given.split_once(' ').unwrap_or_default();
-        let given = if scheme.eq_ignore_ascii_case("bearer") { given } else { "" };
-        // A comparison of digests takes a time that tells nothing about the token.
-        if fet_io::sha256(given.as_bytes()) == fet_io::sha256(token.as_bytes()) {
+        if is_token(bearer(headers), token) {
             return Ok(());
         }
         Err(Refusal::new(
@@ -262,14 +217,7 @@ impl Shared {
 
     /// Refuses a request without a token that a page of another site may have sent in a browser on this machine.
     fn check_host(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        let host = headers.get(HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let name =
-            host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).map_or(host, |(name, _)| name);
-        let address: Option<IpAddr> = name.trim_start_matches('[').trim_end_matches(']').parse().ok();
-        let is_own = name.is_empty()
-            || name.eq_ignore_ascii_case("localhost")
-            || address.is_some_and(|address| address.is_loopback() || address == self.address.ip());
-        if is_own && !headers.contains_key(ORIGIN) {
+        if is_local_request(headers, self.address.ip()) {
             return Ok(());
         }
         let reason =

@@ -31,6 +31,7 @@ mod labels;
 mod learning;
 mod lifetime;
 mod link;
+mod monitor;
 mod neighbouring;
 mod own_data;
 mod page;
