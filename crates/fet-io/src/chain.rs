@@ -1,4 +1,4 @@
-//! Hash chain: a file of JSON lines in which a removed, changed, inserted or moved line is visible.
+//! Hash chain: a file of JSON lines that shows if a line was removed, changed, inserted or moved.
 //!
 //! A line is the caller's JSON object with three more members: `number` at its start, counted from 1, and `previous` and `hash` at its
 //! end. `hash` is SHA-256 of the line without its last member, that is `{..., "previous":"..."}`; `previous` is the `hash` of the line
@@ -213,7 +213,7 @@ impl Chain {
 /// # Errors
 /// The chain has a fault, which names the first bad line, or cannot be read.
 pub fn verify(path: &Path, visit: &mut dyn FnMut(&Head, &str)) -> Result<Verified, ChainError> {
-    // A copy of the files may lie in a folder that cannot be written, without other processes.
+    // The lock is missing next to a copy of the files, and unnecessary there.
     let lock = File::options().write(true).open(path.with_extension("lock")).ok();
     let _held = lock.as_ref().map(Held::take).transpose()?;
     let Found { head, torn, .. } = verify_files(path, visit)?;
@@ -269,7 +269,7 @@ struct Held<'a>(&'a File);
 impl<'a> Held<'a> {
     fn take(lock: &'a File) -> io::Result<Self> {
         match lock.lock() {
-            // The file system has no locks, so only one process may append.
+            // The file system does not support locks: only one process may append.
             Err(error) if error.kind() == ErrorKind::Unsupported => Ok(Self(lock)),
             locked => locked.map(|()| Self(lock)),
         }

@@ -99,7 +99,7 @@ enum Entry {
         run: String,
         time: String,
     },
-    /// Number of records so far, some of which may be counted ahead.
+    /// Number of records so far; it may count some ahead.
     Predictions {
         approval: u64,
         records: u64,

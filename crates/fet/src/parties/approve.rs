@@ -124,7 +124,7 @@ pub fn revoke(arguments: &RevokeArguments) -> anyhow::Result<String> {
         log.record(&event("revoked", approval), true).map_err(input)?;
         let _ = writeln!(text, "revoked {} of {}", approval.hash, approval.time);
     }
-    Ok(if text.is_empty() { "there was no valid approval\n".to_string() } else { text })
+    Ok(if text.is_empty() { "all approvals had ended already\n".to_string() } else { text })
 }
 
 /// Lists the approvals.
@@ -132,7 +132,11 @@ pub fn approvals(arguments: &ApprovalsArguments) -> anyhow::Result<String> {
     let path = &arguments.file;
     let own = own_folder(&state(path)?);
     if !own.is_dir() {
-        return Ok(if arguments.json { "[]\n".into() } else { "there is no approval\n".into() });
+        return Ok(if arguments.json {
+            "[]\n".into()
+        } else {
+            "the owner has approved nothing yet\n".into()
+        });
     }
     let mut approvals = Approvals::open(&own).map_err(|problem| failed(path, &problem))?;
     let known = approvals.known().map_err(|problem| failed(path, &problem))?;
@@ -141,7 +145,7 @@ pub fn approvals(arguments: &ApprovalsArguments) -> anyhow::Result<String> {
     }
     let mut text: String = known.iter().map(line).collect();
     if text.is_empty() {
-        text += "there is no approval\n";
+        text += "the owner has approved nothing yet\n";
     }
     Ok(text)
 }

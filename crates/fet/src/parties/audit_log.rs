@@ -170,7 +170,7 @@ fn place(place: &Path) -> anyhow::Result<PathBuf> {
     };
     match path.is_file() {
         true => Ok(path),
-        false => Err(input(format!("{}: there is no audit log; `fet party` writes it", path.display()))),
+        false => Err(input(format!("{}: the audit log is missing; `fet party` writes it", path.display()))),
     }
 }
 

@@ -75,7 +75,7 @@ struct AnswerView {
     width: usize,
     evaluation_width: Option<usize>,
     epochs: usize,
-    /// True if gradients come back, from which the party's model learns.
+    /// True if the party's model learns from gradients of the primary.
     learns: bool,
     similarities: bool,
     averaged_every: Option<usize>,
@@ -320,7 +320,7 @@ pub(super) fn text(report: &CheckReport) -> String {
 
 fn leaves(report: &CheckReport) -> String {
     if let Some(ReleaseView { kind, neighbouring }) = &report.release {
-        return format!("one release (`{kind}`), for the relation {neighbouring}; nothing else");
+        return format!("only one release (`{kind}`), for the relation {neighbouring}");
     }
     let Some(answers) = &report.answers else {
         return "nothing: the method works without the other parties".to_string();
@@ -349,7 +349,7 @@ fn leaves(report: &CheckReport) -> String {
         false => "\nthe links and their similarities stay here",
     };
     text += match answers.learns {
-        true => "\ngradients come back, from which this party's model learns",
+        true => "\ngradients come back, and this party's model learns from them",
         false => "\nno gradient comes back: this party's model does not learn",
     };
     if let Some(every) = answers.averaged_every.filter(|every| *every > 0) {
@@ -407,7 +407,7 @@ fn approval_words(view: &ApprovalView) -> String {
         let _ = write!(text, "\napproval {number} of {time}: {state}; {limits}; {used}");
     }
     if view.approvals.is_empty() {
-        text += "\nthese settings have no approval";
+        text += "\nthe owner has not approved these settings";
     }
     text
 }

@@ -33,7 +33,7 @@ fn follows_the_guide_to_approvals_verbatim() {
     let read = |name: &str| fs::read_to_string(city.join(name)).unwrap_or_default();
     assert!(ended.success(), "{ended}: {said}\n{}", read("streets/party.log"));
     for part in [
-        "these settings have no approval",
+        "the owner has not approved these settings",
         "5 x 32 numbers (640 bytes), in each of 20 epochs",
         "1 run, at most 1000 primary rows, 300 records for predictions",
         "\"agreed with the bank\"",
@@ -56,7 +56,7 @@ fn follows_the_guide_to_approvals_verbatim() {
     }
 }
 
-/// What the test finds in the folder `city` after the parties have stopped.
+/// Commands after the start: each `check` expects exit code 2.
 const REFUSALS: &str = r#"
 fet party approve streets/party.toml --rows 1000 --predictions 500 > approved.txt
 fet party approve weather/party.toml --standing > approved.txt
@@ -94,7 +94,7 @@ kill $(jobs -p)
 fn refuses_more_than_was_approved_and_detects_a_damaged_log() {
     let Some(server) = nats() else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let (files, _) = GUIDE.split_once("## See what").expect("a section on the outlook");
+    let (files, _) = GUIDE.split_once("## Preview").expect("a section on the outlook");
     let listen = format!("127.0.0.1:{}", free());
     let script = format!("{}{}{}", start(&server), commands(files), REFUSALS.replace("LISTEN", &listen));
     let (ended, said) = obeyed(&script, folder.path(), 2 * PATIENCE);
@@ -148,9 +148,11 @@ fn refuses_more_than_was_approved_and_detects_a_damaged_log() {
     assert!(after.iter().all(|event| event["event"] != "predictions"), "{after:?}");
     // The log has the events of a run, with its sizes.
     let of = |name: &str| streets.iter().filter(|event| event["event"] == name).collect::<Vec<_>>();
-    for (name, count) in [("started", 1), ("stopped", 1), ("approved", 2), ("agreed", 4), ("predictions", 3)]
+    // The session of the service can join again after the revocation.
+    for (name, least, most) in
+        [("started", 1, 1), ("stopped", 1, 1), ("approved", 2, 2), ("agreed", 5, 50), ("predictions", 3, 50)]
     {
-        assert_eq!(of(name).len(), count, "{name} in {streets:?}");
+        assert!((least..=most).contains(&of(name).len()), "{name} in {streets:?}");
     }
     let (agreed, linked, finished) = (of("agreed")[0], of("linked")[0], of("finished")[0]);
     assert_eq!((&agreed["rows"], &linked["rows"]), (&1000.into(), &1000.into()));
