@@ -49,7 +49,7 @@ def check(holds, what):
     global checks
     checks += 1
     if not holds:
-        sys.exit(f"containers: {what}")
+        sys.exit(f"containers: {what}".rstrip())
 
 
 def call(program, *arguments, **options):
