@@ -181,7 +181,7 @@ fn a_silent_program_makes_room_and_one_that_is_heard_does_not() {
         assert_eq!(
             mirrors.open.load(Ordering::Relaxed),
             3,
-            "nobody was silent, so the third is answered, too"
+            "no program was silent, so the third is answered, too"
         );
         let began = Instant::now();
         while began.elapsed() < quick().silence * 2 {

@@ -129,7 +129,7 @@ kill $(jobs -p)
     assert_eq!(read("serve.log").matches("\"event\":\"ready\"").count(), 2, "{}", read("serve.log"));
 }
 
-/// Two trainings, a service and a command for predictions use the same parties at the same time. Nobody takes them
+/// Two trainings, a service and a command for predictions use the same parties at the same time. No command takes them
 /// from another, and all results are those of commands in turn.
 #[test]
 fn trainings_and_predictions_share_the_parties() {
