@@ -5,6 +5,7 @@
 //! owner may append at the same time: each append takes a lock and reads the lines of the others first.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -69,6 +70,23 @@ pub(super) struct Limits {
     pub(super) until: Option<String>,
 }
 
+impl fmt::Display for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.runs {
+            None => f.write_str("any number of runs")?,
+            Some(1) => f.write_str("1 run")?,
+            Some(runs) => write!(f, "{runs} runs")?,
+        }
+        if let Some(rows) = self.rows {
+            write!(f, ", at most {rows} primary rows")?;
+        }
+        if let Some(records) = self.predictions {
+            write!(f, ", {records} records for predictions")?;
+        }
+        self.until.as_ref().map_or(Ok(()), |until| write!(f, ", until {until}"))
+    }
+}
+
 /// An approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Approval {
@@ -120,6 +138,21 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// Returns the present state in one word: valid, used up, or ended.
+    pub(super) fn state(&self) -> &'static str {
+        match self.ended(&today()) {
+            Some(NotApproved::Revoked { .. }) => "revoked",
+            Some(_) => "expired",
+            None if self.approval.limits.runs.is_some_and(|most| self.runs.len() as u64 >= most) => "used",
+            None => "valid",
+        }
+    }
+
+    /// Returns the use so far.
+    pub(super) fn used(&self) -> String {
+        format!("{} runs, {} records for predictions", self.runs.len(), self.predictions)
+    }
+
     /// Returns the reason why the approval is no longer valid.
     pub(super) fn ended(&self, today: &str) -> Option<NotApproved> {
         let hash = short(&self.approval.hash);
@@ -218,6 +251,14 @@ pub(super) struct Approvals {
 type Checked<T> = Result<T, NotApproved>;
 
 impl Approvals {
+    /// Returns the approvals in the party's own folder with their use. A party without approvals gets no file.
+    pub(super) fn all(folder: &Path) -> Checked<Vec<Known>> {
+        match folder.join(FILE).exists() {
+            true => Ok(Self::open(folder)?.known()?.to_vec()),
+            false => Ok(Vec::new()),
+        }
+    }
+
     /// Opens the journal in the party's own folder; a missing file holds no approvals.
     pub(super) fn open(folder: &Path) -> Checked<Self> {
         let path = folder.join(FILE);
@@ -445,7 +486,7 @@ impl Approvals {
     }
 
     fn append(&mut self, entry: Entry) -> Checked<()> {
-        let failed = |error: &dyn std::fmt::Display| {
+        let failed = |error: &dyn fmt::Display| {
             NotApproved::Journal(format!("{} cannot be written: {error}", self.path.display()))
         };
         let object = serde_json::to_string(&entry).map_err(|error| failed(&error))?;

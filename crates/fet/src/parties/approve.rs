@@ -76,7 +76,7 @@ pub fn approve(arguments: &ApproveArguments) -> anyhow::Result<String> {
     let rows = arguments.rows.and_then(|rows| usize::try_from(rows).ok());
     let report = check::report(&files, &setup, rows)?;
     let mut text = check::text(&report);
-    let _ = writeln!(text, "\napproved {}: {}", approval.hash, words(&approval.limits));
+    let _ = writeln!(text, "\napproved {}: {}", approval.hash, approval.limits);
     if !files.file.approval.required {
         text += "note: `approval.required` is false in the party's file: the policy alone decides on runs\n";
     }
@@ -131,15 +131,7 @@ pub fn revoke(arguments: &RevokeArguments) -> anyhow::Result<String> {
 pub fn approvals(arguments: &ApprovalsArguments) -> anyhow::Result<String> {
     let path = &arguments.file;
     let own = own_folder(&state(path)?);
-    if !own.is_dir() {
-        return Ok(if arguments.json {
-            "[]\n".into()
-        } else {
-            "the owner has approved nothing yet\n".into()
-        });
-    }
-    let mut approvals = Approvals::open(&own).map_err(|problem| failed(path, &problem))?;
-    let known = approvals.known().map_err(|problem| failed(path, &problem))?;
+    let known = Approvals::all(&own).map_err(|problem| failed(path, &problem))?;
     if arguments.json {
         return Ok(format!("{}\n", known.iter().map(object).collect::<Value>()));
     }
@@ -175,42 +167,18 @@ fn event(name: &str, approval: &Approval) -> AuditEvent {
     AuditEvent {
         settings: Some(approval.hash.clone()),
         approval: Some(approval.number),
-        message: Some(format!("{}{note}", words(&approval.limits))),
+        message: Some(format!("{}{note}", approval.limits)),
         ..AuditEvent::new(name)
-    }
-}
-
-/// Returns the limits of an approval in words.
-pub(super) fn words(limits: &Limits) -> String {
-    let Limits { runs, rows, predictions, until } = limits;
-    let mut words = vec![match runs {
-        None => "any number of runs".to_string(),
-        Some(1) => "1 run".to_string(),
-        Some(runs) => format!("{runs} runs"),
-    }];
-    words.extend(rows.map(|rows| format!("at most {rows} primary rows")));
-    words.extend(predictions.map(|records| format!("{records} records for predictions")));
-    words.extend(until.as_ref().map(|until| format!("until {until}")));
-    words.join(", ")
-}
-
-/// Returns the present state of an approval: valid, used up, or ended with the reason.
-pub(super) fn state_of(known: &Known) -> &'static str {
-    match known.ended(&today()) {
-        Some(NotApproved::Revoked { .. }) => "revoked",
-        Some(_) => "expired",
-        None if known.approval.limits.runs.is_some_and(|most| known.runs.len() as u64 >= most) => "used",
-        None => "valid",
     }
 }
 
 fn line(known: &Known) -> String {
     let Approval { number, time, hash, limits, note, .. } = &known.approval;
-    let used = format!("used: {} runs, {} records for predictions", known.runs.len(), known.predictions);
+    let used = format!("used: {}", known.used());
     let note = note.as_ref().map_or_else(String::new, |note| format!("; {note:?}"));
-    let state = state_of(known);
+    let state = known.state();
     let runs: String = known.runs.iter().map(|run| format!("    run {run}\n")).collect();
-    format!("{number:>3}  {}  {time}  {state:<7}  {}; {used}{note}\n{runs}", short(hash), words(limits))
+    format!("{number:>3}  {}  {time}  {state:<7}  {}; {used}{note}\n{runs}", short(hash), limits)
 }
 
 fn object(known: &Known) -> Value {
@@ -219,7 +187,7 @@ fn object(known: &Known) -> Value {
         "number": number,
         "time": time,
         "hash": hash,
-        "state": state_of(known),
+        "state": known.state(),
         "limits": limits,
         "note": note,
         "primary": covers.primary,

@@ -3,6 +3,8 @@
 //! The log holds counts and settings, never keys, values or names of records.
 
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -16,6 +18,8 @@ use super::setup::{PartyFile, own_folder};
 
 /// Name of the log in the party's own folder.
 const FILE: &str = "audit.jsonl";
+/// Number of bytes at the end of the log that [`latest`] reads.
+const LATEST_BYTES: u64 = 64 << 10;
 /// Shortest hash that `--head` accepts, in digits.
 const LEAST_DIGITS: usize = 16;
 
@@ -103,6 +107,27 @@ impl AuditLog {
         let mut chain = self.chain.lock().unwrap_or_else(PoisonError::into_inner);
         chain.append(&object, durable).map_err(|error| unusable(&self.path, &error))
     }
+}
+
+/// Returns the latest events of the log in the party's own folder, the last one first, without a check of the chain.
+///
+/// # Errors
+/// The log cannot be read.
+pub(super) fn latest(folder: &Path, most: usize) -> Result<Vec<AuditEvent>, String> {
+    let path = folder.join(FILE);
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    let mut file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let length = file.metadata().map_err(failed)?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LATEST_BYTES))).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(LATEST_BYTES).read_to_end(&mut bytes).map_err(failed)?;
+    let text = String::from_utf8_lossy(&bytes);
+    // The first line may be incomplete, and the last one is if a process writes it.
+    Ok(text.lines().rev().filter_map(|line| serde_json::from_str(line).ok()).take(most).collect())
 }
 
 fn unusable(path: &Path, error: &ChainError) -> String {
@@ -315,6 +340,11 @@ mod tests {
         assert!(intact && text.contains("3 lines are intact") && text.contains("line 2 has"), "{text}");
         assert!(!verify(Some(&"0".repeat(64))).expect("a log").1);
         verify(Some("none")).expect_err("no hash");
+        let latest = latest(folder.path(), 2).expect("a log");
+        assert_eq!(
+            latest.iter().filter_map(|event| event.run.clone()).collect::<Vec<_>>(),
+            ["b".repeat(32), "a".repeat(32)]
+        );
         // A killed process leaves a part of a line; the next start notes it.
         drop(log);
         let whole = std::fs::read(&path).expect("there");

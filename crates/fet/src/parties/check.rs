@@ -10,7 +10,6 @@ use fet_io::input::input;
 use serde::Serialize;
 
 use super::approval::{Approvals, NotApproved};
-use super::approve::{state_of, words};
 use super::owner::Subject;
 use super::setup::{PartyFiles, PartySetup};
 use crate::reporter::{Log, Reporter};
@@ -273,8 +272,8 @@ fn approval(subject: &Subject, required: bool) -> anyhow::Result<ApprovalView> {
     let line = |known: &super::approval::Known| ApprovalLine {
         number: known.approval.number,
         time: known.approval.time.clone(),
-        state: state_of(known),
-        limits: words(&known.approval.limits),
+        state: known.state(),
+        limits: known.approval.limits.to_string(),
         runs: known.runs.len(),
         predictions: known.predictions,
     };

@@ -15,6 +15,8 @@ use minijinja::value::Serde;
 use serde::Serialize;
 use serde_json::json;
 
+use super::super::approval::{Approval, Known, short};
+use super::super::audit_log::AuditEvent;
 use super::metrics::{OpenSession, RecentRefusal};
 use super::state::{StateView, StoredRun};
 use super::watched::Watched;
@@ -49,8 +51,10 @@ pub(super) fn page(watched: &Watched) -> anyhow::Result<Page> {
         link(watched, watched.link().as_ref()),
         sessions(&watched.metrics.sessions()),
         runs(&state),
+        approvals(&state),
         predictions(&state),
         privacy(&state),
+        events(&state),
         refusals(&watched.metrics.refusals()),
     ];
     let style = crate::page::style();
@@ -186,6 +190,53 @@ fn predictions(state: &StateView) -> Section {
     Section { id: "predictions", title: "Predictions", sentences: vec![sentence], ..Section::default() }
 }
 
+fn approvals(state: &StateView) -> Section {
+    let section = Section { id: "approvals", title: "Approvals of the owner", ..Section::default() };
+    let known = match &state.approvals {
+        Ok(known) => known,
+        Err(problem) => return Section { sentences: vec![problem.clone()], ..section },
+    };
+    let line = |known: &Known| {
+        let Approval { number, time, hash, limits, note, .. } = &known.approval;
+        let note = note.clone().unwrap_or_default();
+        let texts = [time.clone(), short(hash), known.state().into(), limits.to_string(), known.used(), note];
+        std::iter::once(number.to_string()).chain(texts).collect()
+    };
+    Section {
+        sentences: none("The owner has approved nothing (\"fet party approve\").", known.is_empty()),
+        header: vec!["number", "time", "settings", "state", "allows", "used", "note"],
+        lines: known.iter().rev().map(line).collect(),
+        ..section
+    }
+}
+
+fn events(state: &StateView) -> Section {
+    let section = Section { id: "events", title: "Latest events of the audit log", ..Section::default() };
+    let events = match &state.events {
+        Ok(events) => events,
+        Err(problem) => return Section { sentences: vec![problem.clone()], ..section },
+    };
+    let number = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+    let line = |event: &AuditEvent| {
+        vec![
+            event.time.clone(),
+            event.event.clone(),
+            event.run.as_deref().map_or_else(String::new, short),
+            number(event.rows),
+            event.bytes.map_or_else(String::new, |bytes| HumanBytes(bytes).to_string()),
+            event.epsilon.map_or_else(String::new, |epsilon| format!("{epsilon:.4}")),
+            event.message.clone().unwrap_or_default(),
+        ]
+    };
+    Section {
+        sentences: none("The audit log is empty.", events.is_empty()),
+        header: vec!["time", "event", "run", "rows", "sent", "ε", "text"],
+        lines: events.iter().map(line).collect(),
+        notes: vec!["\"fet log show\" prints all events, and \"fet log verify\" checks them.".into()],
+        ..section
+    }
+}
+
 fn privacy(state: &StateView) -> Section {
     let section = Section { id: "privacy", title: "Privacy loss over all runs", ..Section::default() };
     let account: &AccountSummary = match &state.account {
@@ -257,6 +308,7 @@ mod tests {
         let account = folder.path().join("party/lifetime.jsonl");
         std::fs::create_dir_all(account.parent().expect("a folder")).expect("made");
         std::fs::write(folder.path().join("party/predictions"), "<i>").expect("written");
+        std::fs::write(folder.path().join("party/audit.jsonl"), "{\"event\":\"<b>event\"}\n").expect("written");
         let metrics = Arc::new(PartyMetrics::default());
         let session = metrics.open("<b>program", "a run", "<b>run");
         session.does("<b>Forward");
@@ -270,7 +322,7 @@ mod tests {
         let state = StateFolder::new(folder.path().to_path_buf(), Policy::default());
         let page = page(&Watched::new(names, metrics, state)).expect("a page");
         assert!(!page.text.contains("<b>") && !page.text.contains("<b onclick"), "{}", page.text);
-        for part in ["program", "party", "primary", "run", "server", "Forward"] {
+        for part in ["program", "party", "primary", "run", "server", "Forward", "event"] {
             assert!(page.text.contains(&format!("&lt;b&gt;{part}")), "{part} in {}", page.text);
         }
         assert!(page.text.contains("&lt;b onclick=x&gt;&quot;"), "{}", page.text);

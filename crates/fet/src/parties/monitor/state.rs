@@ -7,6 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 use fet_core::policy::Policy;
 use fet_federation::secondary::PredictionCount;
 
+use super::super::approval::{Approvals, Known};
+use super::super::audit_log::{self, AuditEvent};
 use super::super::prune::folders;
 use super::super::run_id::RunId;
 use super::super::setup::own_folder;
@@ -15,6 +17,9 @@ use crate::ledger::{self, AccountSummary};
 
 /// Time for which a view of the folder is shown again, so that requests cannot keep the disk busy.
 const FRESH: Duration = Duration::from_secs(2);
+
+/// Number of shown events of the audit log.
+const EVENTS: usize = 30;
 
 /// State folder of a party, and the party's policy.
 pub(super) struct StateFolder {
@@ -36,6 +41,10 @@ pub(super) struct StateView {
     pub(super) most_predictions: Option<u64>,
     /// Lifetime account, if the party has one, or the reason why it cannot be read.
     pub(super) account: Result<Option<Arc<AccountSummary>>, String>,
+    /// Approvals of the owner, or the reason why they cannot be read.
+    pub(super) approvals: Result<Vec<Known>, String>,
+    /// Latest events of the audit log, the last one first, or the reason why they cannot be read.
+    pub(super) events: Result<Vec<AuditEvent>, String>,
     /// File of the account when it was read.
     account_file: Option<(u64, SystemTime)>,
 }
@@ -82,6 +91,8 @@ impl StateFolder {
         };
         let mut runs: Vec<StoredRun> = runs.into_iter().map(run).collect();
         runs.sort_by(|one, other| other.changed.cmp(&one.changed));
+        let approvals = Approvals::all(&own).map_err(|problem| problem.to_string());
+        let events = audit_log::latest(&own, EVENTS);
         let predictions = PredictionCount::in_folder(own).read();
         let most = self.policy.most_predictions;
         StateView {
@@ -91,6 +102,8 @@ impl StateFolder {
             allows_predictions: self.policy.predictions,
             most_predictions: (self.policy.predictions && most > 0).then_some(most),
             account,
+            approvals,
+            events,
             account_file,
         }
     }
