@@ -308,7 +308,8 @@ mod tests {
         let account = folder.path().join("party/lifetime.jsonl");
         std::fs::create_dir_all(account.parent().expect("a folder")).expect("made");
         std::fs::write(folder.path().join("party/predictions"), "<i>").expect("written");
-        std::fs::write(folder.path().join("party/audit.jsonl"), "{\"event\":\"<b>event\"}\n").expect("written");
+        std::fs::write(folder.path().join("party/audit.jsonl"), "{\"event\":\"<b>event\"}\n")
+            .expect("written");
         let metrics = Arc::new(PartyMetrics::default());
         let session = metrics.open("<b>program", "a run", "<b>run");
         session.does("<b>Forward");
