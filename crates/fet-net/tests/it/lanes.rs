@@ -38,7 +38,7 @@ impl Programs for Mirrors {
 
 impl Answer for Session<'_> {
     fn answer(&mut self, mut request: Vec<u8>) -> Vec<u8> {
-        *self.mirrors.requests.lock().unwrap().entry(self.instance).or_default() += 1;
+        *self.mirrors.requests.lock().expect("sound").entry(self.instance).or_default() += 1;
         if let (1, Some(meeting)) = (request.len(), &self.mirrors.meeting) {
             meeting.wait();
         }
@@ -85,7 +85,7 @@ fn serving(
         let serving = scope.spawn(|| service.serve_each(most, mirrors, &stop));
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&house, &lanes)));
         stop.store(true, Ordering::Relaxed);
-        serving.join().unwrap();
+        serving.join().expect("no panic");
         if let Err(panic) = ran {
             std::panic::resume_unwind(panic);
         }

@@ -505,19 +505,22 @@ fn allow_rows(approval: &Approval, rows: u64) -> Checked<()> {
 }
 
 fn apply(known: &mut Vec<Known>, entry: Entry) {
-    let (number, change): (u64, Box<dyn FnOnce(&mut Known)>) = match entry {
+    let number = match &entry {
         Entry::Approve(approval) => {
+            let approval = approval.clone();
             known.push(Known { approval, revoked: None, runs: BTreeSet::new(), predictions: 0 });
             return;
         }
-        Entry::Revoke { approval, time } => (approval, Box::new(|known| known.revoked = Some(time))),
-        Entry::Run { approval, run, .. } => (approval, Box::new(|known| known.runs.extend([run]))),
-        Entry::Predictions { approval, records, .. } => {
-            (approval, Box::new(move |known| known.predictions = records))
-        }
+        Entry::Revoke { approval, .. }
+        | Entry::Run { approval, .. }
+        | Entry::Predictions { approval, .. } => *approval,
     };
-    if let Some(known) = known.iter_mut().find(|known| known.approval.number == number) {
-        change(known);
+    let Some(known) = known.iter_mut().find(|known| known.approval.number == number) else { return };
+    match entry {
+        Entry::Approve(_) => {}
+        Entry::Revoke { time, .. } => known.revoked = Some(time),
+        Entry::Run { run, .. } => drop(known.runs.insert(run)),
+        Entry::Predictions { records, .. } => known.predictions = records,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Contents of a party's state folder: runs, counted predictions, the lifetime account, and the used space.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -90,7 +91,7 @@ impl StateFolder {
             StoredRun { id: id.to_string(), changed, finished: folder.join(MODEL).exists(), bytes }
         };
         let mut runs: Vec<StoredRun> = runs.into_iter().map(run).collect();
-        runs.sort_by(|one, other| other.changed.cmp(&one.changed));
+        runs.sort_by_key(|run| Reverse(run.changed));
         let approvals = Approvals::all(&own).map_err(|problem| problem.to_string());
         let events = audit_log::latest(&own, EVENTS);
         let predictions = PredictionCount::in_folder(own).read();
