@@ -496,7 +496,8 @@ fn scraped(party: &Party, folder: &Path) {
     command.arg(format!("--web.listen-address={listen}")).current_dir(&place);
     let _server = Running(command.spawn().expect("it starts"));
     let url = format!("http://{listen}");
-    until("Prometheus listens", || TcpStream::connect(&listen).is_ok());
+    let is_ready = || TcpStream::connect(&listen).is_ok() && get(&url, "/-/ready", &[]).0 == 200;
+    until("Prometheus is ready", is_ready);
     let query = |path: &str| -> Value {
         let (status, body, _) = get(&url, path, &[]);
         assert_eq!(status, 200, "{path}: {body}");
