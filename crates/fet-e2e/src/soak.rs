@@ -40,6 +40,9 @@ pub struct SoakArguments {
     /// Factor on the time limits, which assume an idle machine.
     #[arg(long, default_value_t = 1)]
     patience: u32,
+    /// Number of kills in each case of the area `serve`, in place of 5.
+    #[arg(long, value_name = "N")]
+    kills: Option<u32>,
     /// Keep the folder of each failing case below DIR.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -48,7 +51,7 @@ pub struct SoakArguments {
     verbose: bool,
     /// Instead of the cases, measure the overhead of separate processes with N pairs of runs, alternating
     /// with runs in one process.
-    #[arg(long, value_name = "N", conflicts_with_all = ["short", "only", "seed", "minutes", "keep", "verbose"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["short", "only", "seed", "minutes", "kills", "keep", "verbose"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     overhead: Option<u32>,
     /// Experiment for `--overhead`, in place of a small one.
@@ -66,7 +69,7 @@ pub struct SoakArguments {
 /// Returns an error if `nats-server` does not run, or no case is chosen.
 pub fn run(arguments: &SoakArguments, say: &mut dyn FnMut(String)) -> anyhow::Result<bool> {
     let (fet, root) = runner::prepare(&arguments.fet)?;
-    let kit = Kit::new(&fet, root.path(), arguments.patience)?;
+    let kit = Kit::new(&fet, root.path(), arguments.patience, arguments.kills)?;
     if let Some(pairs) = arguments.overhead {
         let given = arguments.experiment.as_deref().map(|file| (file, arguments.parties));
         return overhead::overhead(&kit, root.path(), given, pairs, say);

@@ -6,6 +6,7 @@ mod kill;
 mod path;
 mod predict;
 mod refusal;
+mod serve;
 mod state;
 
 use super::kit::Kit;
@@ -20,6 +21,7 @@ pub(crate) fn all() -> Vec<Case<Kit>> {
         kill::cases(),
         state::cases(),
         predict::cases(),
+        serve::cases(),
         path::cases(),
     ]
     .into_iter()

@@ -78,6 +78,17 @@ fn difference(
     Ok(Some(format!("{name} differs at byte {at} ({sizes}){shown}")))
 }
 
+/// Returns a table without the similarities of links, which only a simulation knows.
+pub(crate) fn without_similarities(text: &str) -> String {
+    let header = text.lines().next().unwrap_or_default();
+    let kept: Vec<bool> = header.split(',').map(|title| !title.starts_with("similarity to ")).collect();
+    let line = |line: &str| {
+        let cells = line.split(',').zip(&kept).filter(|(_, kept)| **kept).map(|(cell, _)| cell);
+        cells.collect::<Vec<_>>().join(",") + "\n"
+    };
+    text.lines().map(line).collect()
+}
+
 /// Returns a report without its costs, without digests keyed with the parties' secrets, and without the
 /// warning of a rehearsal.
 fn without_cost(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {

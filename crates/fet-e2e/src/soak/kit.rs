@@ -29,12 +29,14 @@ pub(crate) struct Kit {
     root: PathBuf,
     /// Factor on the time limits, which assume an idle machine.
     patience: u32,
+    /// Number of kills in a case of the area `serve`, in place of its own.
+    pub(crate) kills: Option<u32>,
     simulations: RefCell<BTreeMap<String, PathBuf>>,
 }
 
 impl Kit {
     /// Creates the kit. Keys and simulations are stored below `root`.
-    pub(crate) fn new(fet: &Path, root: &Path, patience: u32) -> anyhow::Result<Self> {
+    pub(crate) fn new(fet: &Path, root: &Path, patience: u32, kills: Option<u32>) -> anyhow::Result<Self> {
         let nats = std::env::var_os("FET_NATS").map_or_else(|| "nats-server".into(), PathBuf::from);
         let found = Command::new(&nats).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
         ensure!(
@@ -47,7 +49,7 @@ impl Kit {
         let own = root.join("fet");
         std::fs::copy(fet, &own).with_context(|| format!("{}", fet.display()))?;
         std::fs::create_dir_all(root.join("keys"))?;
-        Ok(Self { fet: own, nats, root: root.into(), patience, simulations: RefCell::default() })
+        Ok(Self { fet: own, nats, root: root.into(), patience, kills, simulations: RefCell::default() })
     }
 
     /// Returns the time limit, multiplied for a busy machine.

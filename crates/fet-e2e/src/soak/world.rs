@@ -114,16 +114,26 @@ impl<'a> SoakWorld<'a> {
 
     /// Returns a party's folder for the state of the primary's run.
     pub(crate) fn state_folder(&self, member: &str) -> PathBuf {
-        let run = std::fs::read_to_string(self.member_folder("primary").join("out/parties/run"))
+        self.state_folder_of("out", member)
+    }
+
+    fn state_folder_of(&self, out: &str, member: &str) -> PathBuf {
+        let run = std::fs::read_to_string(self.member_folder("primary").join(out).join("parties/run"))
             .unwrap_or_default();
         self.member_folder(member).join("state/runs").join(run.lines().next().unwrap_or("none"))
     }
 
     /// Compares the written files with the simulation.
     pub(crate) fn compare(&self, verdict: &mut CaseResult) -> anyhow::Result<()> {
+        self.compare_run("out", verdict)
+    }
+
+    /// Compares the written files of the run in the primary's folder `out` with the simulation.
+    pub(crate) fn compare_run(&self, out: &str, verdict: &mut CaseResult) -> anyhow::Result<()> {
         let simulation = self.kit.simulation(&self.experiment)?;
-        let models: Vec<PathBuf> = self.members()[1..].iter().map(|member| self.model(member)).collect();
-        for difference in differences(&simulation, &self.member_folder("primary").join("out"), &models)? {
+        let model = |member: &&str| self.state_folder_of(out, member).join("model.safetensors");
+        let models: Vec<PathBuf> = self.members()[1..].iter().map(model).collect();
+        for difference in differences(&simulation, &self.member_folder("primary").join(out), &models)? {
             verdict.fault(FaultKind::WrongBytes, difference);
         }
         Ok(())

@@ -10,6 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::case::{Case, CaseEnd, CaseResult, FaultKind};
 use crate::message::problems;
 use crate::process::Process;
+use crate::soak::compare::without_similarities;
 use crate::soak::experiment::{Data, SoakExperiment};
 use crate::soak::kit::Kit;
 use crate::soak::world::SoakWorld;
@@ -168,17 +169,6 @@ fn predicted(
     }
     world.check(&mut parties, &mut verdict)?;
     Ok(verdict)
-}
-
-/// Returns a table without the similarities of links, which only a simulation knows.
-fn without_similarities(text: &str) -> String {
-    let header = text.lines().next().unwrap_or_default();
-    let kept: Vec<bool> = header.split(',').map(|title| !title.starts_with("similarity to ")).collect();
-    let line = |line: &str| {
-        let cells = line.split(',').zip(&kept).filter(|(_, kept)| **kept).map(|(cell, _)| cell);
-        cells.collect::<Vec<_>>().join(",") + "\n"
-    };
-    text.lines().map(line).collect()
 }
 
 /// Runs one command three times: with all parties, without one party, and without any party.
