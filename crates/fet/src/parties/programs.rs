@@ -61,12 +61,10 @@ pub(super) struct ProgramPlace {
 }
 
 impl Programs {
-    /// Adds a program. Returns its place and the number of other programs of the same roster.
-    pub(super) fn begin(self: &Arc<Self>, id: ProgramId, link: Arc<dyn Link>) -> (ProgramPlace, usize) {
-        let mut open = self.lock();
-        let others = open.iter().filter(|program| program.id.roster == id.roster).count();
-        open.push(Program { id, trains: None, does: WAITS.into(), link });
-        (ProgramPlace { programs: Arc::clone(self), id }, others)
+    /// Adds a program, and returns its place.
+    pub(super) fn begin(self: &Arc<Self>, id: ProgramId, link: Arc<dyn Link>) -> ProgramPlace {
+        self.lock().push(Program { id, trains: None, does: WAITS.into(), link });
+        ProgramPlace { programs: Arc::clone(self), id }
     }
 
     /// Returns the current activity of all programs.
@@ -173,7 +171,7 @@ mod tests {
         }
     }
 
-    fn begin(programs: &Arc<Programs>, id: ProgramId, lanes: &Arc<Lanes>) -> (ProgramPlace, usize) {
+    fn begin(programs: &Arc<Programs>, id: ProgramId, lanes: &Arc<Lanes>) -> ProgramPlace {
         programs.begin(id, Arc::clone(lanes) as Arc<dyn Link>)
     }
 
@@ -182,11 +180,9 @@ mod tests {
         let programs = Arc::new(Programs::default());
         let lanes = Arc::new(Lanes::default());
         let places = [1, 2].map(|instance| begin(&programs, id(0, instance), &lanes));
-        assert_eq!([places[0].1, places[1].1], [0, 1]);
-        assert_eq!(places[0].0.train(&training('a', false)).expect("free"), 0);
-        assert_eq!(places[1].0.train(&training('b', false)).expect("free"), 0);
-        let (other, others) = begin(&programs, id(1, 1), &lanes);
-        assert_eq!(others, 0, "each primary has a limit of its own");
+        assert_eq!(places[0].train(&training('a', false)).expect("free"), 0);
+        assert_eq!(places[1].train(&training('b', false)).expect("free"), 0);
+        let other = begin(&programs, id(1, 1), &lanes);
         // A run of another roster may draw the same id, and has its own folder in another state.
         assert_eq!(other.train(&training('c', true)).expect("free"), 0);
         assert!(lanes.closed().is_empty());
@@ -196,9 +192,9 @@ mod tests {
     fn a_command_given_again_waits_for_the_former_one() {
         let programs = Arc::new(Programs::default());
         let lanes = Arc::new(Lanes::default());
-        let (former, _) = begin(&programs, id(0, 1), &lanes);
+        let former = begin(&programs, id(0, 1), &lanes);
         former.train(&training('a', false)).expect("free");
-        let (new, _) = begin(&programs, id(0, 2), &lanes);
+        let new = begin(&programs, id(0, 2), &lanes);
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| new.train(&training('a', false)).expect("free"));
             while lanes.closed().is_empty() {
@@ -215,9 +211,9 @@ mod tests {
     fn a_primary_does_not_end_the_training_of_another() {
         let programs = Arc::new(Programs::default());
         let lanes = Arc::new(Lanes::default());
-        let (first, _) = begin(&programs, id(0, 1), &lanes);
+        let first = begin(&programs, id(0, 1), &lanes);
         first.train(&training('a', true)).expect("free");
-        let (second, _) = begin(&programs, id(1, 1), &lanes);
+        let second = begin(&programs, id(1, 1), &lanes);
         assert!(second.train(&training('b', true)).is_err());
         assert!(lanes.closed().is_empty());
         *lanes.gone.lock().expect("sound") = true;
@@ -231,7 +227,7 @@ mod tests {
         });
         *lanes.gone.lock().expect("sound") = false;
         second.trained();
-        let (third, _) = begin(&programs, id(0, 2), &lanes);
+        let third = begin(&programs, id(0, 2), &lanes);
         assert_eq!(third.train(&training('c', true)).expect("the second one has ended"), 0);
     }
 
@@ -239,8 +235,8 @@ mod tests {
     fn shows_what_all_programs_do() {
         let programs = Arc::new(Programs::default());
         let lanes = Arc::new(Lanes::default());
-        let (first, _) = begin(&programs, id(0, 1), &lanes);
-        let (second, _) = begin(&programs, id(0, 2), &lanes);
+        let first = begin(&programs, id(0, 1), &lanes);
+        let second = begin(&programs, id(0, 2), &lanes);
         assert_eq!(programs.doing(), WAITS);
         first.does("Forward in epoch 1".into());
         assert_eq!(programs.doing(), "Forward in epoch 1");

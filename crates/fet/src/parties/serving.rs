@@ -49,8 +49,8 @@ pub(super) struct ServingParty {
 }
 
 impl fet_net::Programs for ServingParty {
-    fn begins(&self, peer: &Peer) -> impl fet_net::Answer {
-        Serving::begin(self, peer)
+    fn begins(&self, peer: &Peer, is_above: bool) -> impl fet_net::Answer {
+        Serving::begin(self, peer, is_above)
     }
 
     fn refused(&self, peer: &Peer, ours: u16) {
@@ -83,11 +83,11 @@ struct Serving<'a> {
 }
 
 impl<'a> Serving<'a> {
-    fn begin(party: &'a ServingParty, peer: &Peer) -> Self {
+    fn begin(party: &'a ServingParty, peer: &Peer, is_above: bool) -> Self {
         let setup = &party.setup;
         let about = Greeting::read(&peer.about);
         let id = ProgramId { roster: party.roster, instance: peer.instance_id };
-        let (place, others) = party.programs.begin(id, Arc::clone(&party.link));
+        let place = party.programs.begin(id, Arc::clone(&party.link));
         let purpose = match about.purpose {
             JoinPurpose::Run => "training",
             JoinPurpose::Predictions => "predictions",
@@ -95,7 +95,7 @@ impl<'a> Serving<'a> {
         setup
             .reporter
             .tell("joined", format_args!("the primary has joined for {purpose}: {}", about.program));
-        let crowded = (others >= party.most).then(|| {
+        let crowded = is_above.then(|| {
             format!(
                 "the party serves {} programs of the primary already, the limit of `most_programs` in its file: end one of \
                  them, or ask the party's operator to raise the limit",

@@ -409,7 +409,8 @@ impl<'a> Scene<'a> {
         self.verdict.note(commands.join("; "));
         let refused = asked.statuses.get(&503).copied().unwrap_or(0);
         if self.kills.is_empty() && (refused > 0 || self.commands.iter().any(Repeated::was_interrupted)) {
-            let what = format!("no process was killed, but {refused} requests ended with 503, or a command with 75");
+            let what =
+                format!("no process was killed, but {refused} requests ended with 503, or a command with 75");
             self.verdict.fault(FaultKind::WrongRefusal, what);
         }
         for what in &asked.faults {

@@ -109,8 +109,7 @@ impl Repeated {
             Some(TEMPORARY) => {
                 self.temporary += 1;
                 for problem in problems(&ended.stderr, &[]) {
-                    verdict
-                        .fault(FaultKind::Unclear, format!("{}: {problem}: {}", self.name, ended.stderr));
+                    verdict.fault(FaultKind::Unclear, format!("{}: {problem}: {}", self.name, ended.stderr));
                 }
             }
             _ => self.refuse(&ended, verdict)?,
@@ -145,7 +144,9 @@ impl Repeated {
 
     /// Compares the result with the right one, and removes predictions.
     fn check(&self, world: &SoakWorld<'_>, verdict: &mut CaseResult) -> anyhow::Result<()> {
-        let Task::Predictions { expected, .. } = &self.task else { return world.compare_run(&self.out(), verdict) };
+        let Task::Predictions { expected, .. } = &self.task else {
+            return world.compare_run(&self.out(), verdict);
+        };
         let path = world.member_folder("primary").join(self.out());
         if without_similarities(&std::fs::read_to_string(&path)?) != *expected {
             let what = format!("the predictions of `{}` differ from those of the simulation", self.name);
