@@ -31,6 +31,20 @@ pub struct Relay {
     /// Certificate of the server. Without it, connections are not encrypted; the messages of the parties
     /// still are.
     pub tls: Option<Tls>,
+    /// Cluster that the server belongs to.
+    pub cluster: Option<Cluster>,
+}
+
+/// Place of a server in a cluster, whose servers pass each other the messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cluster {
+    /// Address on which the server listens for the other servers, `HOST:PORT`.
+    pub listen: String,
+    /// Addresses of the other servers, `HOST:PORT`.
+    pub routes: Vec<String>,
+    /// Authority (PEM) of the servers' certificates. The servers show each other their certificates if they
+    /// have any.
+    pub ca: Option<PathBuf>,
 }
 
 /// Name of a member and its identity.
@@ -114,10 +128,31 @@ impl Relay {
             }
             text += "}\n";
         }
+        if let Some(cluster) = &self.cluster {
+            text += &self.cluster_block(cluster)?;
+        }
         text += "authorization {\n  timeout: 10\n  users = [\n";
         text += &users(rosters).iter().map(User::line).collect::<String>();
         text += "  ]\n}\n";
         Ok(text)
+    }
+}
+
+impl Relay {
+    fn cluster_block(&self, Cluster { listen, routes, ca }: &Cluster) -> Result<String, RosterError> {
+        let route = |route: &String| quoted(&format!("nats://{route}"));
+        let routes = routes.iter().map(route).collect::<Result<Vec<_>, _>>()?.join(", ");
+        let mut text =
+            format!("cluster {{\n  name: fet\n  listen: {}\n  routes: [{routes}]\n", quoted(listen)?);
+        if let Some((tls, ca)) = self.tls.as_ref().zip(ca.as_ref()) {
+            let (certificate, key) = (quoted_path(&tls.certificate)?, quoted_path(&tls.key)?);
+            let ca = quoted_path(ca)?;
+            let _ = writeln!(
+                text,
+                "  tls {{ cert_file: {certificate}, key_file: {key}, ca_file: {ca}, verify: true }}"
+            );
+        }
+        Ok(text + "}\n")
     }
 }
 
@@ -225,7 +260,7 @@ mod tests {
     }
 
     fn relay() -> Relay {
-        Relay { host: "127.0.0.1".into(), port: 4222, tls: None }
+        Relay { host: "127.0.0.1".into(), port: 4222, tls: None, cluster: None }
     }
 
     /// Returns the permissions of a member in a configuration.
@@ -298,6 +333,9 @@ mod tests {
         check(&|roster| roster.parties[0].name = roster.primary.name.clone(), "two members are called bank");
         check(&|roster| roster.parties[1].identity = roster.parties[0].identity, "post and another");
         let relay = Relay { host: "a\"\nport: 1".into(), ..relay() };
+        assert!(matches!(relay.configuration(&[roster()]), Err(RosterError::Text(_))));
+        let cluster = Cluster { listen: "0.0.0.0:6222".into(), routes: vec!["b\"]".into()], ca: None };
+        let relay = Relay { cluster: Some(cluster), host: "a".into(), ..relay };
         assert!(matches!(relay.configuration(&[roster()]), Err(RosterError::Text(_))));
     }
 }

@@ -50,6 +50,7 @@ impl Hub {
     /// identity, its packet limit is too low, or it cannot be reached.
     pub fn connect(server: &Server, keys: &Arc<Keys>, wait: Duration) -> Result<Self, NatsError> {
         server.check_files()?;
+        let addresses = server.addresses()?;
         // An error means that the program has already chosen another provider, which suffices.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -63,7 +64,7 @@ impl Hub {
         let mut refusals = 0;
         loop {
             let options = options(server, keys, &status);
-            match runtime.block_on(options.connect(&server.url)) {
+            match runtime.block_on(options.connect(addresses.as_slice())) {
                 Ok(client) => {
                     let limit = client.max_payload();
                     if limit < LARGEST_SENT {
@@ -134,7 +135,7 @@ fn options(server: &Server, keys: &Arc<Keys>, status: &Arc<Status>) -> ConnectOp
     };
     let status = Arc::clone(status);
     let mut options = ConnectOptions::with_auth_callback(signed)
-        .require_tls(server.url.starts_with("tls://") || server.ca.is_some())
+        .require_tls(server.requires_tls())
         .connection_timeout(ATTEMPT)
         .subscription_capacity(WAITING)
         .ignore_discovered_servers()

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use async_nats::{ConnectError, ConnectErrorKind};
+use async_nats::{ConnectError, ConnectErrorKind, ServerAddr};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -14,7 +14,8 @@ use crate::identity::Keys;
 /// Address of the server, and certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// `tls://HOST:PORT`, or `nats://HOST:PORT`, which is encrypted only if the server requires it.
+    /// `tls://HOST:PORT`, or `nats://HOST:PORT`, which is encrypted only if the server requires it. Several
+    /// addresses, with commas between them, are servers of one cluster: any of them will do.
     pub url: String,
     /// Certificates (PEM) of the authority that vouches for the server; without them, those of the system.
     pub ca: Option<PathBuf>,
@@ -23,6 +24,21 @@ pub struct Server {
 }
 
 impl Server {
+    /// Returns the addresses of the server, or of the servers of its cluster.
+    pub(super) fn addresses(&self) -> Result<Vec<ServerAddr>, NatsError> {
+        let bad = || NatsError::Address { url: self.url.clone() };
+        let address = |text: &str| match ["tls://", "nats://"].iter().any(|scheme| text.starts_with(scheme)) {
+            true => text.parse().map_err(|_| bad()),
+            false => Err(bad()),
+        };
+        self.url.split(',').map(|text| address(text.trim())).collect()
+    }
+
+    /// Returns true if this end must encrypt the connection.
+    pub(super) fn requires_tls(&self) -> bool {
+        self.ca.is_some() || self.url.split(',').any(|text| text.trim().starts_with("tls://"))
+    }
+
     /// Returns the error for a failed attempt to connect as the identity of `keys`.
     pub(super) fn refused(&self, keys: &Keys, error: &ConnectError) -> NatsError {
         let url = self.url.clone();
@@ -60,8 +76,7 @@ impl Server {
             let read = PrivateKeyDer::from_pem_file(key);
             read.map_err(|error| refused("this party's certificate key", key, error.to_string()))?;
         }
-        let known = ["tls://", "nats://"].iter().any(|scheme| self.url.starts_with(scheme));
-        if known { Ok(()) } else { Err(NatsError::Address { url: self.url.clone() }) }
+        self.addresses().map(drop)
     }
 }
 

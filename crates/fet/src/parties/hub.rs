@@ -19,12 +19,30 @@ pub enum HubCommand {
         /// The rosters, each with the same table `hub`.
         #[arg(required = true)]
         rosters: Vec<PathBuf>,
+        /// Place of this server among others.
+        #[command(flatten)]
+        node: NodeArguments,
     },
+}
+
+/// Arguments for one of several servers, each with a configuration of its own.
+#[derive(Debug, Clone, clap::Args)]
+pub struct NodeArguments {
+    /// Port for the parties, in place of that in the roster.
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Address on which this server listens for the other servers of its cluster. The servers show each other their
+    /// certificates, which the roster's `ca` must have signed.
+    #[arg(long, value_name = "HOST:PORT", requires = "routes")]
+    pub cluster: Option<String>,
+    /// Address on which another server of the cluster listens for this one; repeatable.
+    #[arg(long = "route", value_name = "HOST:PORT", requires = "cluster")]
+    pub routes: Vec<String>,
 }
 
 /// Returns the configuration.
 pub fn hub(command: &HubCommand) -> anyhow::Result<String> {
-    let HubCommand::Config { rosters: paths } = command;
+    let HubCommand::Config { rosters: paths, node } = command;
     let rosters = paths.iter().map(|path| Roster::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let mut relays = rosters.iter().map(relay).collect::<anyhow::Result<Vec<_>>>()?;
     if let Some(at) = relays.iter().position(|relay| *relay != relays[0]) {
@@ -36,7 +54,32 @@ pub fn hub(command: &HubCommand) -> anyhow::Result<String> {
     }
     let members: Vec<_> = rosters.iter().map(Roster::members).collect();
     let files = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
-    relays.swap_remove(0).configuration(&members).map_err(|error| input(format!("{files}: {error}")))
+    let relay = with_node(relays.swap_remove(0), node, &rosters[0])?;
+    relay.configuration(&members).map_err(|error| input(format!("{files}: {error}")))
+}
+
+/// Returns one server of a cluster.
+fn with_node(relay: hub::Relay, node: &NodeArguments, roster: &Roster) -> anyhow::Result<hub::Relay> {
+    let port = node.port.unwrap_or(relay.port);
+    let Some(listen) = node.cluster.clone() else { return Ok(hub::Relay { port, ..relay }) };
+    for (name, address) in
+        std::iter::once(("--cluster", &listen)).chain(node.routes.iter().map(|route| ("--route", route)))
+    {
+        let is_address = address
+            .rsplit_once(':')
+            .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+        if !is_address {
+            return Err(input(format!("{name} must be HOST:PORT; it is {address:?}")));
+        }
+    }
+    let ca = roster.file.ca.clone();
+    if relay.tls.is_some() && ca.is_none() {
+        return Err(input(format!(
+            "{}: `ca` must name the authority of the servers' certificates, which the servers of a cluster show each other",
+            roster.path.display()
+        )));
+    }
+    Ok(hub::Relay { port, cluster: Some(hub::Cluster { listen, routes: node.routes.clone(), ca }), ..relay })
 }
 
 /// Returns the server of a roster.
@@ -64,5 +107,5 @@ fn relay(roster: &Roster) -> anyhow::Result<hub::Relay> {
              and `certificate_key`, next to `server`.",
         ));
     }
-    Ok(hub::Relay { host: settings.host, port: settings.port, tls })
+    Ok(hub::Relay { host: settings.host, port: settings.port, tls, cluster: None })
 }

@@ -187,7 +187,11 @@ fn follows_the_guide_for_operators() {
     let (start, _) = GUIDE.split_once("## 7. ").expect("a section on predictions");
     let start = start.replace("4222", &free().to_string()).replace("epochs = 20", "epochs = 60");
     let start = script(&start).replace("../nats/bin/nats-server", &format!("'{}'", server.display()));
-    let operations = script(OPERATIONS);
+    let operations =
+        script(OPERATIONS).replace("../nats/bin/nats-server", &format!("'{}'", server.display()));
+    let operations = ["4223", "6222", "6223"]
+        .iter()
+        .fold(operations, |operations, port| operations.replace(port, &free().to_string()));
     // The certificate is replaced while the run goes on after the change of the key.
     let (keys, rest) = operations.split_once("openssl req").expect("a new certificate");
     let rest = format!("openssl req{rest}");
@@ -214,6 +218,47 @@ fn follows_the_guide_for_operators() {
     let bytes = |run: &str| fs::read(folder.path().join("city/bank").join(run).join("predictions.csv"));
     let [first, a, b] = ["result", "run-a", "run-b"].map(|run| bytes(run).expect(run));
     assert!(first == a && first == b, "runs at the same time give the same bytes");
+}
+
+/// One of two servers is killed in the middle of a run, which ends with the bytes of an undisturbed one.
+#[test]
+fn a_run_survives_the_loss_of_a_server() {
+    let Some(server) = nats() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (start, rest) = GUIDE.split_once("## 5. ").expect("a section on parties");
+    let (parties, _) = rest.split_once("## 7. ").expect("a section on predictions");
+    let [first, second, cluster, other] = std::array::from_fn(|_| free().to_string());
+    let start = script(start)
+        .replace("epochs = 20", "epochs = 60")
+        .replace("tls://localhost:4222", &format!("tls://localhost:{first}, tls://localhost:{second}"))
+        .replace("4222", &first)
+        .replace("../nats/bin/nats-server", &format!("'{}'", server.display()))
+        .replace(
+            "roster.toml > hub/nats.conf",
+            &format!("roster.toml --cluster 127.0.0.1:{cluster} --route 127.0.0.1:{other} > hub/nats.conf"),
+        );
+    assert!(start.contains("--cluster") && start.contains(&second), "{start}");
+    let script = format!(
+        r#"{start}
+fet hub config roster.toml --port {second} --cluster 127.0.0.1:{other} --route 127.0.0.1:{cluster} > hub/second.conf
+'{}' -c hub/second.conf -l hub/second.log &
+{}
+fet run shops.toml --parties roster.toml --key bank.key --out disturbed > disturbed.log 2>&1 &
+run=$!
+until [ -e disturbed/checkpoint.safetensors ]; do sleep 0.05; done
+kill -9 "$(cat ../hub/nats.pid)"
+sleep 0.1; [ -e disturbed/report.json ] && exit 9
+wait $run
+cmp result/predictions.csv disturbed/predictions.csv
+kill $(jobs -p)
+"#,
+        server.display(),
+        script(&format!("\n{parties}")).replace("set -e\n", ""),
+    );
+    let (ended, said) = obeyed(&script, folder.path(), 2 * PATIENCE);
+    let read = |name: &str| fs::read_to_string(folder.path().join("city").join(name)).unwrap_or_default();
+    assert!(ended.success(), "{ended}: {said}\n{}\n{}", read("bank/disturbed.log"), read("hub/second.log"));
+    assert!(read("hub/second.log").contains("Route connection created"), "{}", read("hub/second.log"));
 }
 
 #[test]

@@ -82,6 +82,7 @@ impl Running {
                 key: path("key"),
                 verify: verify.then(|| path("ca")),
             }),
+            cluster: None,
         };
         let text = relay.configuration(&[roster]).unwrap();
         fet_io::write(&folder.path().join("hub.conf"), text.as_bytes()).unwrap();
