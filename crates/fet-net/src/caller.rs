@@ -60,6 +60,13 @@ struct Probe {
     other: Option<u64>,
 }
 
+impl Drop for Caller {
+    /// Tells the party that this program has ended. If the packet is lost, the party notices the silence.
+    fn drop(&mut self) {
+        self.end.leave(LEAVE);
+    }
+}
+
 struct HandshakeAttempt {
     initiation: Initiation,
     again: Instant,

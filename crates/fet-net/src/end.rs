@@ -33,6 +33,8 @@ pub(crate) struct End {
     /// True if this end computes; `other_computes` is the other end's report about itself.
     pub(crate) computing: bool,
     pub(crate) other_computes: bool,
+    /// True if the other end has said that it ends.
+    pub(crate) other_left: bool,
     unreadable: Unreadable,
     sent: u64,
     received: u64,
@@ -181,6 +183,7 @@ impl End {
             parks: false,
             computing: false,
             other_computes: false,
+            other_left: false,
             unreadable: Unreadable::default(),
             sent: 0,
             received: 0,
@@ -247,6 +250,7 @@ impl End {
                 self.take_chunk(message, serial, index, bytes, now);
             }
             Some(Body::Report(report)) => self.take_report(&report, now),
+            Some(Body::Farewell) => self.other_left = true,
             // The other program has the same version but another format: its content counts as missing, not
             // as wrong.
             None => {}
@@ -312,6 +316,14 @@ impl End {
         report.computing = self.computing;
         self.send(&Body::Report(report));
         (self.clocks.reported, self.report_due) = (now, false);
+    }
+
+    /// Tells the other end that this one ends, and waits for the packet to leave, for `limit` at most.
+    pub(crate) fn leave(&mut self, limit: Duration) {
+        if self.session.is_some() {
+            self.send(&Body::Farewell);
+            self.transport.flush(limit);
+        }
     }
 
     fn send(&mut self, body: &Body<'_>) {

@@ -43,8 +43,9 @@ pub trait Answer {
 /// A party's handling of several programs of the primary at once.
 pub trait Programs: Sync {
     /// Returns the handling of a program's requests. Called on the program's thread when the program begins;
-    /// its first request follows.
-    fn begins(&self, peer: &Peer) -> impl Answer;
+    /// its first request follows. If `is_above` is true, the program is one too many, and its requests should
+    /// be refused.
+    fn begins(&self, peer: &Peer, is_above: bool) -> impl Answer;
 
     /// Called when a primary of another protocol version was refused; `ours` is this end's version.
     fn refused(&self, peer: &Peer, ours: u16) {
@@ -79,12 +80,12 @@ impl Service {
     ///
     /// A service may serve again later; requests that arrived and were not answered wait.
     pub fn serve(&mut self, answer: &mut dyn Answer, stop: &AtomicBool) {
-        self.post().most = 1;
+        self.post().takes_turns = true;
         let this = &*self;
         this.carrying(|is_open| {
             while !stop.load(Ordering::Relaxed) && is_open() {
                 match this.next() {
-                    Some(Event::Begins(_, peer)) => answer.begins(&peer),
+                    Some(Event::Begins { peer, .. }) => answer.begins(&peer),
                     Some(Event::Refused(peer, ours)) => answer.refused(&peer, ours),
                     Some(Event::Request { lane, number, bytes }) => {
                         let bytes = answer.answer(bytes);
@@ -99,11 +100,15 @@ impl Service {
     /// Answers the requests of several programs of the primary at once, each on a thread of its own, until
     /// `stop` is set, the transport has ended, or the relay denies this end its subjects.
     ///
-    /// From `most` programs on, a program that begins takes the place of one that was silent for
-    /// [`Settings::silence`]. If none was silent, up to `most` further programs begin: `programs` should
-    /// answer their requests with a refusal.
+    /// A program leaves when its [`crate::Caller`] is dropped. From `most` programs on, a program that begins
+    /// takes the place of one that was silent for [`Settings::silence`], such as a killed one. If none was
+    /// silent, up to `most` further programs begin, which are too many: `programs` should refuse their
+    /// requests.
     pub fn serve_each<P: Programs>(&mut self, most: usize, programs: &P, stop: &AtomicBool) {
-        self.post().most = most.max(2);
+        {
+            let mut post = self.post();
+            (post.most, post.takes_turns) = (most.max(1), false);
+        }
         let this = &*self;
         this.carrying(|is_open| {
             std::thread::scope(|scope| {
@@ -113,9 +118,9 @@ impl Service {
                 };
                 while !stop.load(Ordering::Relaxed) && is_open() && !panicked(&lanes) {
                     match this.next() {
-                        Some(Event::Begins(lane, peer)) => {
+                        Some(Event::Begins { lane, peer, is_above }) => {
                             let (sender, requests) = channel();
-                            let serve = move || this.serve_lane(lane, &mut programs.begins(&peer), &requests);
+                            let serve = move || this.serve_lane(lane, &mut programs.begins(&peer, is_above), &requests);
                             lanes.insert(lane, LaneThread { sender, thread: scope.spawn(serve) });
                         }
                         Some(Event::Refused(peer, ours)) => programs.refused(&peer, ours),

@@ -3,7 +3,7 @@
 //!
 //! A transport is not trusted and repeats no packets: sessions keep secrets, and links keep order.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -24,6 +24,11 @@ pub trait Transport: Send + Sync {
     /// Returns the state of the connection.
     fn connection(&self) -> Connection;
 
+    /// Waits until the packets sent so far have left this process, for `limit` at most.
+    fn flush(&self, limit: Duration) {
+        let _ = limit;
+    }
+
     /// Returns true if no packet will ever arrive again, so that the user must connect again.
     fn has_ended(&self) -> bool {
         false
@@ -41,6 +46,10 @@ impl<T: Transport + ?Sized> Transport for std::sync::Arc<T> {
 
     fn connection(&self) -> Connection {
         (**self).connection()
+    }
+
+    fn flush(&self, limit: Duration) {
+        (**self).flush(limit);
     }
 
     fn has_ended(&self) -> bool {

@@ -1,4 +1,4 @@
-//! Content of a session's packets: a chunk of a message, or a report of the chunks that arrived.
+//! Content of a session's packets: a chunk of a message, a report of the chunks that arrived, or a farewell.
 //!
 //! The other end belongs to another organisation. The caller of [`Body::decode`] drops content that does not
 //! decode.
@@ -7,6 +7,7 @@ use crate::session::{AROUND, LARGEST_PLAIN};
 
 const DATA: u8 = 1;
 const REPORT: u8 = 2;
+const FAREWELL: u8 = 3;
 const DATA_HEADER: usize = 1 + 8 + 8 + 8 + 4 + 1;
 
 /// Number of bytes of a message in one packet; Noise allows at most 65,535 in all.
@@ -81,6 +82,8 @@ pub(crate) struct Report {
 pub(crate) enum Body<'a> {
     Data { message: Message, serial: u64, index: u32, bytes: &'a [u8] },
     Report(Report),
+    /// This end has ended. Earlier versions ignore it.
+    Farewell,
 }
 
 impl<'a> Body<'a> {
@@ -106,6 +109,7 @@ impl<'a> Body<'a> {
                 into.extend(report.unreadable.to_le_bytes());
                 into.push(u8::from(report.computing));
             }
+            Self::Farewell => into.push(FAREWELL),
         }
     }
 
@@ -143,6 +147,7 @@ impl<'a> Body<'a> {
                 };
                 rest.is_empty().then_some(Self::Report(report))
             }
+            FAREWELL => rest.is_empty().then_some(Self::Farewell),
             _ => None,
         }
     }
@@ -168,6 +173,7 @@ mod tests {
             Body::Data { message, serial: 5, index: 1, bytes: &[1, 2] },
             Body::Data { message: refusal, serial: 5, index: 0, bytes: &[1; 8] },
             Body::Report(report),
+            Body::Farewell,
         ] {
             let mut bytes = Vec::new();
             body.encode(&mut bytes);

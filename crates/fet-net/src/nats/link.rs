@@ -122,6 +122,14 @@ impl Transport for NatsLink {
         }
     }
 
+    fn flush(&self, limit: Duration) {
+        let client = &self.shared.client;
+        if client.connection_state() == async_nats::connection::State::Connected {
+            let flushed = async { drop(tokio::time::timeout(limit, client.flush()).await) };
+            self.shared.runtime.block_on(flushed);
+        }
+    }
+
     fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }

@@ -23,8 +23,8 @@ const CANDIDATES: usize = 8;
 
 /// Event for the party's threads.
 pub(super) enum Event {
-    /// A program of the primary begins. Its lane has this number.
-    Begins(u64, Peer),
+    /// A program of the primary begins. `is_above` is true if it is one too many.
+    Begins { lane: u64, peer: Peer, is_above: bool },
     /// A program of another protocol version was refused.
     Refused(Peer, u16),
     /// A request arrived.
@@ -39,8 +39,10 @@ pub(super) struct Post {
     local: Local,
     route: Route,
     primary: PublicIdentity,
-    /// Number of lanes from which a new program displaces a silent one.
+    /// Maximum number of programs that the party serves. From it on, a new program displaces a silent one.
     pub(super) most: usize,
+    /// True if a program that begins ends the former ones.
+    pub(super) takes_turns: bool,
     lanes: Vec<Lane>,
     /// Number of lanes so far.
     begun: u64,
@@ -88,6 +90,7 @@ impl Post {
             route,
             primary,
             most: 1,
+            takes_turns: true,
             lanes: Vec::new(),
             begun: 0,
             candidates: VecDeque::new(),
@@ -108,6 +111,9 @@ impl Post {
                 let found = self.lanes.iter_mut().position(|lane| lane.end.take(packet, now));
                 if let Some(at) = found.or_else(|| self.take_candidates_packet(packet, now)) {
                     self.take_request(at);
+                    if self.lanes[at].end.other_left {
+                        self.remove(at);
+                    }
                 }
             }
         }
@@ -205,7 +211,7 @@ impl Post {
         let known = self.lanes.iter().position(|lane| lane.is_of(hello.instance_id));
         let lane = match known {
             Some(lane) => lane,
-            None => self.open(&hello, now)?,
+            None => self.open(&hello, now),
         };
         self.objection = None;
         let found = &mut self.lanes[lane];
@@ -214,28 +220,39 @@ impl Post {
         Some(lane)
     }
 
-    /// Opens a lane for a program. Returns its place, or `None` if there are too many lanes.
-    fn open(&mut self, hello: &Hello, now: Instant) -> Option<usize> {
-        if self.most == 1 {
+    /// Opens a lane for a program, and returns its place.
+    fn open(&mut self, hello: &Hello, now: Instant) -> usize {
+        if self.takes_turns {
             (0..self.lanes.len()).rev().for_each(|at| self.remove(at));
         }
-        while self.lanes.len() >= self.most {
-            let silent = |lane: &Lane| lane.silence(now).filter(|silence| *silence > self.settings.silence);
-            let longest = (0..self.lanes.len()).filter_map(|at| Some((silent(&self.lanes[at])?, at))).max();
-            let Some((_, at)) = longest else { break };
+        let silence = self.settings.silence;
+        let is_silent = |lane: &Lane| lane.silence(now).is_some_and(|time| time > silence);
+        while let Some(at) = self.lanes.iter().position(|lane| lane.is_above && is_silent(lane)) {
+            self.remove(at);
+        }
+        while self.served() >= self.most {
+            let silent = (0..self.lanes.len()).filter(|&at| is_silent(&self.lanes[at]));
+            let Some(at) = silent.max_by_key(|&at| self.lanes[at].silence(now)) else { break };
             self.remove(at);
         }
         // Programs above the limit are answered too, so that the party can tell them the reason.
-        if self.lanes.len() >= 2 * self.most {
-            return None;
+        let is_above = self.served() >= self.most;
+        if is_above && self.lanes.len() - self.served() >= self.most {
+            let oldest = self.lanes.iter().position(|lane| lane.is_above);
+            oldest.into_iter().for_each(|at| self.remove(at));
         }
         self.begun += 1;
         let mut end = End::new(Arc::clone(&self.transport), self.settings);
         end.parks = true;
         let peer = Peer::from(hello.clone());
-        self.lanes.push(Lane::new(self.begun, end, peer.clone()));
-        self.events.push_back(Event::Begins(self.begun, peer));
-        Some(self.lanes.len() - 1)
+        self.lanes.push(Lane::new(self.begun, end, peer.clone(), is_above));
+        self.events.push_back(Event::Begins { lane: self.begun, peer, is_above });
+        self.lanes.len() - 1
+    }
+
+    /// Returns the number of programs that the party serves, without those that are too many.
+    fn served(&self) -> usize {
+        self.lanes.iter().filter(|lane| !lane.is_above).count()
     }
 
     fn remove(&mut self, at: usize) {

@@ -20,6 +20,8 @@ struct Mirrors {
     requests: Mutex<BTreeMap<u64, usize>>,
     /// Number of sessions that are open.
     open: AtomicUsize,
+    /// Number of programs that were too many.
+    above: AtomicUsize,
     /// Place where sessions wait for each other with a request of one byte.
     meeting: Option<Barrier>,
 }
@@ -30,7 +32,8 @@ struct Session<'a> {
 }
 
 impl Programs for Mirrors {
-    fn begins(&self, peer: &Peer) -> impl Answer {
+    fn begins(&self, peer: &Peer, is_above: bool) -> impl Answer {
+        self.above.fetch_add(usize::from(is_above), Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
         Session { mirrors: self, instance: peer.instance_id }
     }
@@ -181,14 +184,48 @@ fn a_silent_program_makes_room_and_one_that_is_heard_does_not() {
             3,
             "nobody was silent, so the third is answered, too"
         );
+        assert_eq!(mirrors.above.load(Ordering::Relaxed), 1, "the third is one too many");
         let began = Instant::now();
         while began.elapsed() < quick().silence * 2 {
             assert_eq!(callers[1].call(b"cd").unwrap(), b"dc");
             std::thread::sleep(Duration::from_millis(20));
         }
         assert_eq!(callers[3].call(b"ef").unwrap(), b"fe");
+        assert_eq!(mirrors.above.load(Ordering::Relaxed), 1, "a silent program makes room at once");
         wait_until("two silent sessions end", || mirrors.open.load(Ordering::Relaxed) == 2);
         assert_eq!(callers[1].call(b"gh").unwrap(), b"hg");
         assert_eq!(callers[0].call(b"ij"), Err(CallError::Taken));
+    });
+}
+
+#[test]
+fn a_program_that_ends_makes_room_at_once() {
+    for most in [1, 2] {
+        let mirrors = Mirrors::default();
+        serving(6, &Faults::default(), most, &mirrors, |house, _| {
+            for at in 0..6 {
+                let mut caller = house.caller(at);
+                assert_eq!(caller.call(b"ab").unwrap(), b"ba");
+                drop(caller);
+                wait_until("the session ends", || mirrors.open.load(Ordering::Relaxed) == 0);
+            }
+        });
+        assert_eq!(mirrors.above.load(Ordering::Relaxed), 0);
+    }
+}
+
+#[test]
+fn a_limit_of_one_program_holds_and_a_silent_one_makes_room() {
+    let mirrors = Mirrors::default();
+    serving(3, &Faults::default(), 1, &mirrors, |house, _| {
+        let (mut first, mut second, mut third) = (house.caller(0), house.caller(1), house.caller(2));
+        assert_eq!(first.call(b"ab").unwrap(), b"ba");
+        assert_eq!(second.call(b"cd").unwrap(), b"dc");
+        assert_eq!(mirrors.above.load(Ordering::Relaxed), 1, "the second is one too many");
+        drop(second);
+        std::thread::sleep(quick().silence + quick().heartbeat);
+        assert_eq!(third.call(b"ef").unwrap(), b"fe");
+        assert_eq!(mirrors.above.load(Ordering::Relaxed), 1, "the first was silent");
+        assert_eq!(first.call(b"gh"), Err(CallError::Taken));
     });
 }

@@ -220,8 +220,8 @@ impl ServingParty {
 }
 
 impl fet_net::Programs for ServingParty {
-    fn begins(&self, peer: &Peer) -> impl fet_net::Answer {
-        Serving::begin(self, peer)
+    fn begins(&self, peer: &Peer, is_above: bool) -> impl fet_net::Answer {
+        Serving::begin(self, peer, is_above)
     }
 
     fn refused(&self, peer: &Peer, ours: u16) {
@@ -259,14 +259,10 @@ impl Drop for Serving<'_> {
 }
 
 impl<'a> Serving<'a> {
-    fn begin(party: &'a ServingParty, peer: &Peer) -> Self {
+    fn begin(party: &'a ServingParty, peer: &Peer, is_above: bool) -> Self {
         let setup = &party.setup;
         let about = Greeting::read(&peer.about);
-        let others = {
-            let mut open = party.open();
-            open.push(OpenProgram { instance: peer.instance_id, trains: None, does: WAITS.into() });
-            open.len() - 1
-        };
+        party.open().push(OpenProgram { instance: peer.instance_id, trains: None, does: WAITS.into() });
         let purpose = match about.purpose {
             JoinPurpose::Run => "training",
             JoinPurpose::Predictions => "predictions",
@@ -274,7 +270,7 @@ impl<'a> Serving<'a> {
         setup
             .reporter
             .tell("joined", format_args!("the primary has joined for {purpose}: {}", about.program));
-        let crowded = (others >= party.most).then(|| {
+        let crowded = is_above.then(|| {
             format!(
                 "the party serves {} programs of the primary already, the limit of `most_programs` in its file: end one of \
                  them, or ask the party's operator to raise the limit",

@@ -14,13 +14,15 @@ pub(super) struct Lane {
     peer: Peer,
     /// First message of the current session.
     pub(super) first: Vec<u8>,
+    /// True if the program is one too many: the party only refuses its requests.
+    pub(super) is_above: bool,
     /// Last answer.
     answer: Vec<u8>,
 }
 
 impl Lane {
-    pub(super) fn new(id: u64, end: End, peer: Peer) -> Self {
-        Self { id, end, peer, first: Vec::new(), answer: Vec::new() }
+    pub(super) fn new(id: u64, end: End, peer: Peer, is_above: bool) -> Self {
+        Self { id, end, peer, first: Vec::new(), is_above, answer: Vec::new() }
     }
 
     /// Returns true if this is the lane of the program with this instance id.
