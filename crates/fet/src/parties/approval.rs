@@ -346,12 +346,16 @@ impl Approvals {
         known.map_or(Err(NotApproved::NotUnderWay), |known| allow_rows(&known.approval, rows))
     }
 
-    /// Returns the approval that allows `rows` new records for predictions: this one, or another of the same hash.
-    pub(super) fn permit_predictions(&mut self, approval: u64, rows: u64) -> Checked<u64> {
+    /// Returns the approval that allows `rows` new records for predictions: this one, or another of the same hash that allows a run
+    /// with as many primary rows.
+    pub(super) fn permit_predictions(&mut self, approval: u64, of_run: u64, rows: u64) -> Checked<u64> {
         self.refresh()?;
         let number = |known: &&Known| known.approval.number == approval;
         let first = self.known.iter().find(number).ok_or(NotApproved::NotUnderWay)?;
-        let others = self.known.iter().filter(|known| known.approval.hash == first.approval.hash);
+        let covers = |known: &&Known| {
+            known.approval.hash == first.approval.hash && allow_rows(&known.approval, of_run).is_ok()
+        };
+        let others = self.known.iter().filter(covers);
         let mut objection = None;
         for known in std::iter::once(first).chain(others) {
             let used = self.counted(known);
@@ -369,10 +373,11 @@ impl Approvals {
     }
 
     /// Counts `rows` new records for predictions, on the disk, before the answer leaves. The journal always has at least the true
-    /// count: a small part of the limit is counted ahead, because writing safely takes longer than a prediction.
-    pub(super) fn count_predictions(&mut self, approval: u64, rows: u64) -> Checked<()> {
+    /// count: a small part of the limit is counted ahead, because writing safely takes longer than a prediction. Returns the number of
+    /// the approval that has them.
+    pub(super) fn count_predictions(&mut self, approval: u64, of_run: u64, rows: u64) -> Checked<u64> {
         self.locked(|this| {
-            let approval = this.permit_predictions(approval, rows)?;
+            let approval = this.permit_predictions(approval, of_run, rows)?;
             let known = this.known.iter().find(|known| known.approval.number == approval);
             let Some(known) = known else { return Err(NotApproved::NotUnderWay) };
             let all = this.counted(known).saturating_add(rows);
@@ -384,7 +389,7 @@ impl Approvals {
                 this.append(Entry::Predictions { approval, records, time: now() })?;
             }
             this.counted.insert(approval, all);
-            Ok(())
+            Ok(approval)
         })
     }
 
@@ -436,14 +441,15 @@ impl Approvals {
     /// Names the latest approval of other settings, and the first difference.
     fn other(&self, asking: &Asking<'_>, hash: &str) -> NotApproved {
         let hash = short(hash);
-        let Some(latest) = self.known.iter().rfind(|known| known.ended(&(self.today)()).is_none()) else {
+        // The approvals of other primaries do not concern this one.
+        let is_of_primary = |known: &&Known| known.approval.covers.primary == asking.covers.primary;
+        let mut own = self.known.iter().filter(is_of_primary);
+        let Some(latest) = own.rfind(|known| known.ended(&(self.today)()).is_none()) else {
             return NotApproved::None { hash };
         };
         let (theirs, ours) = (&latest.approval.covers, asking.covers);
         let what = if let Some((field, now, then)) = asking.settings.difference(&theirs.settings) {
             format!("`{field}`: {then} is approved, now it is {now}")
-        } else if theirs.primary != ours.primary {
-            "the primary's key".to_string()
         } else if theirs.columns != ours.columns {
             "the columns of the party's table".to_string()
         } else {
@@ -637,7 +643,7 @@ mod tests {
             covers
         };
         for (covers, part) in [
-            (covers(|covers| covers.primary.push('L')), "differs in the primary's key"),
+            (covers(|covers| covers.primary.push('L')), "has approved no run yet"),
             (covers(|covers| covers.data.push('e')), "own settings of its data"),
             (covers(|covers| covers.columns.clear()), "the columns of the party's table"),
         ] {
@@ -681,7 +687,7 @@ mod tests {
         for session in 0..3 {
             let mut approvals = place.open();
             for _ in 0..20 {
-                approvals.count_predictions(number, 1).expect("within the limit");
+                approvals.count_predictions(number, 0, 1).expect("within the limit");
                 all += 1;
                 assert!((all..=all + 5).contains(&in_file()), "{} for {all}", in_file());
             }
@@ -695,15 +701,19 @@ mod tests {
         }
         let mut approvals = place.open();
         let rest = 5_000 - all;
-        let reason = approvals.count_predictions(number, rest + 1).expect_err("too many").to_string();
+        let reason = approvals.count_predictions(number, 0, rest + 1).expect_err("too many").to_string();
         assert!(reason.contains(&format!("5000 records for predictions; {all} are used")), "{reason}");
-        approvals.count_predictions(number, rest).expect("exactly the limit");
-        approvals.permit_predictions(number, 1).expect_err("used up");
+        approvals.count_predictions(number, 0, rest).expect("exactly the limit");
+        approvals.permit_predictions(number, 0, 1).expect_err("used up");
         assert_eq!(in_file(), 5_000);
         // Another approval of the same settings has room.
         place.approve(Limits { predictions: Some(10), ..Limits::default() });
-        approvals.count_predictions(number, 10).expect("the second approval");
-        approvals.count_predictions(number, 1).expect_err("both are used up");
+        approvals.count_predictions(number, 0, 10).expect("the second approval");
+        approvals.count_predictions(number, 0, 1).expect_err("both are used up");
+        // An approval of smaller runs does not serve this run.
+        place.approve(Limits { predictions: Some(10), rows: Some(600), ..Limits::default() });
+        approvals.count_predictions(number, 700, 1).expect_err("it allows 600 rows");
+        assert_eq!(approvals.count_predictions(number, 600, 1).expect("it has room"), 3);
     }
 
     #[test]

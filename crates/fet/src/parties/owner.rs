@@ -127,7 +127,7 @@ impl Owner {
             run: run.map(ToString::to_string),
             purpose,
             program: program.to_string(),
-            approval: None,
+            approved: None,
             is_barred: false,
             planned: None,
             sent: Sent::default(),
@@ -191,6 +191,17 @@ struct Sent {
     predictions: u64,
 }
 
+/// Approval of a session.
+#[derive(Debug, Clone, Copy)]
+struct Approved {
+    /// Number of the approval.
+    approval: u64,
+    /// Number of primary rows of the run.
+    rows: u64,
+    /// True once the run counts against the approval.
+    is_counted: bool,
+}
+
 /// A request, without its content.
 pub(super) struct Asked {
     name: &'static str,
@@ -235,8 +246,8 @@ pub(super) struct OwnerSession {
     run: Option<String>,
     purpose: JoinPurpose,
     program: String,
-    /// Number of the approval under which the party joined.
-    approval: Option<u64>,
+    /// Approval under which the party joined.
+    approved: Option<Approved>,
     /// True if the party agreed to the terms, but could not record that: nothing more leaves.
     is_barred: bool,
     planned: Option<PlannedRun>,
@@ -281,11 +292,11 @@ impl OwnerSession {
                 }
             };
         }
-        let approval = self.approval.ok_or(NotApproved::NotUnderWay)?;
+        let Approved { approval, rows: of_run, .. } = self.approved.ok_or(NotApproved::NotUnderWay)?;
         approvals.check_kept(approval)?;
         match asked.kind {
             Kind::Link { rows } | Kind::Release { rows: Some(rows) } => approvals.check_rows(approval, rows),
-            Kind::Predict { rows } => approvals.permit_predictions(approval, rows).map(drop),
+            Kind::Predict { rows } => approvals.permit_predictions(approval, of_run, rows).map(drop),
             _ => Ok(()),
         }
     }
@@ -340,25 +351,30 @@ impl OwnerSession {
         })
     }
 
-    /// Counts a run or predictions against the approval.
+    /// Counts a run or predictions against the approval. A run counts with its first request after the agreement, so that a run
+    /// that another party refuses costs nothing.
     fn count(&mut self, asked: &Asked) -> Result<(), NotApproved> {
         if !self.owner.required {
             return Ok(());
         }
+        let run = self.run.as_ref().ok_or(NotApproved::NotUnderWay)?;
         let Subject { settings, covers, .. } = &self.owner.subject;
-        match (&asked.kind, &self.run, self.approval) {
-            (Kind::Join { rows, .. }, Some(run), _) => {
-                let asking = Asking { settings, covers, run, rows: *rows as u64 };
-                let approval = self.owner.approvals().claim(&asking)?;
-                self.approval = Some(approval);
-                Ok(())
-            }
-            (Kind::Predict { rows }, _, Some(approval)) => {
-                self.owner.approvals().count_predictions(approval, *rows)
-            }
-            (Kind::Join { .. } | Kind::Predict { .. }, _, _) => Err(NotApproved::NotUnderWay),
-            _ => Ok(()),
+        if let Kind::Join { rows, .. } = &asked.kind {
+            let asking = Asking { settings, covers, run, rows: *rows as u64 };
+            let approval = self.owner.approvals().permit(&asking)?;
+            self.approved = Some(Approved { approval, rows: *rows as u64, is_counted: false });
+            return Ok(());
         }
+        let approved = self.approved.as_mut().ok_or(NotApproved::NotUnderWay)?;
+        if !approved.is_counted {
+            let asking = Asking { settings, covers, run, rows: approved.rows };
+            (approved.approval, approved.is_counted) = (self.owner.approvals().claim(&asking)?, true);
+        }
+        if let Kind::Predict { rows } = asked.kind {
+            approved.approval =
+                self.owner.approvals().count_predictions(approved.approval, approved.rows, rows)?;
+        }
+        Ok(())
     }
 
     fn agreed(&mut self, rows: usize, parts: &Parts, reply: &Reply) -> AuditEvent {
@@ -400,7 +416,12 @@ impl OwnerSession {
 
     fn event(&self, event: &str) -> AuditEvent {
         let purpose = serde_json::json!(self.purpose).as_str().map(String::from);
-        AuditEvent { run: self.run.clone(), purpose, approval: self.approval, ..AuditEvent::new(event) }
+        AuditEvent {
+            run: self.run.clone(),
+            purpose,
+            approval: self.approved.map(|approved| approved.approval),
+            ..AuditEvent::new(event)
+        }
     }
 
     /// An event with the sums of the session.

@@ -235,12 +235,12 @@ fn a_run_survives_the_loss_of_a_server() {
         .replace("../nats/bin/nats-server", &format!("'{}'", server.display()))
         .replace(
             "roster.toml > hub/nats.conf",
-            &format!("roster.toml --cluster 127.0.0.1:{cluster} --route 127.0.0.1:{other} > hub/nats.conf"),
+            &format!("roster.toml --cluster localhost:{cluster} --route localhost:{other} > hub/nats.conf"),
         );
     assert!(start.contains("--cluster") && start.contains(&second), "{start}");
     let script = format!(
         r#"{start}
-fet hub config roster.toml --port {second} --cluster 127.0.0.1:{other} --route 127.0.0.1:{cluster} > hub/second.conf
+fet hub config roster.toml --port {second} --cluster localhost:{other} --route localhost:{cluster} > hub/second.conf
 '{}' -c hub/second.conf -l hub/second.log &
 {}
 fet run shops.toml --parties roster.toml --key bank.key --out disturbed > disturbed.log 2>&1 &
