@@ -308,25 +308,25 @@ mod tests {
         let account = folder.path().join("party/lifetime.jsonl");
         std::fs::create_dir_all(account.parent().expect("a folder")).expect("made");
         std::fs::write(folder.path().join("party/predictions"), "<i>").expect("written");
-        std::fs::write(folder.path().join("party/audit.jsonl"), "{\"event\":\"<b>event\"}\n")
+        std::fs::write(folder.path().join("party/audit.jsonl"), "{\"event\":\"<u>event\"}\n")
             .expect("written");
         let metrics = Arc::new(PartyMetrics::default());
-        let session = metrics.open("<b>program", "a run", "<b>run");
-        session.does("<b>Forward");
-        metrics.refused("Join", "it is \"<b onclick=x>\"");
+        let session = metrics.open("<u>program", "a run", "<u>run");
+        session.does("<u>Forward");
+        metrics.refused("Join", "it is \"<u onclick=x>\"");
         let names = PartyNames {
-            party: "<b>party".into(),
-            primary: "<b>primary".into(),
-            run: "<b>run".into(),
-            server: "<b>server".into(),
+            party: "<u>party".into(),
+            primary: "<u>primary".into(),
+            run: "<u>run".into(),
+            server: "<u>server".into(),
         };
         let state = StateFolder::new(folder.path().to_path_buf(), Policy::default());
         let page = page(&Watched::new(names, metrics, state)).expect("a page");
-        assert!(!page.text.contains("<b>") && !page.text.contains("<b onclick"), "{}", page.text);
+        assert!(!page.text.contains("<u>") && !page.text.contains("<u onclick"), "{}", page.text);
         for part in ["program", "party", "primary", "run", "server", "Forward", "event"] {
-            assert!(page.text.contains(&format!("&lt;b&gt;{part}")), "{part} in {}", page.text);
+            assert!(page.text.contains(&format!("&lt;u&gt;{part}")), "{part} in {}", page.text);
         }
-        assert!(page.text.contains("&lt;b onclick=x&gt;&quot;"), "{}", page.text);
+        assert!(page.text.contains("&lt;u onclick=x&gt;&quot;"), "{}", page.text);
     }
 
     /// A browser compares the style with the digest in the policy.
