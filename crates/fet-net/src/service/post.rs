@@ -69,6 +69,7 @@ struct Past {
     /// Number of first messages that the primary's identity did not make for this route.
     forged: u64,
     heard: Option<Instant>,
+    latency: Option<Duration>,
 }
 
 struct Candidate {
@@ -270,6 +271,7 @@ impl Post {
         self.past.received += received;
         self.past.unreadable += lane.end.unreadable().all();
         self.past.heard = self.past.heard.max(lane.end.heard());
+        self.past.latency = lane.end.latency().or(self.past.latency);
         // The party no longer answers requests of this program.
         self.events.retain(|event| !matches!(event, Event::Request { lane: of, .. } if *of == lane.id));
         self.events.push_back(Event::Ends(lane.id));
@@ -338,7 +340,7 @@ impl Post {
                 () => Activity::Idle,
             },
             heard: heard.map(|heard| heard.elapsed()),
-            latency: last.and_then(|lane| lane.end.latency()),
+            latency: last.and_then(|lane| lane.end.latency()).or(self.past.latency),
             sent,
             received,
             unreadable: unreadable + forged,
