@@ -258,7 +258,7 @@ mod tests {
     fn counts_faults_of_answers() {
         let question =
             Question { media_type: "text/csv", body: String::new(), rows: [3, 2], answer: b"right".into() };
-        let away = |reason: &str| format!("{{\"error\":\"{reason}\"}}");
+        let away = |reason: &str| serde_json::json!({ "error": reason }).to_string();
         for (outcome, was_away, faults) in [
             (Outcome::Answer(b"right".into()), false, 0),
             (Outcome::Answer(b"wrong".into()), true, 1),
