@@ -112,8 +112,9 @@ pub fn serve(arguments: &PartyArguments, stop: &Arc<AtomicBool>) -> anyhow::Resu
             let ended = &ended;
             threads.push(scope.spawn(move || {
                 service.serve_each(roster.party.most, &roster.party, ended);
-                ended.store(true, Ordering::Relaxed);
-                service.state().connection
+                // The others only follow the first one that ends.
+                let is_first = !ended.swap(true, Ordering::Relaxed);
+                (service.state().connection, is_first)
             }));
         }
         while !stop.load(Ordering::Relaxed) && !ended.load(Ordering::Relaxed) {
@@ -123,8 +124,9 @@ pub fn serve(arguments: &PartyArguments, stop: &Arc<AtomicBool>) -> anyhow::Resu
         rosters.iter().for_each(|roster| roster.monitor.stopping());
         let mut outcome = Ok(());
         for (roster, thread) in rosters.iter().zip(threads) {
-            let connection = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            outcome = outcome.and(roster.ended(connection, stopped));
+            let (connection, is_first) =
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            outcome = outcome.and(roster.ended(connection, stopped || !is_first));
         }
         outcome
     });
