@@ -10,7 +10,7 @@ use crate::soak::world::SoakWorld;
 /// Exit code of a command that may be given again.
 const TEMPORARY: i32 = 75;
 
-/// What a command does, and its right result.
+/// Work of a command, and its right result.
 #[derive(Debug, Clone)]
 pub(super) enum Task {
     /// Trains. The files must be those of the simulation.
