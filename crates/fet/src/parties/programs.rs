@@ -2,6 +2,7 @@
 //!
 //! All rosters whose party's files name one state folder share the list, because they share the accounts in that folder.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::run_id::RunId;
@@ -13,12 +14,16 @@ pub(super) const WAITS: &str = "waits for the primary";
 #[derive(Default)]
 pub(super) struct Programs {
     open: Mutex<Vec<Program>>,
+    /// Number of places so far.
+    begun: AtomicU64,
     /// Signals that a program has ended.
     ended: Condvar,
 }
 
 /// Program that a party serves.
 struct Program {
+    /// Number of the place: a program that joins again has another one.
+    number: u64,
     id: ProgramId,
     trains: Option<Training>,
     /// Current activity, for `fet status`.
@@ -57,14 +62,16 @@ pub(super) struct Busy;
 /// Place of a program in the list, which ends when it is dropped.
 pub(super) struct ProgramPlace {
     programs: Arc<Programs>,
+    number: u64,
     id: ProgramId,
 }
 
 impl Programs {
     /// Adds a program, and returns its place.
     pub(super) fn begin(self: &Arc<Self>, id: ProgramId, link: Arc<dyn Link>) -> ProgramPlace {
-        self.lock().push(Program { id, trains: None, does: WAITS.into(), link });
-        ProgramPlace { programs: Arc::clone(self), id }
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
+        self.lock().push(Program { number, id, trains: None, does: WAITS.into(), link });
+        ProgramPlace { programs: Arc::clone(self), number, id }
     }
 
     /// Returns the current activity of all programs.
@@ -83,7 +90,7 @@ impl Programs {
 impl ProgramPlace {
     /// Sets the current activity.
     pub(super) fn does(&self, what: String) {
-        if let Some(own) = self.programs.lock().iter_mut().find(|program| program.id == self.id) {
+        if let Some(own) = self.programs.lock().iter_mut().find(|program| program.number == self.number) {
             own.does = what;
         }
     }
@@ -94,7 +101,7 @@ impl ProgramPlace {
     /// Waits until these programs have ended their current answers.
     pub(super) fn train(&self, training: &Training) -> Result<usize, Busy> {
         let is_in_the_way = |program: &Program| {
-            program.id != self.id
+            program.number != self.number
                 && program.trains.as_ref().is_some_and(|other| {
                     (other.alone && training.alone)
                         || (program.id.roster, &other.run) == (self.id.roster, &training.run)
@@ -114,7 +121,7 @@ impl ProgramPlace {
         while open.iter().any(is_in_the_way) {
             open = self.programs.ended.wait(open).unwrap_or_else(PoisonError::into_inner);
         }
-        if let Some(own) = open.iter_mut().find(|program| program.id == self.id) {
+        if let Some(own) = open.iter_mut().find(|program| program.number == self.number) {
             own.trains = Some(training.clone());
         }
         Ok(taken)
@@ -122,7 +129,7 @@ impl ProgramPlace {
 
     /// Ends the training in this program.
     pub(super) fn trained(&self) {
-        if let Some(own) = self.programs.lock().iter_mut().find(|program| program.id == self.id) {
+        if let Some(own) = self.programs.lock().iter_mut().find(|program| program.number == self.number) {
             own.trains = None;
         }
         self.programs.ended.notify_all();
@@ -131,7 +138,7 @@ impl ProgramPlace {
 
 impl Drop for ProgramPlace {
     fn drop(&mut self) {
-        self.programs.lock().retain(|program| program.id != self.id);
+        self.programs.lock().retain(|program| program.number != self.number);
         self.programs.ended.notify_all();
     }
 }

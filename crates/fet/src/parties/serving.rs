@@ -242,7 +242,7 @@ impl<'a> Serving<'a> {
                         self.tell("lifetime", lifetime);
                     }
                 } else if is_end {
-                    self.place.trained();
+                    // The session keeps its accounts open until it ends, so that it stays in the way of other trainings.
                     let folder = self.run.as_ref().map(|run| self.setup.of_run(run)).unwrap_or_default();
                     self.tell("over", format_args!("the run is over; the model is in {}", folder.display()));
                 }
