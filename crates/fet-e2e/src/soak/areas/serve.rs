@@ -38,8 +38,8 @@ const MOST_PREDICTIONS: u64 = 10_000_000;
 /// Maximum number of rows that a killed party counts too many: a thousandth of the limit, and the rows of
 /// requests that it has not answered.
 const TOO_MANY: u64 = MOST_PREDICTIONS / 1000 + 1000;
-/// Maximum number of programs of the primary at a party.
-const MOST_PROGRAMS: usize = 8;
+/// Maximum number of programs of the primary at a party. Each killed program counts for 15 s.
+const MOST_PROGRAMS: usize = 32;
 
 /// Process to kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
