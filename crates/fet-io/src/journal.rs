@@ -99,16 +99,21 @@ impl Journal {
             }
         };
         let start = self.records * RECORD as u64;
+        // Two journals of one file would overwrite each other's records.
+        if !self.torn && file.metadata()?.len() != start {
+            return Err(io::Error::other("another program has changed the file since it was opened"));
+        }
         let mut record = [0; RECORD];
         let found = check(&self.last, payload);
         record[..PAYLOAD].copy_from_slice(payload);
         record[PAYLOAD..].copy_from_slice(&found);
+        let replaces = std::mem::replace(&mut self.torn, true);
         file.seek(SeekFrom::Start(start))?;
         file.write_all(&record)?;
-        if self.torn {
+        if replaces {
             file.set_len(start + RECORD as u64)?;
         }
-        if durable || self.torn {
+        if durable || replaces {
             file.sync_all()?;
         }
         self.torn = false;
@@ -175,6 +180,19 @@ mod tests {
             journal.append(&numbered(9), false).expect("written");
             assert_eq!(read(&path), ((0..left).chain([9]).collect(), false), "{cut}");
         }
+    }
+
+    #[test]
+    fn two_journals_of_one_file_do_not_overwrite_each_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("journal");
+        written(&path, 2);
+        let open = || Journal::open(&path).expect("sound").0;
+        let (mut first, mut second) = (open(), open());
+        first.append(&numbered(8), false).expect("the first");
+        second.append(&numbered(9), false).expect_err("the file has grown");
+        first.append(&numbered(7), true).expect("the first goes on");
+        assert_eq!(read(&path), (vec![0, 1, 8, 7], false));
     }
 
     #[test]
