@@ -3,10 +3,10 @@
 //! The service listens forever: no forged packet and no primary of another version ends it.
 
 mod post;
+mod slot;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use crate::settings::{Local, Peer, Settings};
 use crate::state::State;
 use crate::transport::{Connection, Transport};
 use post::{Event, Post};
+use slot::Slot;
 
 /// Longest sleep of a thread, and so the longest delay of a stop or a repetition.
 const DOZE: Duration = Duration::from_millis(25);
@@ -123,17 +124,17 @@ impl Service {
                 while !stop.load(Ordering::Relaxed) && is_open() && !panicked(&lanes) {
                     match this.next() {
                         Some(Event::Begins { lane, peer, is_above }) => {
-                            let (sender, requests) = channel();
+                            let slot = Arc::new(Slot::default());
+                            let requests = Arc::clone(&slot);
                             let serve = move || {
                                 this.serve_lane(lane, &mut programs.begins(&peer, is_above), &requests)
                             };
-                            lanes.insert(lane, LaneThread { sender, thread: scope.spawn(serve) });
+                            lanes.insert(lane, LaneThread { slot, thread: scope.spawn(serve) });
                         }
                         Some(Event::Refused(peer, ours)) => programs.refused(&peer, ours),
                         Some(Event::Request { lane, number, bytes }) => {
                             if let Some(lane) = lanes.get(&lane) {
-                                // A thread that has panicked takes nothing; the loop ends then.
-                                let _ = lane.sender.send((number, bytes));
+                                lane.slot.put(number, bytes);
                             }
                         }
                         Some(Event::Ends(lane)) => drop(lanes.remove(&lane)),
@@ -145,10 +146,8 @@ impl Service {
     }
 
     /// Answers the requests of one program until its lane is closed.
-    fn serve_lane(&self, lane: u64, answer: &mut impl Answer, requests: &Receiver<(u64, Vec<u8>)>) {
-        while let Ok(first) = requests.recv() {
-            // A waiting request is dropped when another arrives.
-            let (number, bytes) = requests.try_iter().last().unwrap_or(first);
+    fn serve_lane(&self, lane: u64, answer: &mut impl Answer, requests: &Slot) {
+        while let Some((number, bytes)) = requests.take() {
             let bytes = answer.answer(bytes);
             self.post().answer(lane, number, bytes, Instant::now());
         }
@@ -252,11 +251,17 @@ impl std::fmt::Debug for Lanes {
     }
 }
 
-/// Thread that answers one program, and the way of requests to it. The thread ends when the sender is
-/// dropped.
+/// Thread that answers one program, and the place for its next request.
 struct LaneThread<'scope> {
-    sender: Sender<(u64, Vec<u8>)>,
+    slot: Arc<Slot>,
     thread: ScopedJoinHandle<'scope, ()>,
+}
+
+impl Drop for LaneThread<'_> {
+    /// Ends the thread after its current answer.
+    fn drop(&mut self) {
+        self.slot.close();
+    }
 }
 
 struct SetOnDrop<'a>(&'a AtomicBool);
