@@ -1,16 +1,25 @@
 //! HTTP server in separate threads, for services of the program.
 
-use std::net::{IpAddr, TcpListener};
+use std::future::Future;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::Context as _;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::IntoResponse;
+use axum::serve::Listener;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::time::{Instant, Sleep};
 
 use crate::access::is_local_request;
 
@@ -18,6 +27,10 @@ use crate::access::is_local_request;
 pub(crate) const METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Threads of a server.
 const THREADS: usize = 2;
+/// Maximum number of connections at a time; further ones wait.
+const CONNECTIONS: usize = 256;
+/// Time after which a connection without any byte is closed.
+const IDLE: Duration = Duration::from_secs(600);
 /// Longest time in which a server ends its connections.
 const END: Duration = Duration::from_secs(5);
 
@@ -42,7 +55,7 @@ pub(crate) struct HttpServer {
 
 impl HttpServer {
     /// Starts a server of these routes.
-    pub(crate) fn start(listener: TcpListener, routes: Router) -> anyhow::Result<Self> {
+    pub(crate) fn start(listener: std::net::TcpListener, routes: Router) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("fet-http")
@@ -54,8 +67,9 @@ impl HttpServer {
         let (end, ended) = oneshot::channel();
         let listener = {
             let _guard = runtime.enter();
-            tokio::net::TcpListener::from_std(listener).context("cannot listen")?
+            TcpListener::from_std(listener).context("cannot listen")?
         };
+        let listener = Limited { listener, free: Arc::new(Semaphore::new(CONNECTIONS)) };
         runtime.spawn(async move {
             let stopped = async { drop(stopped.await) };
             drop(axum::serve(listener, routes).with_graceful_shutdown(stopped).await);
@@ -70,5 +84,80 @@ impl HttpServer {
         let _ = stop.send(());
         drop(runtime.block_on(async { tokio::time::timeout(END, ended).await }));
         runtime.shutdown_background();
+    }
+}
+
+/// Listener with a limit of connections, so that clients cannot use up the files of the process.
+struct Limited {
+    listener: TcpListener,
+    free: Arc<Semaphore>,
+}
+
+impl Listener for Limited {
+    type Io = Connection;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Connection, SocketAddr) {
+        let permit = Arc::clone(&self.free).acquire_owned().await.expect("the semaphore is never closed");
+        let (stream, address) = Listener::accept(&mut self.listener).await;
+        let idle = Box::pin(tokio::time::sleep(IDLE));
+        (Connection { stream, idle, _permit: permit }, address)
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// Connection that counts until it is dropped.
+struct Connection {
+    stream: TcpStream,
+    /// End of the time without a byte.
+    idle: Pin<Box<Sleep>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    /// Begins the time without a byte anew after progress, and ends the connection when it has passed.
+    fn progress<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        outcome: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if outcome.is_ready() {
+            self.idle.as_mut().reset(Instant::now() + IDLE);
+            return outcome;
+        }
+        self.idle.as_mut().poll(context).map(|()| Err(ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.progress(context, read)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.progress(context, written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
