@@ -45,13 +45,21 @@ pub(super) struct Covers {
     pub(super) data: String,
     /// Columns of the party's table.
     pub(super) columns: Vec<String>,
+    /// Fingerprint of the roster, if the run has secure sums: they hide the party's values only among members that exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) members: Option<String>,
+    /// True if the party's secrets derive from the experiment's seed.
+    #[serde(default)]
+    pub(super) rehearsal: bool,
 }
 
 impl Covers {
     /// Returns the hash that names the approval.
     pub(super) fn hash(&self) -> String {
         let columns = serde_json::json!(self.columns).to_string();
-        let parts = ["fet approval, 1", &self.settings, &self.primary, &self.data, &columns];
+        let mut parts = vec!["fet approval, 1", &self.settings, &self.primary, &self.data, &columns];
+        parts.extend(self.members.as_deref());
+        parts.extend(self.rehearsal.then_some("rehearsal"));
         let all: Vec<u8> = parts.iter().flat_map(|part| fet_io::sha256(part.as_bytes())).collect();
         fet_io::hex(&fet_io::sha256(&all))
     }
@@ -340,10 +348,11 @@ impl Approvals {
         }
     }
 
-    /// Refuses more primary rows than the approval allows.
+    /// Refuses primary rows under an approval that has ended, or more than it allows.
     pub(super) fn check_rows(&self, approval: u64, rows: u64) -> Checked<()> {
         let known = self.known.iter().find(|known| known.approval.number == approval);
-        known.map_or(Err(NotApproved::NotUnderWay), |known| allow_rows(&known.approval, rows))
+        let known = known.ok_or(NotApproved::NotUnderWay)?;
+        known.ended(&(self.today)()).map_or_else(|| allow_rows(&known.approval, rows), Err)
     }
 
     /// Returns the approval that allows `rows` new records for predictions: this one, or another of the same hash that allows a run
@@ -452,6 +461,10 @@ impl Approvals {
             format!("`{field}`: {then} is approved, now it is {now}")
         } else if theirs.columns != ours.columns {
             "the columns of the party's table".to_string()
+        } else if theirs.members != ours.members {
+            "the members of the roster".to_string()
+        } else if theirs.rehearsal != ours.rehearsal {
+            "`rehearsal`".to_string()
         } else {
             "the party's own settings of its data".to_string()
         };
@@ -555,7 +568,8 @@ mod tests {
 
     fn covers(settings: &CommonSettings) -> Covers {
         let columns = vec!["lines".to_string()];
-        Covers { settings: settings.terms(), primary: "K".into(), data: "d".into(), columns }
+        let (primary, data) = ("K".into(), "d".into());
+        Covers { settings: settings.terms(), primary, data, columns, members: None, rehearsal: false }
     }
 
     struct Place(tempfile::TempDir, CommonSettings);
@@ -606,6 +620,8 @@ mod tests {
             Covers { data: "e".into(), ..usual.clone() },
             Covers { columns: vec!["lines".into(), "rain".into()], ..usual.clone() },
             Covers { columns: Vec::new(), ..usual.clone() },
+            Covers { members: Some("f".into()), ..usual.clone() },
+            Covers { rehearsal: true, ..usual.clone() },
         ];
         assert_eq!(usual.hash(), covers(&settings(20)).hash());
         others.iter().for_each(|other| assert_ne!(other.hash(), usual.hash(), "{other:?}"));

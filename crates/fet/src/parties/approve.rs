@@ -65,7 +65,7 @@ pub fn approve(arguments: &ApproveArguments) -> anyhow::Result<String> {
     let limits = limits(arguments)?;
     let files = PartyFiles::read(&arguments.file)?;
     let setup = files.setup(Reporter::new(&files.file.party, Log::Human))?;
-    let subject = Subject::new(&setup, files.roster.primary())?;
+    let subject = Subject::new(&setup, &files.roster)?;
     let (mut approvals, log) = open(&arguments.file, &files.state())?;
     let covers = subject.covers.clone();
     let approval = approvals

@@ -157,7 +157,7 @@ pub(super) fn report(
     rows: Option<usize>,
 ) -> anyhow::Result<CheckReport> {
     let primary = files.roster.primary();
-    let subject = Subject::new(setup, primary)?;
+    let subject = Subject::new(setup, &files.roster)?;
     let (about, form) = outlook::answers(&subject.settings, subject.place).map_err(input)?;
     let split = &setup.experiment.split;
     let parts = Parts::Random { validation: split.validation, test: split.test };

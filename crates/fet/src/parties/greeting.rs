@@ -68,8 +68,8 @@ impl Greeting {
 }
 
 /// Shortens another program's text and removes its line breaks, for use within a line.
-fn one_line(text: &str) -> String {
-    const LONGEST: usize = 200;
+pub(super) fn one_line(text: &str) -> String {
+    const LONGEST: usize = 500;
     text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 

@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use fet_core::experiment::CommonSettings;
 use fet_core::message::{Answer, Parts, Reply, Request};
@@ -14,14 +15,17 @@ use fet_core::release::ReleaseLoss;
 use fet_federation::lifetime::Lifetime;
 use fet_federation::outlook::{PartyPlace, PlannedRun, PrimarySize, epsilon_of, release_loss};
 use fet_io::input::input;
-use fet_net::hub::Member;
 
 use super::approval::{Approvals, Asking, Covers, NotApproved, short};
 use super::audit_log::{AuditEvent, AuditLog};
-use super::greeting::{Greeting, JoinPurpose};
+use super::greeting::{Greeting, JoinPurpose, one_line};
+use super::roster::Roster;
 use super::run_id::RunId;
 use super::setup::PartySetup;
 use crate::reporter::Reporter;
+
+/// Shortest time between two notes about refused programs.
+const PAUSE: Duration = Duration::from_secs(60);
 
 /// The primary, the settings and the table of the runs that a party serves.
 pub(super) struct Subject {
@@ -41,13 +45,16 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    pub(super) fn new(setup: &PartySetup, primary: &Member) -> anyhow::Result<Self> {
+    pub(super) fn new(setup: &PartySetup, roster: &Roster) -> anyhow::Result<Self> {
+        let primary = roster.primary();
         let settings = setup.experiment.common();
         let covers = Covers {
             settings: settings.terms(),
             primary: primary.identity.to_string(),
             data: fet_io::hex(&fet_io::sha256(setup.data_settings().as_bytes())),
             columns: setup.columns(),
+            members: setup.has_sums.then(|| roster.fingerprint()),
+            rehearsal: setup.rehearsal,
         };
         let delta = setup.policy().most_delta;
         let release = release_loss(&settings, setup.table()).map_err(input)?;
@@ -73,8 +80,11 @@ impl Subject {
 /// The owner's approvals and audit log.
 pub(super) struct Owner {
     required: bool,
-    approvals: Mutex<Approvals>,
+    /// Approvals of the state folder, which all rosters with this state share.
+    approvals: Arc<Mutex<Approvals>>,
     log: AuditLog,
+    /// Time of the last note about a refused program.
+    last_program: Mutex<Option<Instant>>,
     subject: Subject,
     reporter: Reporter,
 }
@@ -83,13 +93,12 @@ impl Owner {
     /// Opens the approvals and the log of a party, and notes its start.
     pub(super) fn open(
         subject: Subject,
-        required: bool,
+        (required, approvals): (bool, Arc<Mutex<Approvals>>),
         reporter: Reporter,
         roster: &str,
     ) -> Result<Arc<Self>, String> {
-        let approvals = Approvals::open(&subject.folder).map_err(|problem| operators(&problem))?;
         let log = AuditLog::open(&subject.folder)?;
-        let owner = Self { required, approvals: Mutex::new(approvals), log, subject, reporter };
+        let owner = Self { required, approvals, log, last_program: Mutex::default(), subject, reporter };
         let needs = if required { "required" } else { "not required" };
         let message = format!("approvals are {needs}; the fingerprint of the roster is {roster}");
         owner.note("started", Some(message))?;
@@ -143,12 +152,18 @@ impl Owner {
         session
     }
 
-    /// Notes a program that the party refused before a session.
+    /// Notes a program that the party refused before a session, at most once a minute: such programs need no key.
     pub(super) fn refused_program(&self, program: &str, reason: &str) {
+        let mut last = self.last_program.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_some_and(|last| last.elapsed() < PAUSE) {
+            return;
+        }
+        *last = Some(Instant::now());
+        drop(last);
         let event = AuditEvent {
             primary: Some(self.subject.primary.clone()),
             program: Some(program.to_string()),
-            message: Some(reason.to_string()),
+            message: Some(one_line(reason)),
             ..AuditEvent::new("refused")
         };
         if let Err(problem) = self.log.record(&event, true) {
@@ -333,9 +348,14 @@ impl OwnerSession {
                 (AuditEvent { rows: Some(*rows), ..self.event("predictions") }, false)
             }
             Kind::Release { rows } => {
-                let (bytes, epsilon) = (Some(reply.payload()), self.owner.subject.release_epsilon());
-                let event = self.event("released");
-                (AuditEvent { rows: *rows, bytes, epsilon, ..event }, true)
+                // The account knows the number of symbols, on which the loss of a release depends.
+                let lifetime = match reply {
+                    Reply::Released(released) => released.lifetime,
+                    _ => None,
+                };
+                let (bytes, lifetime_epsilon) =
+                    (Some(reply.payload()), lifetime.and_then(|lifetime| lifetime.epsilon));
+                (AuditEvent { rows: *rows, bytes, lifetime_epsilon, ..self.event("released") }, true)
             }
             Kind::Save => (self.with_sums("saved"), false),
             Kind::Finish => (self.with_sums("finished"), true),
@@ -406,7 +426,7 @@ impl OwnerSession {
     fn refused(&self, request: &str, refusal: &Refusal) {
         let event = AuditEvent {
             request: Some(request.to_string()),
-            message: Some(refusal.reason.clone()),
+            message: Some(one_line(&refusal.reason)),
             ..self.event("refused")
         };
         if let Err(problem) = self.owner.log.record(&event, true) {

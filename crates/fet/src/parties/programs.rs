@@ -25,7 +25,10 @@ struct Program {
     /// Number of the place: a program that joins again has another one.
     number: u64,
     id: ProgramId,
+    /// Training that the program runs or waits for.
     trains: Option<Training>,
+    /// True if the program waits until others have ended their answers.
+    waits: bool,
     /// Current activity, for `fet status`.
     does: String,
     link: Arc<dyn Link>,
@@ -55,9 +58,14 @@ pub(super) trait Link: Send + Sync {
     fn is_gone(&self, instance: u64) -> bool;
 }
 
-/// Error: a program of another roster trains with the accounts that this training needs.
-#[derive(Debug)]
-pub(super) struct Busy;
+/// Reason why a training cannot begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NotNow {
+    /// A program of another roster trains with the accounts that this training needs.
+    Busy,
+    /// A newer program has joined for the same training.
+    Overtaken,
+}
 
 /// Place of a program in the list, which ends when it is dropped.
 pub(super) struct ProgramPlace {
@@ -70,7 +78,7 @@ impl Programs {
     /// Adds a program, and returns its place.
     pub(super) fn begin(self: &Arc<Self>, id: ProgramId, link: Arc<dyn Link>) -> ProgramPlace {
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
-        self.lock().push(Program { number, id, trains: None, does: WAITS.into(), link });
+        self.lock().push(Program { number, id, trains: None, waits: false, does: WAITS.into(), link });
         ProgramPlace { programs: Arc::clone(self), number, id }
     }
 
@@ -98,41 +106,54 @@ impl ProgramPlace {
     /// Begins a training in this program. Returns the number of programs whose place it takes: those that train the same run, and,
     /// if one training at a time may run, all such trainings of the same roster.
     ///
-    /// Waits until these programs have ended their current answers.
-    pub(super) fn train(&self, training: &Training) -> Result<usize, Busy> {
-        let is_in_the_way = |program: &Program| {
+    /// Waits until these programs have ended their current answers. Of several waiting programs, the newest gets the place.
+    pub(super) fn train(&self, training: &Training) -> Result<usize, NotNow> {
+        let conflicts = |program: &Program| {
             program.number != self.number
                 && program.trains.as_ref().is_some_and(|other| {
                     (other.alone && training.alone)
                         || (program.id.roster, &other.run) == (self.id.roster, &training.run)
                 })
         };
+        let is_own = |program: &Program| program.id.roster == self.id.roster;
         let mut open = self.programs.lock();
-        let is_of_another = |program: &Program| {
-            program.id.roster != self.id.roster && !program.link.is_gone(program.id.instance)
-        };
-        if open.iter().any(|program| is_in_the_way(program) && is_of_another(program)) {
-            return Err(Busy);
-        }
-        let taken = open.iter().filter(|program| is_in_the_way(program)).count();
-        for other in open.iter().filter(|program| is_in_the_way(program)) {
-            other.link.close(other.id.instance);
-        }
-        while open.iter().any(is_in_the_way) {
+        self.set(&mut open, Some(training.clone()), true);
+        let mut taken = 0;
+        let outcome = loop {
+            let others = || open.iter().filter(|program| conflicts(program));
+            if others().any(|program| is_own(program) && program.number > self.number) {
+                break Err(NotNow::Overtaken);
+            }
+            let is_busy = |program: &Program| {
+                !is_own(program) && !program.waits && !program.link.is_gone(program.id.instance)
+            };
+            if others().any(is_busy) {
+                break Err(NotNow::Busy);
+            }
+            // Programs of another roster that also wait do not hold the accounts.
+            let in_the_way: Vec<_> = others().filter(|program| is_own(program) || !program.waits).collect();
+            if in_the_way.is_empty() {
+                break Ok(taken);
+            }
+            taken = taken.max(in_the_way.len());
+            in_the_way.iter().for_each(|program| program.link.close(program.id.instance));
             open = self.programs.ended.wait(open).unwrap_or_else(PoisonError::into_inner);
-        }
+        };
+        self.set(&mut open, outcome.is_ok().then(|| training.clone()), false);
+        outcome
+    }
+
+    /// Sets the training of this program.
+    fn set(&self, open: &mut [Program], trains: Option<Training>, waits: bool) {
         if let Some(own) = open.iter_mut().find(|program| program.number == self.number) {
-            own.trains = Some(training.clone());
+            (own.trains, own.waits) = (trains, waits);
         }
-        Ok(taken)
+        self.programs.ended.notify_all();
     }
 
     /// Ends the training in this program.
     pub(super) fn trained(&self) {
-        if let Some(own) = self.programs.lock().iter_mut().find(|program| program.number == self.number) {
-            own.trains = None;
-        }
-        self.programs.ended.notify_all();
+        self.set(&mut self.programs.lock(), None, false);
     }
 }
 
@@ -215,13 +236,53 @@ mod tests {
     }
 
     #[test]
+    fn the_newest_of_several_waiting_commands_gets_the_place() {
+        let programs = Arc::new(Programs::default());
+        let lanes = Arc::new(Lanes::default());
+        let former = begin(&programs, id(0, 1), &lanes);
+        former.train(&training('a', false)).expect("free");
+        let (second, third) = (begin(&programs, id(0, 2), &lanes), begin(&programs, id(0, 3), &lanes));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| second.train(&training('a', false)));
+            while lanes.closed().is_empty() {
+                std::thread::yield_now();
+            }
+            let newest = scope.spawn(|| third.train(&training('a', false)));
+            assert_eq!(waits.join().expect("no panic"), Err(NotNow::Overtaken));
+            drop(former);
+            assert!(newest.join().expect("no panic").is_ok());
+        });
+    }
+
+    /// A program whose lane was closed may join again with the same instance id.
+    #[test]
+    fn a_program_that_joins_twice_has_two_places() {
+        let programs = Arc::new(Programs::default());
+        let lanes = Arc::new(Lanes::default());
+        let former = begin(&programs, id(0, 1), &lanes);
+        former.train(&training('a', true)).expect("free");
+        let again = begin(&programs, id(0, 1), &lanes);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| again.train(&training('b', true)));
+            while lanes.closed().is_empty() {
+                std::thread::yield_now();
+            }
+            assert!(!waits.is_finished(), "the former session holds the accounts");
+            drop(former);
+            assert_eq!(waits.join().expect("no panic"), Ok(1));
+        });
+        again.does("Forward".into());
+        assert_eq!(programs.doing(), "Forward", "the end of the former session leaves the other place");
+    }
+
+    #[test]
     fn a_primary_does_not_end_the_training_of_another() {
         let programs = Arc::new(Programs::default());
         let lanes = Arc::new(Lanes::default());
         let first = begin(&programs, id(0, 1), &lanes);
         first.train(&training('a', true)).expect("free");
         let second = begin(&programs, id(1, 1), &lanes);
-        assert!(second.train(&training('b', true)).is_err());
+        assert_eq!(second.train(&training('b', true)), Err(NotNow::Busy));
         assert!(lanes.closed().is_empty());
         *lanes.gone.lock().expect("sound") = true;
         std::thread::scope(|scope| {

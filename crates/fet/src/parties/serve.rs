@@ -4,12 +4,13 @@
 //! One command serves one or more rosters. Rosters whose party's files name the same state share its accounts.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fet_net::{Connection, Lanes, Local, Service, State};
 
+use super::approval::Approvals;
 use super::greeting::Greeting;
 use super::monitor::metrics::PartyMetrics;
 use super::monitor::{Monitor, PartyNames};
@@ -19,7 +20,7 @@ use super::programs::{Link, Programs};
 use super::remote;
 use super::roster::Unreached;
 use super::serving::ServingParty;
-use super::setup::{PartyFiles, PartySetup, SharedFiles, private_folder};
+use super::setup::{PartyFiles, PartySetup, SharedFiles, own_folder, private_folder};
 use super::status::{self, LinkStatus, Mirror, PartyStatus};
 #[cfg(unix)]
 use super::systemd::Notifier;
@@ -172,6 +173,7 @@ struct OpenState {
     rosters: Vec<usize>,
     shared: Arc<SharedFiles>,
     programs: Arc<Programs>,
+    approvals: Arc<Mutex<Approvals>>,
     /// Settings of the party's table in the first file with this state.
     table: Option<String>,
     _lock: std::fs::File,
@@ -191,11 +193,17 @@ impl OpenState {
             return Err(format!("another process is using the state in {}", folder.display()));
         };
         status::clear(folder);
+        // The state folder may have been made by another program, for all users.
+        let own = own_folder(folder);
+        private_folder(&own)
+            .map_err(|error| format!("`state`: cannot create the folder {} ({error})", own.display()))?;
+        let approvals = Approvals::open(&own).map_err(|problem| problem.to_string())?;
         states.push(Self {
             folder: folder.to_path_buf(),
             rosters: Vec::new(),
             shared: Arc::new(SharedFiles::in_state(folder)),
             programs: Arc::default(),
+            approvals: Arc::new(Mutex::new(approvals)),
             table: None,
             _lock: lock,
         });
@@ -277,8 +285,9 @@ impl OpenRoster {
         state.table = Some(table);
         state.rosters.push(number);
         let fingerprint = files.roster.fingerprint();
-        let subject = Subject::new(&setup, files.roster.primary())?;
-        let owner = Owner::open(subject, files.file.approval.required, reporter.clone(), &fingerprint);
+        let subject = Subject::new(&setup, &files.roster)?;
+        let approvals = (files.file.approval.required, Arc::clone(&state.approvals));
+        let owner = Owner::open(subject, approvals, reporter.clone(), &fingerprint);
         let owner = owner.map_err(bad)?;
         reporter.tell(
             "roster",

@@ -9,15 +9,22 @@ use fet_core::party::{Failure, Party, Refusal};
 use fet_federation::secondary::Secondary;
 use fet_net::Peer;
 
-use super::greeting::{self, Greeting, JoinPurpose};
+use super::greeting::{self, Greeting, JoinPurpose, one_line};
 use super::monitor::metrics::{PartyMetrics, SessionGuard};
 use super::owner::{Owner, OwnerSession};
-use super::programs::{Busy, Link, ProgramId, ProgramPlace, Programs, Training, WAITS};
+use super::programs::{Link, NotNow, ProgramId, ProgramPlace, Programs, Training, WAITS};
 use super::run_id::RunId;
 use super::setup::{PartySetup, Unable};
 
 /// Maximum number of requests in one message: a gradient and the next request.
 const MOST_TOGETHER: usize = 2;
+
+/// Refusal of a training that needs accounts in use.
+const BUSY: &str = "it trains in another run with noise or a secure sum, and one such training at a time may write its accounts: give \
+     the same command again after that run has ended";
+/// Refusal of a training that a newer command has taken.
+const OVERTAKEN: &str =
+    "a newer command of the primary has joined for the same run: end one of the two commands";
 
 /// Returns the first differing line of the settings, with both values.
 fn differs(theirs: Option<&str>, ours: Option<&str>) -> Option<String> {
@@ -169,9 +176,11 @@ impl<'a> Serving<'a> {
                     Ok(_) => {
                         self.tell("closed", "another command of the primary takes over; the former one ends")
                     }
-                    Err(Busy) => {
-                        let reason = "it trains in another run with noise, and one such training at a time may write its accounts: give the \
-                             same command again after that run has ended";
+                    Err(problem) => {
+                        let reason = match problem {
+                            NotNow::Busy => BUSY,
+                            NotNow::Overtaken => OVERTAKEN,
+                        };
                         self.tell("refused", format_args!("refused Join: {reason}"));
                         return Ok(Err(Refusal::new(reason)));
                     }
@@ -252,7 +261,7 @@ impl<'a> Serving<'a> {
                 if is_join {
                     self.place.trained();
                 }
-                self.tell("refused", format_args!("refused {name}: {refusal}"));
+                self.tell("refused", format_args!("refused {name}: {}", one_line(&refusal.to_string())));
                 Ok(Err(refusal))
             }
             Err(failure) => Err(failure),

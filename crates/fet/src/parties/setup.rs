@@ -176,6 +176,8 @@ pub(super) struct PartySetup {
     /// Folder with one folder per run.
     runs: PathBuf,
     pub(super) rehearsal: bool,
+    /// True if the run has secure sums.
+    pub(super) has_sums: bool,
     /// True if one training at a time may run: it writes the accounts of its noise, or compares the accounts of the
     /// parties of a secure sum.
     pub(super) trains_alone: bool,
@@ -267,6 +269,7 @@ impl PartySetup {
             state: own_folder(&folder.join(&file.state)),
             runs: folder.join(&file.state).join("runs"),
             rehearsal: file.rehearsal,
+            has_sums: secret,
             trains_alone: noisy || secret || experiment.release.is_some(),
             experiment,
             file: table_file,
