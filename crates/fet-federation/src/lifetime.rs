@@ -415,8 +415,8 @@ impl KnownAges {
         self.see_since(before, identity, age)
     }
 
-    /// Like [`KnownAges::see`], and refuses only an account that was older than `before`: the age that was known when the
-    /// party was asked. Other runs may have seen a greater age since.
+    /// Like [`KnownAges::see`], and refuses only an account that was older than `before`: the known age at the time of the
+    /// primary's request. Other runs may have seen a greater age after it.
     pub fn see_since(&mut self, before: u64, identity: &str, age: Age) -> Result<(), OutdatedAccount> {
         let known = self.of(identity);
         if age.found < before {
@@ -474,7 +474,7 @@ mod tests {
         known.see("shop", Age { found: 4, now: 5 }).expect("the first");
         let before = known.of("shop");
         known.see("shop", Age { found: 7, now: 8 }).expect("another run joins later, but is seen first");
-        known.see_since(before, "shop", Age { found: 5, now: 6 }).expect("not older than when it was asked");
+        known.see_since(before, "shop", Age { found: 5, now: 6 }).expect("not older than at the request");
         assert_eq!(known.of("shop"), 8);
         let old = known.see_since(known.of("shop"), "shop", Age { found: 6, now: 7 });
         assert_eq!(old, Err(OutdatedAccount { found: 6, known: 9 }));

@@ -29,7 +29,7 @@ pub(crate) struct Kit {
     root: PathBuf,
     /// Factor on the time limits, which assume an idle machine.
     patience: u32,
-    /// Number of kills in a case of the area `serve`, in place of its own.
+    /// Number of kills in a case of the area `serve`; replaces the number of the case.
     pub(crate) kills: Option<u32>,
     simulations: RefCell<BTreeMap<String, PathBuf>>,
 }

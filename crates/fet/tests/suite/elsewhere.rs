@@ -192,7 +192,7 @@ fn follows_the_guide_for_operators() {
     let operations = ["4223", "6222", "6223"]
         .iter()
         .fold(operations, |operations, port| operations.replace(port, &free().to_string()));
-    // The certificate is replaced while the run goes on after the change of the key.
+    // The certificate is replaced while the resumed run trains.
     let (keys, rest) = operations.split_once("openssl req").expect("a new certificate");
     let rest = format!("openssl req{rest}");
     let (certificate, rest) = rest.split_once("cd ..\n").expect("several runs");

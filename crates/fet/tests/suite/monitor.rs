@@ -454,7 +454,7 @@ fn shows_a_training_predictions_and_refusals() {
     }
     let series = exported(&metrics);
     let used: BTreeSet<String> = names(RULES).union(&names(DASHBOARD)).cloned().collect();
-    // This party has no limit; `shows_the_privacy_loss_and_its_limit` has one.
+    // The policy of this party limits nothing; `shows_the_privacy_loss_and_its_limit` sets a limit.
     let absent: Vec<&String> = used.difference(&series).collect();
     assert_eq!(absent, ["fet_party_lifetime_epsilon_limit"], "{metrics}");
     let unused: Vec<&String> = series.difference(&used).collect();
@@ -520,7 +520,7 @@ fn scraped(party: &Party, folder: &Path) {
     for expression in expressions.map(|target| target["expr"].as_str().expect("an expression")) {
         let found = ask(&expression.replace("$instance", ".*"));
         let is_empty = found["data"]["result"].as_array().is_none_or(Vec::is_empty);
-        // This party has no limit.
+        // The policy of this party limits nothing.
         assert_eq!(is_empty, expression.contains("epsilon_limit"), "{expression}: {found}");
         asked += 1;
     }

@@ -220,7 +220,7 @@ impl Asked {
             Outcome::Unreached(reason) => {
                 self.unreached += 1;
                 if !was_away {
-                    self.fault(format!("no connection for {what}, but the service listens: {reason}"));
+                    self.fault(format!("the service listens, and {what} cannot connect: {reason}"));
                 }
             }
             Outcome::Lost => {
