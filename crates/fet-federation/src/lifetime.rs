@@ -479,4 +479,28 @@ mod tests {
         let old = known.see_since(known.of("shop"), "shop", Age { found: 6, now: 7 });
         assert_eq!(old, Err(OutdatedAccount { found: 6, known: 9 }));
     }
+
+    #[test]
+    fn sessions_share_an_account_while_one_has_it_open() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let about = || About {
+            mechanism: "gaussian".into(),
+            neighbouring: None,
+            learning: None,
+            colluding: 0,
+            seed: 0,
+            results: 0,
+            table: None,
+        };
+        let shared = SharedLifetime::default();
+        let (one, other) = (shared.open(folder.path()), shared.open(folder.path()));
+        let (one, other) = (one.expect("new"), other.expect("open"));
+        one.lock().join("a", about()).expect("written");
+        let age = other.lock().join("b", about()).expect("written");
+        assert_eq!(age, Age { found: 1, now: 2 }, "the second session sees the line of the first");
+        drop((one, other));
+        // The file changes while no session has it open.
+        Lifetime::open(folder.path()).expect("sound").join("c", about()).expect("written");
+        assert_eq!(shared.open(folder.path()).expect("sound").lock().age(), 3);
+    }
 }

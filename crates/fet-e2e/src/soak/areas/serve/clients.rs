@@ -206,9 +206,16 @@ impl Asked {
                 self.last = Instant::now();
                 if body != question.answer {
                     self.wrong += 1;
-                    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                    let (found, expected) = (text(&body), text(&question.answer));
-                    self.fault(format!("wrong answer for {what}: `{found}` instead of `{expected}`"));
+                    let at =
+                        body.iter().zip(&question.answer).take_while(|(one, other)| one == other).count();
+                    let near = |bytes: &[u8]| {
+                        let part = &bytes[at.min(bytes.len())..(at + 60).min(bytes.len())];
+                        String::from_utf8_lossy(part).escape_debug().to_string()
+                    };
+                    let (found, expected) = (near(&body), near(&question.answer));
+                    self.fault(format!(
+                        "wrong answer for {what}, at byte {at}: `{found}` instead of `{expected}`"
+                    ));
                 }
             }
             Outcome::Refused(status, body) => {
