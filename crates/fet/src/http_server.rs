@@ -118,7 +118,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// Begins the time without a byte anew after progress, and ends the connection when it has passed.
+    /// Restarts the count of time without a byte after progress, and ends the connection when it has passed.
     fn progress<T>(
         &mut self,
         context: &mut Context<'_>,
