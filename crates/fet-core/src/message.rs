@@ -125,10 +125,24 @@ pub struct Refusal {
     pub spent: bool,
 }
 
+/// Beginning of the reason of a refusal that may end by itself; parties of former versions never begin with it.
+const NOT_NOW: &str = "not now: ";
+
 impl Refusal {
     /// Creates a refusal for `reason`.
     pub fn new(reason: impl fmt::Display) -> Self {
         Self { reason: reason.to_string(), spent: false }
+    }
+
+    /// Creates a refusal that may end without another request, such as that of a busy party. The reason begins with
+    /// "not now".
+    pub fn not_now(reason: impl fmt::Display) -> Self {
+        Self::new(format_args!("{NOT_NOW}{reason}"))
+    }
+
+    /// Returns true if the same request may succeed later.
+    pub fn is_not_now(&self) -> bool {
+        self.reason.starts_with(NOT_NOW)
     }
 
     /// Creates the refusal of a party whose account allows no more releases.

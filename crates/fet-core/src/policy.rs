@@ -52,8 +52,8 @@ pub struct Policy {
     #[schemars(range(min = 2))]
     pub least_summed: usize,
     /// True to allow sums without a privacy mechanism over different sets of parties for the same rows, after
-    /// party dropout or when a party drops out of the run. The primary can then compute this party's
-    /// contribution. Only a party whose `aggregators` or `least_summed` require secure aggregation refuses
+    /// party dropout or when a party drops out of the run, and predictions by secure sums. The primary can then
+    /// compute this party's contribution. Only a party whose `aggregators` or `least_summed` require secure aggregation refuses
     /// such sums.
     pub differing_sums: bool,
     /// Minimum number of other parties with which the party shares masks, if that number of other parties

@@ -237,7 +237,7 @@ impl Secondary {
             Request::Reveal(message) => sums::reveal(session, message).map(Reply::Share),
             Request::Forward(message) => match RowOrigin::from_round(message.round) {
                 RowOrigin::Run => representation::forward(session, message),
-                RowOrigin::New => linking::represent_new(session, &message),
+                RowOrigin::New => linking::represent_new(session, message),
             },
             Request::Backward(message) => representation::learn(session, message).map(|()| Reply::Done),
             Request::ShareParameters(message) => representation::share_parameters(session, message),

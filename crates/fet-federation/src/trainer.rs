@@ -632,7 +632,7 @@ impl Trainer {
     /// Returns the state of each secondary's lifetime account when the party joined; `None` for a party
     /// without an account.
     pub fn standings(&self) -> Vec<Option<LifetimeState>> {
-        self.core.profiles.iter().map(|profile| profile.standing).collect()
+        self.core.standings()
     }
 
     /// Returns the secondaries.

@@ -59,6 +59,7 @@ mod member;
 mod participant;
 mod prf;
 mod quorum;
+mod seen;
 mod shamir;
 mod subsets;
 mod units;

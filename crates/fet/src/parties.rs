@@ -19,7 +19,7 @@ mod observer;
 mod owner;
 mod programs;
 pub mod prune;
-mod remote;
+pub(crate) mod remote;
 mod roster;
 mod run_id;
 mod run_monitor;
@@ -50,7 +50,7 @@ pub(crate) fn settings() -> [(&'static str, Vec<Setting>); 2] {
 pub(crate) fn error(error: RunError) -> anyhow::Error {
     match error {
         RunError::Party(error) if error.is_unreached() => Unreached(error.to_string()).into(),
-        RunError::Party(error) if error.is_restart() => error.into(),
+        RunError::Party(error) if error.is_restart() || error.is_not_now() => error.into(),
         error => input(error),
     }
 }

@@ -67,12 +67,13 @@ impl Round {
     }
 
     /// Returns true if the round's numbers are in the range of [`Round::key`]: steps below 2^40, epochs below
-    /// 2^16, batches below 2^24.
+    /// 2^16, batches below 2^24. A batch of new records may have any number: a service of predictions answers many.
     pub fn is_sound(self) -> bool {
         let (step, epoch, batch) = match self {
             Self::Train { step } => (step, 0, 0),
             Self::Validation { epoch, batch } | Self::Test { epoch, batch } => (0, epoch, batch),
-            Self::Once { batch } | Self::Probe { batch } | Self::Predict { batch } => (0, 0, batch),
+            Self::Once { batch } | Self::Probe { batch } => (0, 0, batch),
+            Self::Predict { .. } => (0, 0, 0),
             Self::Average { epoch } => (0, epoch, 0),
         };
         step < 1 << 40 && epoch < 1 << 16 && batch < 1 << 24

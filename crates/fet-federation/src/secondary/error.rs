@@ -166,9 +166,6 @@ pub enum SecondaryError {
     /// The party's secure aggregation refused.
     #[error(transparent)]
     Sum(#[from] SumError),
-    /// A prediction would need its own secure aggregation.
-    #[error("predictions do not support secure sums yet: `aggregator.kind` must be one that sees the parts")]
-    SummedPrediction,
     /// The party's policy forbids the settings.
     #[error("its policy forbids the run: `policy.{field}` {rule}; it is {value}")]
     Policy {

@@ -11,6 +11,7 @@ use super::error::SecondaryError;
 use super::representation;
 use super::selection::linking_seed;
 use super::session::{MOST_ROWS, PendingChallenge, RowOrigin, RunLinks, Session};
+use super::validator::ReleaseRequest;
 
 /// Returns the similarity of a row's best link, if the linker returns similarities.
 fn best(links: &Links, row: usize) -> Option<f64> {
@@ -196,11 +197,27 @@ pub(super) fn predict(session: &mut Session, message: LinkKeys) -> Result<Reply,
     begin_links(session, message.keys, RowOrigin::New)
 }
 
+/// Answers a request for representations of new records.
+pub(super) fn represent_new(session: &mut Session, message: Forward) -> Result<Reply, SecondaryError> {
+    check_serving(session)?;
+    if session.method.sum.is_none() {
+        session.validator.check_new(&message)?;
+        return represent_by_best(session, &message);
+    }
+    let asked = ReleaseRequest::Forward(message);
+    if let Some(reply) = session.validator.repeated(&asked) {
+        return Ok(reply);
+    }
+    let ReleaseRequest::Forward(message) = &asked else { unreachable!("it was made so above") };
+    session.validator.check_new(message)?;
+    let reply = represent_by_best(session, message)?;
+    session.validator.answered(asked, &reply);
+    Ok(reply)
+}
+
 /// Returns the representation of new records by the best model, and restores the current model
 /// afterwards.
-pub(super) fn represent_new(session: &mut Session, message: &Forward) -> Result<Reply, SecondaryError> {
-    check_serving(session)?;
-    session.validator.check_new(message)?;
+fn represent_by_best(session: &mut Session, message: &Forward) -> Result<Reply, SecondaryError> {
     if session.model.best.segments().is_empty() {
         return representation::represent_rows(session, message);
     }
@@ -217,8 +234,6 @@ fn check_serving(session: &Session) -> Result<(), SecondaryError> {
     if !session.privacy.is_identity() {
         return Err(SecondaryError::UncountedPrediction);
     }
-    if session.method.sum.is_some() {
-        return Err(SecondaryError::SummedPrediction);
-    }
+    session.validator.check_new_sums()?;
     Ok(())
 }

@@ -65,6 +65,8 @@ pub(super) struct RequestValidator {
     attempt: Option<(Round, u32, Vec<u32>)>,
     /// Number of the last probe.
     probe: Option<u32>,
+    /// Number of the last batch of new records that was part of a sum.
+    predicted: Option<u32>,
     /// Round of the last averaging, until its result is loaded.
     averaging: Option<Round>,
     last: Option<(ReleaseRequest, Reply)>,
@@ -85,6 +87,7 @@ impl RequestValidator {
             at: None,
             attempt: None,
             probe: None,
+            predicted: None,
             averaging: None,
             last: None,
             batches: None,
@@ -269,6 +272,7 @@ impl RequestValidator {
         self.dropped_out.extend(out.filter(|&party| active.binary_search(&(party as u32)).is_err()));
         match round {
             Round::Probe { batch } => self.probe = Some(batch),
+            Round::Predict { batch } => self.predicted = Some(batch),
             _ => self.at = self.position(round),
         }
         self.attempt = attempt.map(|number| (round, number, active.clone()));
@@ -322,9 +326,29 @@ impl RequestValidator {
         self.rules.predictions
     }
 
-    /// Refuses a prediction that names parties that have dropped out.
+    /// Refuses predictions by secure sums if the policy asks for sums that hide the party's part.
+    pub(super) fn check_new_sums(&self) -> Result<(), SecondaryError> {
+        if !self.rules.whole_sums {
+            return Ok(());
+        }
+        let rule = "must be true for predictions by secure sums: without a privacy mechanism, a primary that chooses the keys \
+                    of new records can compute this party's part from the differences between sums"
+            .to_string();
+        Err(SecondaryError::Policy { field: "differing_sums", rule, value: "false".into() })
+    }
+
+    /// Refuses a prediction that names parties that have dropped out. In a secure sum, each batch of the session has a
+    /// greater number than the one before, so that no two messages have the same mask.
     pub(super) fn check_new(&self, message: &Forward) -> Result<(), SecondaryError> {
-        self.check_parties(message.round, &message.active)
+        let Forward { round, active, attempt, .. } = message;
+        if let (Round::Predict { batch }, true) = (*round, self.rules.sums) {
+            let again = self.attempt.as_ref().is_some_and(|(last, ..)| last == round);
+            if !again && self.predicted.is_some_and(|last| batch <= last) {
+                return Err(wrong("round", "must be a batch that was not answered yet", round));
+            }
+        }
+        self.check_attempt(*round, active, *attempt)?;
+        self.check_parties(*round, active)
     }
 }
 

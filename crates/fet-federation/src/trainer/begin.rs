@@ -21,7 +21,7 @@ use crate::federation::Federation;
 use crate::prepare::{
     ALL_ROWS, HELD_OUT, Period, PreparedPrimary, PrimaryData, Uniform, missing_classes, warnings,
 };
-use crate::privacy::{secure_sum_form, solvable_sums};
+use crate::privacy::solvable_sums;
 use crate::schedule::{self, Schedule};
 use crate::table_digest;
 
@@ -145,7 +145,6 @@ fn trainer(
         collected.extend(components.linker.notes(&records.raw_keys));
     }
 
-    let secure = plan.secondaries && secure_sum_form(components.aggregator.as_ref()).is_some();
     let mut core = PrimaryCore::join(CoreSetup {
         experiment,
         components,
@@ -167,9 +166,7 @@ fn trainer(
         scale.apply(values);
         similarity_scales[party] = Some(scale);
     })?;
-    if secure {
-        core.agree_on_keys()?;
-    }
+    core.agree_on_keys()?;
     let secondaries = core.profiles.iter().map(|profile| profile.table).collect();
     Ok(Trainer {
         settings: settings.clone(),

@@ -30,7 +30,7 @@ use super::progress::{Phases, ReleaseCount, Stopwatch, Warnings};
 use super::sums::{RepresentationSum, agree_on_keys, short};
 use crate::federation::{Federation, PartyError, PartyIndex, SentRequest};
 use crate::prepare::{PreparedParty, Uniform};
-use crate::privacy::{RunShape, protection};
+use crate::privacy::{RunShape, protection, secure_sum_form};
 use crate::rows::{fill, filled, gather};
 use crate::schedule::{Schedule, Split};
 use crate::secondary::linking_seed;
@@ -58,6 +58,8 @@ pub(crate) struct PrimaryCore {
     pub(super) releases: ReleaseCount,
     pub(super) warnings: Warnings,
     pub(super) phases: Phases,
+    /// Number of batches of new records that were part of secure sums.
+    pub(super) summed_batches: u32,
     /// Observer of all messages that arrive, for measuring attacks.
     pub(super) observer: Option<Arc<Mutex<dyn PrimaryObserver>>>,
 }
@@ -240,14 +242,27 @@ impl PrimaryCore {
             agreed: Vec::new(),
             warnings,
             phases: Phases::default(),
+            summed_batches: 0,
             observer: None,
         })
     }
 
-    /// Has all active secondaries agree on keys for secure aggregation.
+    /// Returns the state of each secondary's lifetime account when the party joined; `None` for a party without an account.
+    pub(super) fn standings(&self) -> Vec<Option<LifetimeState>> {
+        self.profiles.iter().map(|profile| profile.standing).collect()
+    }
+
+    /// Has all active secondaries agree on keys, if the aggregator sees only sums.
     pub(super) fn agree_on_keys(&mut self) -> Result<(), RunError> {
-        self.agreed = agree_on_keys(&mut self.federation)?;
+        if self.components.plan.secondaries && self.sums() {
+            self.agreed = agree_on_keys(&mut self.federation)?;
+        }
         Ok(())
+    }
+
+    /// Returns true if the aggregator sees only secure sums.
+    fn sums(&self) -> bool {
+        secure_sum_form(self.components.aggregator.as_ref()).is_some()
     }
 
     /// Links every active secondary to the primary's keys. A linker uses all cores, so that parties link one
@@ -553,7 +568,7 @@ impl PrimaryCore {
         let active = if parties.is_empty() { new.parties() } else { parties.to_vec() };
         let mut outputs = Vec::with_capacity(all.len() * self.objective.outputs);
         for (batch, rows) in all.chunks(self.schedule.evaluation_batch_size()).enumerate() {
-            let round = Round::Predict { batch: batch as u32 };
+            let round = Round::Predict { batch: self.number_of(batch as u32) };
             let memory = if active.is_empty() {
                 None
             } else {
@@ -564,6 +579,17 @@ impl PrimaryCore {
             outputs.extend(host(self.decode(records, rows, memory)));
         }
         Ok(Matrix::new(self.objective.outputs, outputs))
+    }
+
+    /// Returns the number of a batch of new records. In secure sums, every batch of the session has another number.
+    fn number_of(&mut self, batch: u32) -> u32 {
+        if !self.sums() {
+            return batch;
+        }
+        let number = self.summed_batches;
+        // After 2^32 batches the parties refuse numbers that they have answered.
+        self.summed_batches = number.wrapping_add(1);
+        number
     }
 
     /// Returns the minimum number of parties for secure aggregation in a round.

@@ -2,7 +2,7 @@
 
 use fet_core::data::{Matrix, PartyTable};
 use fet_core::experiment::Experiment;
-use fet_core::message::Parts;
+use fet_core::message::{LifetimeState, Parts};
 use fet_core::party::Party;
 
 use super::core::{Components, CoreSetup, Machine, PrimaryCore, RecordShape};
@@ -60,11 +60,17 @@ impl Predictor {
         for (own, learned) in core.encodings.iter_mut().zip(saved.encodings()) {
             own.clone_from(learned);
         }
+        core.agree_on_keys()?;
         Ok(Self {
             core,
             preparing: saved.preparing().clone(),
             similarity_scales: saved.similarity_scales().to_vec(),
         })
+    }
+
+    /// Returns the state of each secondary's lifetime account when the party joined; `None` for a party without an account.
+    pub fn standings(&self) -> Vec<Option<LifetimeState>> {
+        self.core.standings()
     }
 
     /// Returns the model's activated outputs for new records of the primary, [n, outputs]: a probability, the

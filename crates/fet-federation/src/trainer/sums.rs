@@ -56,7 +56,7 @@ impl Parties<u32> for RepresentationSum<'_> {
             attempt: Some(attempt.number),
         };
         let requests = vec![Request::Forward(message); attempt.active.len()];
-        let answered = self.federation.exchange(&attempt.active, requests)?;
+        let answered = exchange(self.federation, self.round, &attempt.active, requests)?;
         *self.requests += 1;
         let shape = self.shape;
         let words = answered.into_iter().map(|(sent, reply)| match reply {
@@ -193,6 +193,21 @@ pub(super) fn agree_on_keys(federation: &mut Federation) -> Result<Vec<usize>, R
     Ok(everyone)
 }
 
+/// Sends a request to each of these parties. A party that drops out gives no reply, except in a prediction: there
+/// it is an error, because a prediction without the party would be another one.
+fn exchange(
+    federation: &mut Federation,
+    round: Round,
+    active: &[usize],
+    requests: Vec<Request>,
+) -> Result<Vec<(SentRequest, Option<Reply>)>, PartyError> {
+    if !matches!(round, Round::Predict { .. }) {
+        return federation.exchange(active, requests);
+    }
+    let answered = federation.exchange_all(active, requests)?;
+    Ok(answered.into_iter().map(|(sent, reply)| (sent, Some(reply))).collect())
+}
+
 /// Has the parties of an attempt unmask their own messages.
 fn unmask(
     federation: &mut Federation,
@@ -201,7 +216,7 @@ fn unmask(
 ) -> Result<Vec<Option<Unmasking>>, RunError> {
     let request = Request::Unmask(Unmask { round, attempt: attempt.number });
     let requests = vec![request; attempt.active.len()];
-    let answered = federation.exchange(&attempt.active, requests)?;
+    let answered = exchange(federation, round, &attempt.active, requests)?;
     let unmaskings = answered.into_iter().map(|(sent, reply)| match reply {
         Some(Reply::Unmasking(unmasking)) => Ok(Some(Unmasking(unmasking))),
         Some(other) => Err(sent.unexpected(&other)),

@@ -5,8 +5,6 @@
 //! last that it sent. It computes the values of other parties' key shares for that attempt, and for no other.
 //! It is independent of rows, schedules and mechanisms: its caller must admit requests first.
 
-use std::collections::BTreeSet;
-
 use super::agreement::{Agreed, Agreement, SignedKey, Terms};
 use super::error::SumError;
 use super::graph::MaskGraph;
@@ -14,6 +12,7 @@ use super::id::SumId;
 use super::member::Member;
 use super::prf::{Commitment, Evaluation, Unmasking};
 use super::quorum::quorum;
+use super::seen::Seen;
 use super::word::Word;
 use crate::identity::{Identity, Signature};
 
@@ -23,8 +22,8 @@ pub struct Participant {
     agreement: Agreement,
     /// Last message that the party sent.
     sent: Option<SentMessage>,
-    /// Sums, by round and tensor, for which the party has sent a message.
-    seen: BTreeSet<(u64, u32)>,
+    /// Sums for which the party has sent a message.
+    seen: Seen,
 }
 
 /// Message that the party has sent.
@@ -45,7 +44,7 @@ impl Participant {
     /// Creates party `index` from 32 secret random bytes, fresh in each session.
     pub fn new(index: usize, secret: [u8; 32], terms: Terms) -> Self {
         let agreement = Agreement::new(Member::from_secret(index, secret), terms);
-        Self { agreement, sent: None, seen: BTreeSet::new() }
+        Self { agreement, sent: None, seen: Seen::default() }
     }
 
     /// Returns the party's signed public key, with two numbers for the other parties that the relay cannot
@@ -131,13 +130,13 @@ impl Participant {
                     && active.iter().all(|party| sent.active.binary_search(party).is_ok());
                 !sent.unmasked && fewer && id.attempt.checked_sub(1) == Some(sent.attempt)
             }
-            _ => id.attempt == 0 && !self.seen.contains(&(id.round, id.name)),
+            _ => id.attempt == 0 && !self.seen.contains(id.round, id.name),
         };
         if !next {
             return Err(SumError::Again { attempt: id.attempt });
         }
         let unmasking = member.mask(words, id);
-        self.seen.insert((id.round, id.name));
+        self.seen.insert(id.round, id.name);
         let SumId { round, name, attempt, over, bits, degree, .. } = *id;
         let active = active.to_vec();
         self.sent = Some(SentMessage {

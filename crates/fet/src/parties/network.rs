@@ -17,7 +17,7 @@ use fet_net::{CallError, Caller, Keys, Local, Peer};
 
 use super::greeting::{Greeting, JoinPurpose, instructions};
 use super::keys;
-use super::remote::{self, PartyLink, Remote};
+use super::remote::{self, PartyLink, PartyLinks, Remote};
 use super::roster::{Roster, Unreached};
 use super::run_id::RunId;
 use super::run_monitor::RunMonitor;
@@ -260,6 +260,12 @@ impl PartyNetwork {
         let remote =
             |(link, name): (&PartyLink, String)| Box::new(Remote::new(name, link.clone())) as Box<dyn Party>;
         self.links.iter().zip(names).map(remote).collect()
+    }
+
+    /// Returns the links to the parties that joined.
+    pub(crate) fn party_links(&self) -> PartyLinks {
+        let joined = self.links.iter().enumerate().filter(|(place, _)| !self.missing.contains(place));
+        PartyLinks::new(joined.map(|(_, link)| link.clone()).collect())
     }
 
     /// Returns a line with the latency and traffic of each party.

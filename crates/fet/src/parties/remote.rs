@@ -126,6 +126,28 @@ impl PartyLink {
     }
 }
 
+/// Links to the parties of predictions, to look whether the parties are still there between requests.
+pub(crate) struct PartyLinks(Vec<PartyLink>);
+
+impl PartyLinks {
+    pub(super) fn new(links: Vec<PartyLink>) -> Self {
+        Self(links)
+    }
+
+    /// Returns the reason why the next request would fail: a party that does not answer within `wait`, or that has started
+    /// again. No call may be in progress.
+    pub(crate) fn problem(&self, wait: Duration) -> Option<String> {
+        let problem = |link: &PartyLink| {
+            let joined = link.join_within(wait);
+            joined.err().map(|error| format!("party \"{}\": {error}", link.name))
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = self.0.iter().map(|link| scope.spawn(|| problem(link))).collect();
+            threads.into_iter().find_map(|thread| thread.join().expect("it does not panic"))
+        })
+    }
+}
+
 /// Returns the timeouts of a link to a party with this `wait`, which begins when the party falls silent.
 pub(super) fn settings(wait: Duration) -> Settings {
     Settings { patience: limit(wait), ..Settings::default() }

@@ -84,9 +84,9 @@ struct Serving<'a> {
     purpose: JoinPurpose,
     /// Id of the run that the primary has joined for.
     run: Option<RunId>,
-    /// Reason why the party refuses to join: the number of programs, or a difference between the primary's and this party's settings
-    /// of the common data.
-    refuses: Option<String>,
+    /// Refusal to join: the number of programs, or a difference between the primary's and this party's settings of the
+    /// common data.
+    refuses: Option<Refusal>,
 }
 
 impl<'a> Serving<'a> {
@@ -103,15 +103,15 @@ impl<'a> Serving<'a> {
             .reporter
             .tell("joined", format_args!("the primary has joined for {purpose}: {}", about.program));
         let crowded = is_above.then(|| {
-            format!(
+            Refusal::not_now(format_args!(
                 "the party serves {} programs of the primary already, the limit of `most_programs` in its file: end one of \
                  them, or ask the party's operator to raise the limit",
                 party.most
-            )
+            ))
         });
-        let refuses = crowded.or_else(|| difference(setup, &about));
-        if let Some(reason) = &refuses {
-            setup.reporter.tell("refused", reason);
+        let refuses = crowded.or_else(|| difference(setup, &about).map(Refusal::new));
+        if let Some(refusal) = &refuses {
+            setup.reporter.tell("refused", refusal);
         }
         let run = RunId::parse(&about.run);
         let session = Some(party.owner.session(run.as_ref(), about.purpose, &about.program));
@@ -159,9 +159,9 @@ impl<'a> Serving<'a> {
         // A Join request starts from the beginning, because the primary's or another party's program was
         // restarted.
         if let Request::Join(_) = request {
-            if let Some(reason) = &self.refuses {
-                self.tell("refused", format_args!("refused Join: {reason}"));
-                return Ok(Err(Refusal::new(reason)));
+            if let Some(refusal) = &self.refuses {
+                self.tell("refused", format_args!("refused Join: {refusal}"));
+                return Ok(Err(refusal.clone()));
             }
             let Some(run) = &self.run else {
                 return Ok(Err(Refusal::new(
@@ -177,12 +177,12 @@ impl<'a> Serving<'a> {
                         self.tell("closed", "another command of the primary takes over; the former one ends")
                     }
                     Err(problem) => {
-                        let reason = match problem {
-                            NotNow::Busy => BUSY,
-                            NotNow::Overtaken => OVERTAKEN,
+                        let refusal = match problem {
+                            NotNow::Busy => Refusal::not_now(BUSY),
+                            NotNow::Overtaken => Refusal::new(OVERTAKEN),
                         };
-                        self.tell("refused", format_args!("refused Join: {reason}"));
-                        return Ok(Err(Refusal::new(reason)));
+                        self.tell("refused", format_args!("refused Join: {refusal}"));
+                        return Ok(Err(refusal));
                     }
                 }
             }
@@ -192,6 +192,13 @@ impl<'a> Serving<'a> {
                     self.place.trained();
                     self.tell("unable", &problem);
                     return Ok(Err(Refusal::new("stores too many runs; see the log of its operator")));
+                }
+                Err(Unable::NoModel(path)) => {
+                    self.place.trained();
+                    self.tell("unable", format_args!("{}: there is no model of this run", path.display()));
+                    return Ok(Err(Refusal::new(
+                        "has no model of this run: the run did not finish there, or its folder was removed or not restored",
+                    )));
                 }
                 Err(Unable::Broken(problem)) => {
                     self.place.trained();
@@ -209,7 +216,15 @@ impl<'a> Serving<'a> {
             (request.name(), matches!(request, Request::Join(_)), matches!(request, Request::Finish));
         let of_predictions = matches!(
             request,
-            Request::Join(_) | Request::Predict(_) | Request::Answer(_) | Request::Forward(_)
+            Request::Join(_)
+                | Request::Predict(_)
+                | Request::Answer(_)
+                | Request::Forward(_)
+                | Request::MakeKey
+                | Request::AgreeOnKeys(_)
+                | Request::KeepKeyShares(_)
+                | Request::Unmask(_)
+                | Request::Reveal(_)
         );
         if self.purpose == JoinPurpose::Predictions && !of_predictions {
             return Ok(Err(Refusal::new(format!(

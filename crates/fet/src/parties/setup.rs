@@ -393,6 +393,9 @@ impl PartySetup {
             JoinPurpose::Run => None,
             JoinPurpose::Predictions => {
                 let path = folder.join(MODEL);
+                if !path.exists() {
+                    return Err(Unable::NoModel(path));
+                }
                 let unusable =
                     |error: &dyn std::fmt::Display| Unable::Broken(format!("{}: {error}", path.display()));
                 let bytes = fet_io::read(&path).map_err(|error| unusable(&error))?;
@@ -432,6 +435,8 @@ impl PartySetup {
 pub(super) enum Unable {
     /// The party stores too many runs.
     TooMany(String),
+    /// The party has no model of the run in this file.
+    NoModel(PathBuf),
     /// The party's state or model is unusable.
     Broken(String),
 }

@@ -120,7 +120,9 @@ impl Model {
             None => Served::new(run, model, &self.folders),
             Some(elsewhere) => {
                 let network = elsewhere.join(&run.experiment, &run.folder)?;
-                Served::elsewhere(run, model, network, self.drops)
+                let served = Served::elsewhere(run, model, network, self.drops)?;
+                elsewhere.see(&served.predictor.standings())?;
+                Ok(served)
             }
         }
     }

@@ -16,6 +16,7 @@ use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
 use crate::parties;
 use crate::parties::network::PartyNetwork;
+use crate::parties::remote::PartyLinks;
 use crate::predictions::{Predicted, ROW, number, set, text};
 use crate::provenance::Provenance;
 use crate::run::machine;
@@ -59,6 +60,8 @@ pub(crate) struct Served {
     pub(crate) predictor: Predictor,
     pub(crate) parties: Vec<ObservedParty>,
     pub(crate) warnings: Vec<String>,
+    /// Links to parties elsewhere.
+    pub(crate) links: Option<PartyLinks>,
     /// Parties elsewhere that did not join.
     pub(crate) missing: Vec<String>,
     /// True if the predictions have a column with the missing parties.
@@ -109,6 +112,7 @@ impl Served {
             predictor,
             parties,
             warnings,
+            links: None,
             missing: Vec::new(),
             marks_missing: false,
             dataset,
@@ -163,6 +167,7 @@ impl Served {
             predictor,
             parties,
             warnings,
+            links: Some(network.party_links()),
             missing,
             marks_missing,
             dataset,

@@ -27,6 +27,10 @@ const LOOK: Duration = Duration::from_millis(100);
 const SILENCE: Duration = Duration::from_secs(15);
 /// Time until the worker tries to reach the parties again.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Time without a request after which the worker looks whether the parties are still there.
+const IDLE: Duration = Duration::from_secs(5);
+/// Time in which a party that is there answers this look.
+const ANSWER: Duration = Duration::from_secs(3);
 
 /// Readiness of the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +77,7 @@ impl Worker<'_> {
     pub(super) fn work(&self, jobs: &Receiver<Job>) -> anyhow::Result<()> {
         let mut served = None;
         let mut was_ready = false;
+        let mut heard = Instant::now();
         while !self.stop.load(Ordering::Relaxed) {
             let Some(parties) = &mut served else {
                 match self.join() {
@@ -80,6 +85,7 @@ impl Worker<'_> {
                         found.warnings.iter().for_each(|warning| self.reporter.tell("warning", warning));
                         was_ready = true;
                         served = Some(found);
+                        heard = Instant::now();
                         self.enter(Stage::Ready);
                         self.reporter.tell("ready", "ready");
                     }
@@ -95,7 +101,16 @@ impl Worker<'_> {
             };
             let job = match jobs.recv_timeout(LOOK) {
                 Ok(job) => job,
-                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Timeout) if heard.elapsed() < IDLE => continue,
+                Err(RecvTimeoutError::Timeout) => {
+                    let links = parties.links.as_ref();
+                    if let Some(problem) = links.and_then(|links| links.problem(ANSWER)) {
+                        served = None;
+                        self.lose(problem);
+                    }
+                    heard = Instant::now();
+                    continue;
+                }
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             self.metrics.left_queue();
@@ -108,13 +123,13 @@ impl Worker<'_> {
                 continue;
             }
             let answered = self.answer(parties, &job);
+            heard = Instant::now();
             let reply = match answered {
                 Ok(reply) => reply,
                 Err(Problem { status, reason, is_lost }) => {
                     if is_lost {
                         served = None;
-                        self.enter(Stage::Joining(reason.clone()));
-                        self.reporter.tell("waiting", &reason);
+                        self.lose(reason.clone());
                     }
                     Reply::Refused(status, reason)
                 }
@@ -123,6 +138,12 @@ impl Worker<'_> {
             drop(job.reply.send(reply));
         }
         Ok(())
+    }
+
+    /// Notes that a party is away, for this reason.
+    fn lose(&self, reason: String) {
+        self.reporter.tell("waiting", &reason);
+        self.enter(Stage::Joining(reason));
     }
 
     fn enter(&self, stage: Stage) {
@@ -186,7 +207,9 @@ impl Problem {
     fn of_prediction(error: PredictError) -> Self {
         let reason = error.to_string();
         match error {
-            PredictError::Run(RunError::Party(party)) if party.is_unreached() || party.is_restart() => {
+            PredictError::Run(RunError::Party(party))
+                if party.is_unreached() || party.is_restart() || party.is_not_now() =>
+            {
                 Self { status: 503, reason, is_lost: true }
             }
             // A refusal follows from the party's policy; the primary may ask for something else.
@@ -202,5 +225,6 @@ impl Problem {
 /// Returns true if an error may end without another command: a party or the server is away.
 fn is_temporary(error: &anyhow::Error) -> bool {
     error.is::<Unreached>()
-        || party_error(error).is_some_and(|party| party.is_restart() || party.is_unreached())
+        || party_error(error)
+            .is_some_and(|party| party.is_restart() || party.is_unreached() || party.is_not_now())
 }

@@ -179,6 +179,46 @@ kill $(jobs -p)
     assert!(log.matches("joined for training").count() == 3 && !log.contains("takes over"), "{log}");
 }
 
+/// Predictions by secure sums are those of the average up to rounding. A service gives the same answers before and after a
+/// party starts again, when all parties agree on new keys.
+#[test]
+fn predictions_by_secure_sums_survive_the_loss_of_a_party() {
+    let Some(server) = nats() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (start, _) = GUIDE.split_once("## 7. ").expect("a section on predictions");
+    let hidden = "train = { epochs = 20 }\naggregator = { kind = \"secure-average\" }\n";
+    let start = start.replace("4222", &free().to_string()).replace("train = { epochs = 20 }\n", hidden);
+    let start = script(&start).replace("../nats/bin/nats-server", &format!("'{}'", server.display()));
+    assert!(start.contains("secure-average"), "{start}");
+    let script = format!(
+        r#"{start}
+listen=127.0.0.1:{}
+fet predict result --rows new.csv --parties roster.toml --key bank.key --out alone.csv
+fet serve result --parties roster.toml --key bank.key --listen $listen --timeout 3 --log json > serve.log &
+until grep -q '"event":"ready"' serve.log; do sleep 0.1; done
+for round in 1 2; do
+    fet predict http://$listen --rows new.csv --out served.csv
+    cmp alone.csv served.csv
+    rm served.csv
+done
+kill -9 %2
+fet predict http://$listen --rows new.csv --out during.csv --wait 25 2> during.log && exit 9
+(cd ../streets && exec fet party party.toml >> party.log 2>&1) &
+fet predict http://$listen --rows new.csv --out after.csv
+cmp alone.csv after.csv
+kill $(jobs -p)
+"#,
+        free()
+    );
+    let (ended, said) = obeyed(&script, folder.path(), 2 * PATIENCE);
+    let read =
+        |name: &str| fs::read_to_string(folder.path().join("city/bank").join(name)).unwrap_or_default();
+    assert!(ended.success(), "{ended}: {said}\n{}\n{}", read("serve.log"), read("../streets/party.log"));
+    assert_eq!(read("serve.log").matches("\"event\":\"ready\"").count(), 2, "{}", read("serve.log"));
+    let rows = |name: &str| read(name).lines().count();
+    assert_eq!((rows("alone.csv"), rows("after.csv")), (201, 201));
+}
+
 /// A party's key and the server's certificate are replaced in the middle of a run, and a party comes back from a backup.
 #[test]
 fn follows_the_guide_for_operators() {

@@ -93,16 +93,61 @@ fn test_rows_as_new_records_have_the_error_of_the_best_epoch() {
     assert!(best_was_earlier, "in some case the best model is not the last");
 }
 
-/// A sum of predictions over other parties, or for other keys, would reveal one party's part by the
-/// difference.
+/// Predictions by secure sums differ from those of the average only by the rounding of the sums, in every request of a
+/// session. The parties never reuse a mask: the numbers of the batches ascend over the session.
 #[test]
-fn refuses_predictions_by_secure_sums() {
+fn predicts_by_secure_sums() {
     let data = square(120, Task::Regression);
-    let (mut trainer, _parties) =
-        trained(&experiment(&["train.epochs=1", "aggregator.kind=secure-average"]), &data);
-    let (table, _) = test_rows(&trainer, &data);
-    let refusal = trainer.predict(table).expect_err("no sum covers it").to_string();
-    assert!(refusal.contains("predictions do not support secure sums yet"), "{refusal}");
+    let outputs = |kind: &str| {
+        let kind = format!("aggregator.kind={kind}");
+        let sets = ["train.epochs=2", "train.evaluation_batch_size=7", &kind];
+        let (mut trainer, mut parties) = trained(&experiment(&sets), &data);
+        let (table, _) = test_rows(&trainer, &data);
+        let first = trainer.predict(table.clone()).expect("predictions");
+        assert_eq!(trainer.predict(table).expect("predictions again"), first);
+        let batches = 2 * first.rows().div_ceil(7) as u32;
+        (first, parties.remove(0), batches)
+    };
+    let (summed, mut party, batches) = outputs("secure-average");
+    let (average, _, _) = outputs("average");
+    let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-4 * a.abs().max(1.0);
+    assert!(summed.values().iter().zip(average.values()).all(close), "{summed:?}, {average:?}");
+    let mut ask = |batch: u32, attempt: u32, rows: Vec<u32>| {
+        let (round, active) = (Round::Predict { batch }, vec![0, 1]);
+        party.ask(Request::Forward(Forward { round, rows, active, attempt: Some(attempt) }))
+    };
+    for batch in 0..batches {
+        let refusal = ask(batch, 0, vec![0]).expect_err("answered before").to_string();
+        assert!(refusal.contains("must be a batch that was not answered yet"), "{refusal}");
+    }
+    let first = ask(batches, 0, vec![0]).expect("the next one");
+    assert_eq!(ask(batches, 0, vec![0]).expect("repeated"), first);
+    for (attempt, rows) in [(0, vec![1]), (1, vec![0]), (1, vec![1])] {
+        let refusal = ask(batches, attempt, rows).expect_err("another sum of the same batch").to_string();
+        assert!(refusal.contains("attempt"), "{refusal}");
+    }
+}
+
+/// A primary that chooses the keys of each party learns a party's part from differences between sums. A party whose policy
+/// requires sums that hide its part refuses predictions.
+#[test]
+fn a_party_that_requires_hiding_sums_refuses_to_predict_by_them() {
+    const SUMS: &str = "policy.aggregators=[\"secure-average\"]";
+    let data = square(120, Task::Regression);
+    for (policy, predicts) in
+        [(&[SUMS][..], false), (&[SUMS, "policy.differing_sums=true"], true), (&[], true)]
+    {
+        let sets = [&["train.epochs=1", "aggregator.kind=secure-average"], policy].concat();
+        let (mut trainer, _parties) = trained(&experiment(&sets), &data);
+        let (table, _) = test_rows(&trainer, &data);
+        match trainer.predict(table) {
+            Ok(_) => assert!(predicts, "{policy:?}"),
+            Err(error) => {
+                let refusal = error.to_string();
+                assert!(!predicts && refusal.contains("`policy.differing_sums` must be true"), "{refusal}");
+            }
+        }
+    }
 }
 
 /// A prediction is a release. With a privacy mechanism no account covers it, so every party itself refuses.
