@@ -67,6 +67,12 @@ pub(crate) fn protection(
     Ok((privacy, releases))
 }
 
+/// Returns the maximum number of rows of a batch of predictions: that of the run's releases, which the noise covers.
+pub(crate) fn most_rows(privacy: &dyn PrivacyMechanism, releases: &Releases) -> usize {
+    let Releases { rows, all_rows, .. } = *releases;
+    if privacy.freezes_secondaries() { all_rows } else { rows }
+}
+
 /// Returns the mechanism of these settings with negligible noise and without sampling of records; the
 /// clipping is unchanged. It measures an attacker who knows the noise and looks for the values behind it.
 pub fn without_noise(

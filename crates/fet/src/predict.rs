@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use fet_core::data::{Column, PartyTable, Reading};
 use fet_core::experiment::Experiment;
+use fet_core::privacy::Spent;
 use fet_eval::conformal::Conformal;
 use fet_federation::release;
 use fet_federation::trainer::SavedModel;
@@ -92,6 +93,9 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
         fet_tables::write(out, &with_ids(columns)?)?;
     }
     write_to(&arguments.out, &predictions)?;
+    if let Some(spent) = served.predictor.spent() {
+        show(&arguments.out, &cost(&spent))?;
+    }
     if let Some(labels) = labels {
         let labelled = Labelled::new(&labels, run, model.objective(), &values);
         warnings.extend(measure(arguments, &labelled, times.as_ref(), conformal)?);
@@ -102,6 +106,13 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
         show(&arguments.out, &format!("the bounds come from {}\n", calibration.described()))?;
     }
     Ok(warnings)
+}
+
+/// Returns a line with the cost of predictions with noise.
+fn cost(spent: &Spent) -> String {
+    let epsilon = spent.epsilon.filter(|epsilon| epsilon.is_finite());
+    let epsilon = epsilon.map_or_else(|| "no finite ε".to_string(), |epsilon| format!("ε = {epsilon:.3}"));
+    format!("these predictions cost {epsilon} at δ = {:e}, in addition to the run\n", spent.delta)
 }
 
 /// Shows the error and the coverage of the records with a label, writes their calibration if the arguments

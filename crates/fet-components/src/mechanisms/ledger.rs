@@ -111,8 +111,14 @@ impl Ledger<'_> {
         if events.is_empty() {
             return Loss::NONE;
         }
-        let kind = |Event { noise, rate, steps }: Event| NoisyReleases { noise, rate, count: steps };
-        Loss::Gaussian { releases: events.into_iter().map(kind).collect(), values: self.values(made) }
+        let mut releases: Vec<NoisyReleases> = Vec::new();
+        for Event { noise, rate, steps } in events {
+            match releases.iter_mut().find(|kind| (kind.noise, kind.rate) == (noise, rate)) {
+                Some(kind) => kind.count += steps,
+                None => releases.push(NoisyReleases { noise, rate, count: steps }),
+            }
+        }
+        Loss::Gaussian { releases, values: self.values(made) }
     }
 
     /// Returns ε of these releases at the settings' δ, and ε by Rényi divergences.

@@ -37,6 +37,8 @@ pub(super) struct Account {
     allowed: Vec<Tally>,
     /// Ledger of the run, opened before the first release.
     ledger: Option<Ledger>,
+    /// True if the lifetime account alone keeps the releases, because they are predictions.
+    in_memory: bool,
     /// The session's part in the party's lifetime account; `None` without such an account.
     pub(super) lifetime: Option<Spending>,
     /// True if the operator knows that a release was repeated with other content.
@@ -77,8 +79,11 @@ impl Limit {
 impl Account {
     /// Makes the account of a run with these releases; the policy already allows their planned cost.
     pub(super) fn new(releases: Releases, privacy: &dyn PrivacyMechanism, policy: &Policy) -> Self {
-        let counting =
-            Counting { frozen: privacy.freezes_secondaries(), sampled: privacy.claims_amplification() };
+        let counting = Counting {
+            frozen: privacy.freezes_secondaries(),
+            sampled: privacy.claims_amplification(),
+            apart: false,
+        };
         let limit = |name: &str, epsilon: f64, delta| {
             let name = format!("`{name}` ({epsilon})");
             (epsilon > 0.0).then_some(Limit { name, epsilon, delta, ideal: false })
@@ -102,9 +107,26 @@ impl Account {
             allowed: planned.clone(),
             planned,
             ledger: None,
+            in_memory: false,
             lifetime: None,
             warned: false,
         }
+    }
+
+    /// Makes the account of a session of predictions by a finished run with these releases. No prediction was planned: each
+    /// batch counts as one more release, or as one more pass over all rows. `policy.most_epsilon` limits the session, and the
+    /// lifetime account all sessions and runs.
+    pub(super) fn for_predictions(
+        releases: Releases,
+        privacy: &dyn PrivacyMechanism,
+        policy: &Policy,
+    ) -> Self {
+        let mut account = Self::new(releases, privacy, policy);
+        account.counting.apart = true;
+        account.limits.retain(|limit| limit.name.starts_with("`policy."));
+        (account.limited_by_plan, account.in_memory) = (None, true);
+        (account.planned, account.allowed) = (Vec::new(), Vec::new());
+        account
     }
 
     /// Returns the planned releases of the run.
@@ -256,11 +278,11 @@ pub(super) fn open<'a>(
     store: &Store,
     (settings_hash, run): (&[u8; 32], &[u8; 32]),
 ) -> Result<&'a mut Ledger, SecondaryError> {
-    let Account { counting, ledger, planned, .. } = account;
+    let Account { counting, ledger, planned, in_memory, .. } = account;
     if ledger.is_none() {
         let folder = match store {
-            Store::Memory(_) => None,
-            Store::Folder { own, .. } => Some(own.as_path()),
+            Store::Folder { own, .. } if !*in_memory => Some(own.as_path()),
+            _ => None,
         };
         let planned = Tally::of_all(&*planned).releases();
         *ledger = Some(Ledger::open(folder, (settings_hash, run), *counting, planned)?);

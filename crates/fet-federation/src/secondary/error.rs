@@ -121,11 +121,18 @@ pub enum SecondaryError {
     /// The primary requested a representation before the keys were linked.
     #[error("the primary requested a representation before the keys were linked")]
     NotLinked,
-    /// Predictions are releases, and no account covers them.
+    /// Predictions are releases, and the account of a training does not cover them.
     #[error(
-        "a prediction is a release that the run's privacy account does not count: `privacy.kind` must be \"none\""
+        "a prediction is a release that the run's privacy account does not count: predict with the finished run, or set \
+         `privacy.kind` to \"none\""
     )]
     UncountedPrediction,
+    /// The guarantee by sampling does not cover predictions.
+    #[error(
+        "the run's `privacy.amplification` is proved for its planned releases alone, and predictions are other releases: train \
+         without amplification"
+    )]
+    AmplifiedPrediction,
     /// The linker would link new rows to the records of the run's rows.
     #[error(
         "the linker \"{linker}\" links by the order of rows, and the party has only the records of the \

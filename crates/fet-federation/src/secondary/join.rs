@@ -154,9 +154,14 @@ pub(super) fn agree(own: &PartyConfig, terms: &Terms) -> Result<Agreement, Secon
             computation: own.computation,
         },
     )?;
-    let mut account = Account::new(releases, privacy.as_ref(), &own.policy);
+    let mut account = if own.model.is_some() && !privacy.is_identity() {
+        check_private_predictions(own, privacy.as_ref())?;
+        Account::for_predictions(releases, privacy.as_ref(), &own.policy)
+    } else {
+        Account::new(releases, privacy.as_ref(), &own.policy)
+    };
     if let Some(place) = &own.lifetime {
-        let joining = Joining::new(own, place, privacy.as_ref());
+        let joining = Joining::new(own, place, privacy.as_ref(), &releases)?;
         account = account.with_lifetime(Spending::join(joining, privacy.as_ref(), &releases)?);
     }
     let rules = ReleaseRules {
@@ -182,6 +187,23 @@ pub(super) fn agree(own: &PartyConfig, terms: &Terms) -> Result<Agreement, Secon
         if chosen_once { Cached::from_environment(linker, &settings.linker.settings()) } else { linker };
     let validator = RequestValidator::new(schedule, rules);
     Ok(Agreement { party, preparing, linker, method, encoder, privacy, account, validator })
+}
+
+/// Refuses predictions with a privacy mechanism that no account bounds.
+fn check_private_predictions(
+    own: &PartyConfig,
+    privacy: &dyn PrivacyMechanism,
+) -> Result<(), SecondaryError> {
+    if privacy.claims_amplification() {
+        return Err(SecondaryError::AmplifiedPrediction);
+    }
+    if own.lifetime.is_none() || own.policy.lifetime_epsilon > 0.0 {
+        return Ok(());
+    }
+    let rule = "must be above 0 for predictions with a privacy mechanism: each batch is one more release, and only this limit \
+                bounds all of them"
+        .to_string();
+    Err(SecondaryError::Policy { field: "lifetime_epsilon", rule, value: "0".into() })
 }
 
 /// Makes the session of a run from the party's own data.

@@ -154,7 +154,7 @@ impl Ledger {
     /// Returns true if an earlier session made another release of the same sample, and each release must have
     /// its own sample.
     pub(super) fn knows_sample(&self, digest: &Digest) -> bool {
-        let Counting { frozen, sampled } = self.counted.counting();
+        let Counting { frozen, sampled, .. } = self.counted.counting();
         sampled
             && !frozen
             && self.known.iter().any(|known| sample(known) == sample(digest) && known != digest)
@@ -274,8 +274,8 @@ mod tests {
     use super::*;
     use fet_core::privacy::Tally;
 
-    const EACH: Counting = Counting { frozen: false, sampled: false };
-    const FROZEN: Counting = Counting { frozen: true, sampled: false };
+    const EACH: Counting = Counting { frozen: false, sampled: false, apart: false };
+    const FROZEN: Counting = Counting { frozen: true, sampled: false, apart: false };
     const SETTINGS: [u8; 32] = [3; 32];
 
     fn entry(round: u64, attempt: u32, active: usize, digest: u8) -> Entry {
@@ -412,7 +412,7 @@ mod tests {
             digest: digest(&[sample; 32], &[round as u8; 32]),
         };
         for (sampled, passes) in [(false, 1), (true, 2)] {
-            let counting = Counting { frozen: true, sampled };
+            let counting = Counting { frozen: true, sampled, apart: false };
             let mut ledger =
                 Ledger::open_at(None, (&SETTINGS, &SETTINGS), counting, 1, [1; 16]).expect("new");
             for (round, sample) in [(0, 1), (1, 1), (2, 2)] {
@@ -426,7 +426,7 @@ mod tests {
     #[test]
     fn a_sample_is_known_by_its_part_of_the_digest() {
         let folder = tempfile::tempdir().expect("a folder");
-        let counting = Counting { frozen: false, sampled: true };
+        let counting = Counting { frozen: false, sampled: true, apart: false };
         let open = |counting| {
             Ledger::open_at(Some(folder.path()), (&SETTINGS, &SETTINGS), counting, 80, [1; 16])
                 .expect("sound")

@@ -45,6 +45,8 @@ pub(super) struct Joining<'a> {
     /// The run's name.
     pub(super) name: String,
     pub(super) about: About,
+    /// Releases that the run plans.
+    pub(super) planned: Vec<Tally>,
     /// True if the noise is derived from the experiment's seed.
     pub(super) rehearsal: bool,
     pub(super) policy: &'a Policy,
@@ -53,12 +55,19 @@ pub(super) struct Joining<'a> {
 }
 
 impl<'a> Joining<'a> {
-    /// Makes the description of a run with these settings.
+    /// Makes the description of a run with these settings, or of a session of predictions, which plans no release and has a
+    /// name of its own.
     pub(super) fn new(
         own: &'a PartyConfig,
         place: &'a LifetimePlace,
         privacy: &dyn PrivacyMechanism,
-    ) -> Self {
+        releases: &Releases,
+    ) -> Result<Self, SecondaryError> {
+        let predicts = own.model.is_some() && !privacy.is_identity();
+        let (name, planned) = match predicts {
+            true => (session_name()?, Vec::new()),
+            false => (run_name(&own.settings, privacy), planned(releases, privacy.freezes_secondaries())),
+        };
         let about = About {
             mechanism: own.settings.privacy.kind().to_string(),
             neighbouring: None,
@@ -68,15 +77,16 @@ impl<'a> Joining<'a> {
             results: RESULTS_VERSION,
             table: place.table.clone(),
         };
-        Self {
-            place,
-            name: run_name(&own.settings, privacy),
-            about,
-            rehearsal: own.seed.is_simulated(),
-            policy: &own.policy,
-            tell: &own.tell,
-        }
+        let rehearsal = own.seed.is_simulated();
+        Ok(Self { place, name, about, planned, rehearsal, policy: &own.policy, tell: &own.tell })
     }
+}
+
+/// Draws the name of a session of predictions in the lifetime account.
+fn session_name() -> Result<String, SecondaryError> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|error| SecondaryError::NoRandomness(error.to_string()))?;
+    Ok(format!("predictions-{}", fet_io::hex(&random)))
 }
 
 /// Returns the name of a run with these settings in the lifetime account.
@@ -92,14 +102,14 @@ impl Spending {
         privacy: &dyn PrivacyMechanism,
         releases: &Releases,
     ) -> Result<Self, SecondaryError> {
-        let Joining { place, name, mut about, rehearsal, policy, tell } = joining;
+        let Joining { place, name, mut about, planned, rehearsal, policy, tell } = joining;
         let shared = place.account.open(&place.folder)?;
         let mut account = shared.lock();
         let (limit, delta) = (policy.lifetime_epsilon, policy.most_delta);
         check_known(&account, limit, tell)?;
         let run = account.run(&name).cloned();
         let others = account.total_without(&name);
-        let plan = loss(privacy, releases, &planned(releases, privacy.freezes_secondaries()), rehearsal);
+        let plan = loss(privacy, releases, &planned, rehearsal);
         let mut with_plan = others;
         run.iter().flat_map(|run| &run.lost).chain([&plan]).for_each(|loss| add(&mut with_plan, loss));
         // The larger of the loss so far and the loss with the planned run counts.

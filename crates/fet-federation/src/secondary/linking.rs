@@ -12,6 +12,7 @@ use super::representation;
 use super::selection::linking_seed;
 use super::session::{MOST_ROWS, PendingChallenge, RowOrigin, RunLinks, Session};
 use super::validator::ReleaseRequest;
+use crate::privacy::most_rows;
 
 /// Returns the similarity of a row's best link, if the linker returns similarities.
 fn best(links: &Links, row: usize) -> Option<f64> {
@@ -28,17 +29,24 @@ pub(super) fn link(session: &mut Session, message: LinkKeys) -> Result<Reply, Se
     if !matches!(session.linking.run, RunLinks::Awaited) {
         return Err(SecondaryError::LinkedAlready);
     }
-    if session.privacy.selection() != Selection::ALL {
-        if !session.linking.linker.about().in_the_clear || matches!(message.keys, Keys::Sealed(_)) {
-            return Err(SecondaryError::SealedSelection);
-        }
-        session.linking.queries = Some(message.keys.clone());
-    }
+    keep_queries(session, &message.keys)?;
     // From here on, the party searches its records. Even a failed search may disclose something about
     // them, so that no second search is allowed.
     session.linking.run = RunLinks::Searched;
     session.received.keys(&message.keys);
     begin_links(session, message.keys, RowOrigin::Run)
+}
+
+/// Keeps the keys if neighbours are chosen again for each release.
+fn keep_queries(session: &mut Session, keys: &Keys) -> Result<(), SecondaryError> {
+    if session.privacy.selection() == Selection::ALL {
+        return Ok(());
+    }
+    if !session.linking.linker.about().in_the_clear || matches!(keys, Keys::Sealed(_)) {
+        return Err(SecondaryError::SealedSelection);
+    }
+    session.linking.queries = Some(keys.clone());
+    Ok(())
 }
 
 /// Links keys, or poses the linker's challenge first.
@@ -62,7 +70,7 @@ pub(super) fn begin_links(
 /// Links the keys of the pending challenge with the primary's answer.
 pub(super) fn link_answered(session: &mut Session, answer: &Sealed) -> Result<Reply, SecondaryError> {
     let challenged = session.linking.challenge.take().ok_or(SecondaryError::NoChallenge)?;
-    if challenged.origin == RowOrigin::Run {
+    if challenged.origin == RowOrigin::Run || !session.privacy.is_identity() {
         session.received.answer(answer);
     }
     search(session, challenged, Some(answer))
@@ -194,12 +202,18 @@ pub(super) fn predict(session: &mut Session, message: LinkKeys) -> Result<Reply,
     let rules = session.validator.predictions();
     session.saved.predictions.count(rules, rows)?;
     session.linking.new_rows = None;
+    if !session.privacy.is_identity() {
+        // The noise of each release follows from these keys, among others.
+        session.received.keys(&message.keys);
+        keep_queries(session, &message.keys)?;
+    }
     begin_links(session, message.keys, RowOrigin::New)
 }
 
 /// Answers a request for representations of new records.
 pub(super) fn represent_new(session: &mut Session, message: Forward) -> Result<Reply, SecondaryError> {
     check_serving(session)?;
+    check_batch(session, &message)?;
     if session.method.sum.is_none() {
         session.validator.check_new(&message)?;
         return represent_by_best(session, &message);
@@ -228,10 +242,20 @@ fn represent_by_best(session: &mut Session, message: &Forward) -> Result<Reply, 
     reply
 }
 
-/// Refuses predictions that the policy forbids, or that would leave without the run's protection.
+/// Refuses a batch with more rows than the run's releases, for which the noise is too small.
+fn check_batch(session: &Session, message: &Forward) -> Result<(), SecondaryError> {
+    let most = most_rows(session.privacy.as_ref(), session.release.account.releases());
+    if session.privacy.is_identity() || message.rows.len() <= most {
+        return Ok(());
+    }
+    let rule = format!("must name at most {most} rows, as the run's releases do");
+    Err(SecondaryError::Message { field: "rows", rule, value: format!("{} of them", message.rows.len()) })
+}
+
+/// Refuses predictions that the policy forbids, or that no account would count.
 fn check_serving(session: &Session) -> Result<(), SecondaryError> {
     session.validator.predictions().check_allowed()?;
-    if !session.privacy.is_identity() {
+    if !session.privacy.is_identity() && !matches!(session.linking.run, RunLinks::Serving) {
         return Err(SecondaryError::UncountedPrediction);
     }
     session.validator.check_new_sums()?;

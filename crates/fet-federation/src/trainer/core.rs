@@ -30,7 +30,7 @@ use super::progress::{Phases, ReleaseCount, Stopwatch, Warnings};
 use super::sums::{RepresentationSum, agree_on_keys, short};
 use crate::federation::{Federation, PartyError, PartyIndex, SentRequest};
 use crate::prepare::{PreparedParty, Uniform};
-use crate::privacy::{RunShape, protection, secure_sum_form};
+use crate::privacy::{RunShape, most_rows, protection, secure_sum_form};
 use crate::rows::{fill, filled, gather};
 use crate::schedule::{Schedule, Split};
 use crate::secondary::linking_seed;
@@ -58,8 +58,8 @@ pub(crate) struct PrimaryCore {
     pub(super) releases: ReleaseCount,
     pub(super) warnings: Warnings,
     pub(super) phases: Phases,
-    /// Number of batches of new records that were part of secure sums.
-    pub(super) summed_batches: u32,
+    /// Number of batches of new records in secure sums or with noise.
+    pub(super) protected_batches: u32,
     /// Observer of all messages that arrive, for measuring attacks.
     pub(super) observer: Option<Arc<Mutex<dyn PrimaryObserver>>>,
 }
@@ -242,7 +242,7 @@ impl PrimaryCore {
             agreed: Vec::new(),
             warnings,
             phases: Phases::default(),
-            summed_batches: 0,
+            protected_batches: 0,
             observer: None,
         })
     }
@@ -567,7 +567,7 @@ impl PrimaryCore {
         let all: Vec<usize> = (0..new.rows()).collect();
         let active = if parties.is_empty() { new.parties() } else { parties.to_vec() };
         let mut outputs = Vec::with_capacity(all.len() * self.objective.outputs);
-        for (batch, rows) in all.chunks(self.schedule.evaluation_batch_size()).enumerate() {
+        for (batch, rows) in all.chunks(self.prediction_batch_size()).enumerate() {
             let round = Round::Predict { batch: self.number_of(batch as u32) };
             let memory = if active.is_empty() {
                 None
@@ -581,14 +581,21 @@ impl PrimaryCore {
         Ok(Matrix::new(self.objective.outputs, outputs))
     }
 
-    /// Returns the number of a batch of new records. In secure sums, every batch of the session has another number.
+    /// Returns the number of new records in a batch. With a privacy mechanism, it is at most that of the run's releases.
+    fn prediction_batch_size(&self) -> usize {
+        let (size, privacy) = (self.schedule.evaluation_batch_size(), self.components.privacy.as_ref());
+        if privacy.is_identity() { size } else { size.min(most_rows(privacy, self.components.planned())) }
+    }
+
+    /// Returns the number of a batch of new records. In secure sums and with noise, every batch of the session has another
+    /// number.
     fn number_of(&mut self, batch: u32) -> u32 {
-        if !self.sums() {
+        if !self.sums() && self.components.privacy.is_identity() {
             return batch;
         }
-        let number = self.summed_batches;
+        let number = self.protected_batches;
         // After 2^32 batches the parties refuse numbers that they have answered.
-        self.summed_batches = number.wrapping_add(1);
+        self.protected_batches = number.wrapping_add(1);
         number
     }
 

@@ -4,6 +4,7 @@ use fet_core::data::{Matrix, PartyTable};
 use fet_core::experiment::Experiment;
 use fet_core::message::{LifetimeState, Parts};
 use fet_core::party::Party;
+use fet_core::privacy::{Spent, Tally};
 
 use super::core::{Components, CoreSetup, Machine, PrimaryCore, RecordShape};
 use super::error::RunError;
@@ -18,6 +19,8 @@ use crate::schedule::{self, Schedule};
 /// finished models.
 pub struct Predictor {
     core: PrimaryCore,
+    /// Releases of predictions with noise, by batch.
+    made: Vec<Tally>,
     /// Preparation of the primary's records.
     preparing: Preparing,
     /// Standardisation of each secondary's similarities, if the method uses them.
@@ -63,6 +66,7 @@ impl Predictor {
         core.agree_on_keys()?;
         Ok(Self {
             core,
+            made: Vec::new(),
             preparing: saved.preparing().clone(),
             similarity_scales: saved.similarity_scales().to_vec(),
         })
@@ -91,6 +95,26 @@ impl Predictor {
     /// secondaries (from 0, ascending). Without secondaries, the model gets a memory of zeros, the sum over no
     /// party.
     pub fn outputs(&mut self, new: &NewRecords, parties: &[usize]) -> Result<Matrix<f32>, RunError> {
-        self.core.outputs(new, parties)
+        let before = self.core.releases.counted(false).iter().map(Tally::releases).sum::<u64>();
+        let outputs = self.core.outputs(new, parties);
+        let after = self.core.releases.counted(false).iter().map(Tally::releases).sum::<u64>();
+        let active = if parties.is_empty() { new.parties().len() } else { parties.len() };
+        self.made.extend((before..after).map(|_| {
+            let mut one = Tally::default();
+            one.add(active, 1);
+            one
+        }));
+        outputs
+    }
+
+    /// Returns the privacy spent by the predictions so far, in addition to that of the run; `None` without a privacy
+    /// mechanism.
+    pub fn spent(&self) -> Option<Spent> {
+        let (privacy, planned) = (self.core.components.privacy.as_ref(), &self.core.components.planned());
+        let made = match privacy.freezes_secondaries() {
+            true => self.made.clone(),
+            false => vec![Tally::of_all(&self.made)],
+        };
+        (!privacy.is_identity() && !self.core.federation.is_empty()).then(|| privacy.spent(planned, &made))
     }
 }

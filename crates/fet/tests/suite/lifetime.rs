@@ -6,14 +6,14 @@
 use std::path::Path;
 
 use fet::ledger::{LedgerAddArguments, LedgerCommand, LedgerShowArguments, ledger};
-use fet_core::data::Task;
+use fet_core::data::{PartyTable, Task};
 use fet_core::party::Party;
 use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
 use fet_federation::lifetime::SharedLifetime;
 use fet_federation::prepare::divide;
-use fet_federation::secondary::{LifetimePlace, PartyConfig, Secondary, Store};
-use fet_federation::trainer::{RunError, Trainer};
+use fet_federation::secondary::{FinishedModel, LifetimePlace, PartyConfig, Secondary, Store};
+use fet_federation::trainer::{Predictor, RunError, SavedModel, Trainer};
 
 use crate::support::{experiment, flex, party_config, square};
 
@@ -24,7 +24,7 @@ const SECURE: &str = "aggregator.kind=secure-average";
 fn run(sets: &[&str], states: &Path, policy: &Policy) -> Result<Trainer, RunError> {
     let (experiment, machine) = (experiment(sets), fet::run::machine(&flex()));
     let (primary, tables) = divide(square(100, Task::Regression));
-    let party = |(number, table): (usize, fet_core::data::PartyTable)| {
+    let party = |(number, table): (usize, PartyTable)| {
         let state = states.join(number.to_string());
         let own = state.join("party");
         Secondary::new(PartyConfig {
@@ -95,6 +95,80 @@ fn counts_runs_with_different_seeds_together_up_to_the_limit() {
         assert!(refused.contains("--rate must be above 0"), "{refused}");
     }
     assert_eq!(shown(&states.path().join("0"))["epsilon"].as_f64(), Some(both));
+}
+
+/// Joins the finished models of a run for predictions, in a session of their own.
+fn serving(sets: &[&str], states: &Path, policy: &Policy, trainer: &Trainer) -> Result<Predictor, RunError> {
+    let (experiment, machine) = (experiment(sets), fet::run::machine(&flex()));
+    let (_, tables) = divide(square(100, Task::Regression));
+    let party = |(number, table): (usize, PartyTable)| {
+        let state = states.join(number.to_string());
+        let own = state.join("party");
+        let model = std::fs::read(state.join("run/model.safetensors")).expect("the run has ended");
+        Secondary::new(PartyConfig {
+            seed: OwnSeed::new([number as u8; 32]),
+            policy: policy.clone(),
+            store: Store::in_folders(own.clone(), state.join("run")),
+            lifetime: Some(LifetimePlace { folder: own, account: SharedLifetime::default(), table: None }),
+            model: Some(FinishedModel::read(&model).expect("a model")),
+            ..party_config(&experiment, table, number + 1, 2)
+        })
+    };
+    let parties = tables.into_iter().enumerate().map(party);
+    let parties = parties.map(|party| Box::new(party) as Box<dyn Party>).collect();
+    let saved = SavedModel::from_trainer(trainer, &serde_json::Value::Null, None);
+    Predictor::new(&experiment, &saved, parties, Vec::new(), &machine)
+}
+
+/// Every batch of predictions with noise is one more release, with noise of its own. The lifetime account counts it and ends
+/// the predictions at its limit; a party without such a limit does not predict.
+#[test]
+fn predictions_with_noise_count_up_to_the_limit() {
+    let frozen = ["privacy.learning=frozen", "privacy.max_occurrences=3", "privacy.target_epsilon=1.0"];
+    for sets in [&[][..], &[SECURE], &frozen] {
+        let sets = [&NOISE[..2], &["train.epochs=1", "train.evaluation_batch_size=8"], sets].concat();
+        let states = tempfile::tempdir().expect("a folder");
+        let policy = |limit: f64| Policy {
+            lifetime_epsilon: limit,
+            predictions: true,
+            neighbouring: vec![fet_core::privacy::Neighbouring::Replace],
+            ..Policy::default()
+        };
+        let trainer = run(&sets, states.path(), &policy(0.0)).expect("a run");
+        let epsilon = || shown(&states.path().join("0"))["epsilon"].as_f64().expect("a bound");
+        let before = epsilon();
+        let refused =
+            serving(&sets, states.path(), &policy(0.0), &trainer).err().expect("refused").to_string();
+        assert!(refused.contains("`policy.lifetime_epsilon` must be above 0"), "{refused}");
+        let (primary, _) = divide(square(100, Task::Regression));
+        let rows: Vec<usize> = (0..16).collect();
+        let (keys, features) =
+            (primary.table.keys.select_rows(&rows), primary.table.features.select_rows(&rows));
+        let table = PartyTable { name: primary.table.name, keys, features, bounds: None };
+        let mut predictor = serving(&sets, states.path(), &policy(100.0), &trainer).expect("joined");
+        let first = predictor.predict(table.clone()).expect("predictions");
+        assert_ne!(predictor.predict(table.clone()).expect("again"), first, "{sets:?}: the noise is fresh");
+        let spent = predictor.spent().and_then(|spent| spent.epsilon).expect("a bound");
+        drop(predictor);
+        let after = epsilon();
+        assert!(after > before && after > spent && after < before + spent, "{before}, {spent}, {after}");
+        let account = shown(&states.path().join("0"));
+        let entry = account["runs"].as_array().and_then(|runs| runs.last().cloned()).expect("a session");
+        assert!(entry["name"].as_str().expect("a name").starts_with("predictions-"), "{entry}");
+        let counted = entry["epsilon"].as_f64().expect("a bound");
+        assert!(
+            (counted - spent).abs() <= 1e-6 * spent,
+            "{sets:?}: the primary says {spent}, the party {counted}"
+        );
+        let mut predictor = serving(&sets, states.path(), &policy(1.02 * after), &trainer).expect("joined");
+        let refused =
+            (0..1000).find_map(|_| predictor.predict(table.clone()).err()).expect("the limit").to_string();
+        for part in ["its account refuses", "policy.lifetime_epsilon"] {
+            assert!(refused.contains(part), "{part} in {refused}");
+        }
+        drop(predictor);
+        assert!(epsilon() <= 1.02 * after * (1.0 + 1e-9), "{} above {}", epsilon(), 1.02 * after);
+    }
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub(in crate::secondary) struct Counting {
     /// True if the guarantee requires that each release has its own sample. Portions of a pass share one
     /// sample.
     pub(in crate::secondary) sampled: bool,
+    /// True if each release of a frozen party is a pass of its own, because its rows are new.
+    pub(in crate::secondary) apart: bool,
 }
 
 /// Releases so far.
@@ -57,6 +59,10 @@ impl Counted {
         let Some(entry) = self.open.take() else { return };
         if !self.counting.frozen {
             return self.tally.add(entry.active, 1);
+        }
+        if self.counting.apart {
+            self.passes.insert((Vec::new(), self.passes.len()), entry.active);
+            return;
         }
         // Portions with different samples are parts of different passes.
         let sample = if self.counting.sampled { sample(&entry.digest).to_vec() } else { Vec::new() };
