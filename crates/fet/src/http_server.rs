@@ -78,6 +78,11 @@ impl HttpServer {
         Ok(Self { runtime, stop, ended })
     }
 
+    /// Runs work in the threads of the server, which end its further tasks when the server stops.
+    pub(crate) fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
     /// Refuses new connections, and waits for open requests.
     pub(crate) fn stop(self) {
         let Self { runtime, stop, ended } = self;

@@ -1,4 +1,4 @@
-//! `fet serve`: answers requests for predictions by a finished run over HTTP.
+//! `fet serve`: answers requests for predictions by a finished run over HTTP and NATS.
 //!
 //! The HTTP server runs in two threads of its own, and puts each request into a bounded queue. One worker, the thread of the
 //! command, takes the requests in order; it alone talks to the parties.
@@ -7,6 +7,7 @@ mod arguments;
 mod http;
 mod json;
 mod metrics;
+mod nats;
 mod openapi;
 mod rows;
 mod worker;
@@ -24,6 +25,7 @@ use tokio::sync::Semaphore;
 pub use self::arguments::ServeArguments;
 use self::http::Shared;
 use self::metrics::Metrics;
+pub use self::nats::NatsArguments;
 use self::worker::{Stage, Worker};
 use crate::access::read_token;
 use crate::http_server::HttpServer;
@@ -65,7 +67,14 @@ pub fn serve(arguments: &ServeArguments, stop: &Arc<AtomicBool>) -> anyhow::Resu
         metrics: Arc::clone(&metrics),
         about: openapi::about(&model, arguments.most_rows)?,
     };
-    let server = HttpServer::start(listener, http::routes(shared))?;
+    let routes = http::routes(shared);
+    let server = HttpServer::start(listener, routes.clone())?;
+    let most = usize::from(arguments.queue) + 1;
+    nats::start(&arguments.nats, &server, routes, (&address.to_string(), most))?;
+    if let Some(url) = &arguments.nats.nats {
+        let subject = &arguments.nats.subject;
+        reporter.tell("subscribed", format_args!("subscribed to {subject} at {url}"));
+    }
     reporter.tell("listening", format_args!("listening on http://{address}"));
     let worker = Worker { model, arguments, reporter: reporter.clone(), stage, metrics, stop };
     let ended = worker.work(&waiting);

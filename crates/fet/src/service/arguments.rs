@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use super::nats::NatsArguments;
 use crate::predict::ModelArguments;
 use crate::reporter::Log;
 
@@ -28,6 +29,9 @@ pub struct ServeArguments {
     /// Seconds within which a request is answered, or ends with 504; a request may state a shorter time.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub timeout: u32,
+    /// Server that passes requests as messages.
+    #[command(flatten)]
+    pub nats: NatsArguments,
     /// Form of log messages.
     #[arg(long, value_enum, default_value_t)]
     pub log: Log,
