@@ -154,7 +154,7 @@ fn predictions_with_noise_count_up_to_the_limit() {
         assert!(after > before && after > spent && after < before + spent, "{before}, {spent}, {after}");
         let account = shown(&states.path().join("0"));
         let entry = account["runs"].as_array().and_then(|runs| runs.last().cloned()).expect("a session");
-        assert!(entry["name"].as_str().expect("a name").starts_with("predictions-"), "{entry}");
+        assert!(entry["run"].as_str().expect("a name").starts_with("predictions-"), "{entry}");
         let counted = entry["epsilon"].as_f64().expect("a bound");
         assert!(
             (counted - spent).abs() <= 1e-6 * spent,

@@ -270,10 +270,10 @@ fn refuses_a_model_of_another_run() {
     refused("parties/party1/model.safetensors", &swapped, "another run or party");
 }
 
-/// A run with a privacy mechanism makes no predictions, because no account counts them.
+/// Predictions with a privacy mechanism cost ε, which the command prints. A guarantee by sampling does not cover them.
 #[test]
-fn refuses_predictions_of_unsuitable_runs() {
-    let refused = |sets: &[&str], part: &str| {
+fn predictions_with_noise_cost_epsilon() {
+    let predicted = |sets: &[&str], rows: usize| {
         let folder = tempfile::tempdir().expect("a temporary folder");
         tables(folder.path(), 300);
         let text = EXPERIMENT.to_string();
@@ -284,12 +284,36 @@ fn refuses_predictions_of_unsuitable_runs() {
         let output =
             fet(folder.path(), &[&["run", "shops.toml", "--out", "result"], sets.as_slice()].concat());
         assert!(output.status.success(), "{output:?}");
-        let output = fet(folder.path(), &["predict", "result", "--rows", "shops.csv"]);
-        let message = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{message}");
-        assert!(message.contains(part), "{message}");
+        let table = std::fs::read_to_string(folder.path().join("shops.csv")).expect("a table");
+        let table: Vec<&str> = table.lines().take(1 + rows).collect();
+        std::fs::write(folder.path().join("new.csv"), table.join("\n")).expect("writable");
+        let output = fet(folder.path(), &["predict", "result", "--rows", "new.csv"]);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    refused(&["privacy.kind=gaussian", "privacy.noise=1.0"], "does not count");
+    let cost = |rows: usize| -> f64 {
+        let batch = "train.evaluation_batch_size=75";
+        let (code, said) = predicted(&["privacy.kind=gaussian", "privacy.noise=60.0", batch], rows);
+        assert_eq!(code, Some(0), "{said}");
+        let (_, rest) = said.split_once("these predictions cost ε = ").unwrap_or_else(|| panic!("{said}"));
+        rest.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
+    };
+    let (one, less, many) = (cost(20), cost(10), cost(300));
+    assert_eq!(one, less, "a batch costs the same, whatever its number of rows");
+    // 300 rows are 4 batches or more: a batch has at most as many rows as one of the run.
+    assert!(1.9 * one < many && many < 20.0 * one, "{one} for one batch, {many} for 300 rows");
+    let sampled = [
+        "privacy.kind=discrete-gaussian",
+        "privacy.neighbouring=add-remove",
+        "privacy.learning=assumed",
+        "privacy.max_occurrences=1",
+        "privacy.amplification=true",
+        "privacy.sample_rate=0.5",
+        "privacy.noise=8.0",
+        "train.batches=poisson",
+    ];
+    let (code, said) = predicted(&sampled, 75);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("`privacy.amplification` is proved for its planned releases alone"), "{said}");
 }
 
 /// With a privacy mechanism, every statistic of a secondary's records must be declared, column by column, or
