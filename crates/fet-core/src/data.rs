@@ -147,6 +147,11 @@ pub trait Dataset: Send + Sync {
     /// whose tables are elsewhere. A run reports missing files, never overwrites them, and depends on their content.
     fn files(&self) -> Vec<String>;
 
+    /// Returns the names of the secondaries whose tables are on their own machines.
+    fn elsewhere(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Returns true if every party cuts its table out of one table that all parties have, as in an experiment on public data; false if
     /// each party brings its own table.
     fn is_shared(&self) -> bool {

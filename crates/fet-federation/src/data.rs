@@ -21,12 +21,22 @@ use crate::release::check_joined;
 use crate::schedule::{self, SplitData};
 use crate::trainer::RunError;
 
-/// Reads the experiment's data, with the columns that its split and its scores use.
+/// Reads the experiment's data, with the columns that its split and its scores use. If the method uses no secondaries, their
+/// tables may be on their own machines.
 pub fn read(experiment: &Experiment, folders: &Folders) -> Result<VerticalData, RunError> {
-    let data = reader(experiment, folders)?.load()?;
+    let reader = reader(experiment, folders)?;
+    if !reader.elsewhere().is_empty() && !experiment.method.build(&())?.plan().secondaries {
+        return Ok(read_primary(experiment, folders)?.0);
+    }
+    let data = reader.load()?;
     let names = std::iter::once(&data.primary).chain(&data.secondaries).map(|table| table.name.as_str());
     check_names(&names.collect::<Vec<_>>())?;
     complete(experiment, folders, data)
+}
+
+/// Returns the names of the secondaries whose tables are on their own machines.
+pub fn elsewhere(experiment: &Experiment, folders: &Folders) -> Result<Vec<String>, RunError> {
+    Ok(reader(experiment, folders)?.elsewhere())
 }
 
 /// Reads the primary's own data, and the names of the secondaries in their order.

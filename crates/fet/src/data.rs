@@ -12,7 +12,7 @@ use fet_benchmark::problem::Role;
 use fet_core::data::{Features, Keys, PartyTable, Standardise, Task};
 use fet_core::experiment::Experiment;
 use fet_core::message::Parts;
-use fet_federation::data::{divided, read};
+use fet_federation::data::{divided, elsewhere, read, read_primary};
 use fet_federation::prepare::{Preparing, by_statistics};
 use fet_federation::schedule;
 use fet_tables::prepare::{Preparation, Rules};
@@ -238,7 +238,11 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
     for (name, path) in check_files(experiment, &folders)? {
         let _ = writeln!(text, "found    {name}: {}", path.display());
     }
-    let data = read(experiment, &folders).map_err(input)?;
+    let elsewhere = elsewhere(experiment, &folders).map_err(input)?;
+    let data = match elsewhere.is_empty() {
+        true => read(experiment, &folders).map_err(input)?,
+        false => read_primary(experiment, &folders).map_err(input)?.0,
+    };
     let private = !experiment.privacy.build(&()).map_err(input)?.is_identity();
     let standardise = data.standardise;
     let class_names = data.metadata.class_names.clone();
@@ -280,6 +284,14 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
                 table.name
             )));
         }
+    }
+    if !elsewhere.is_empty() {
+        let _ = writeln!(
+            text,
+            "\nelsewhere: {}\n  The tables of these parties are on their own machines, where `fet party check` checks them.",
+            elsewhere.join(", ")
+        );
+        return Ok(text);
     }
     // Building the trainer finds problems beyond the tables; the parties also report records without links.
     let backend = fet_backends::open(&experiment.device).map_err(input)?;

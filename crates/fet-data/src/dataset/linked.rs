@@ -166,6 +166,11 @@ impl Dataset for Linked {
         tables.map(|table| table.file.clone()).filter(|file| !file.is_empty()).collect()
     }
 
+    fn elsewhere(&self) -> Vec<String> {
+        let tables = self.settings.secondaries.iter().filter(|table| table.file.is_empty());
+        tables.map(|table| table.party_name().to_string()).collect()
+    }
+
     fn is_shared(&self) -> bool {
         false
     }
@@ -197,6 +202,14 @@ impl Dataset for Linked {
             let problem = format!("must have at least {} tables", index + 1);
             return Err(DataError::new("`data.secondaries`", problem));
         };
+        if table.file.is_empty() {
+            let problem = format!(
+                "must name a file; it is \"\", because the table of {:?} is on its own machine. Join the parties (`--parties \
+                 ROSTER --key KEY`), or name a file here for a simulation",
+                table.party_name()
+            );
+            return Err(DataError::new(format!("`data.secondaries[{index}].file`"), problem));
+        }
         self.party(self.read(table, &format!("secondaries[{index}].file"), &[])?, table)
     }
 

@@ -465,7 +465,9 @@ impl Drop for OwnerSession {
         let account = Lifetime::open(&owner.subject.folder).ok();
         let spent = self.planned.as_ref().zip(account.as_ref());
         let epsilon = spent.and_then(|(planned, account)| planned.spent(account, owner.subject.delta));
-        let event = AuditEvent { epsilon, ..self.with_sums("ended") };
+        let total = account.as_ref().map(|account| account.total().epsilon(owner.subject.delta));
+        let lifetime_epsilon = total.filter(|epsilon| epsilon.is_finite());
+        let event = AuditEvent { epsilon, lifetime_epsilon, ..self.with_sums("ended") };
         if let Err(problem) = owner.log.record(&event, true) {
             owner.reporter.tell("warning", problem);
         }

@@ -270,6 +270,38 @@ fn refuses_a_model_of_another_run() {
     refused("parties/party1/model.safetensors", &swapped, "another run or party");
 }
 
+/// The primary of a run on several machines checks its own table and trains without the others, whose tables it does not have.
+#[test]
+fn a_primary_works_alone_without_the_tables_of_the_others() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    tables(folder.path(), 300);
+    let mut text = EXPERIMENT.to_string();
+    for file in ["streets.csv", "buses.csv"] {
+        std::fs::remove_file(folder.path().join(file)).expect("a table");
+        let setting = format!("file = \"{file}\", ");
+        assert!(text.contains(&setting), "{text}");
+        text = text.replace(&setting, "");
+    }
+    std::fs::write(folder.path().join("shops.toml"), text).expect("writable");
+    let checked = fet(folder.path(), &["data", "check", "shops.toml"]);
+    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(checked.status.success(), "{checked:?}");
+    for part in ["training", "primary: 300 records", "elsewhere: streets, buses", "fet party check"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    let solo = ["run", "shops.toml", "--out", "solo", "--set", "method.kind=solo", "--set", "train.epochs=1"];
+    let solo = fet(folder.path(), &solo);
+    assert!(solo.status.success(), "{solo:?}");
+    assert!(folder.path().join("solo/report.json").exists());
+    let together = fet(folder.path(), &["run", "shops.toml", "--out", "together"]);
+    let said = String::from_utf8_lossy(&together.stderr).into_owned();
+    assert_eq!(together.status.code(), Some(2), "{said}");
+    for part in ["data.secondaries[0].file", "\"streets\" is on its own machine", "--parties ROSTER"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    assert!(!folder.path().join("together").exists());
+}
+
 /// Predictions with a privacy mechanism cost ε, which the command prints. A guarantee by sampling does not cover them.
 #[test]
 fn predictions_with_noise_cost_epsilon() {
