@@ -286,7 +286,7 @@ fn a_primary_works_alone_without_the_tables_of_the_others() {
     let checked = fet(folder.path(), &["data", "check", "shops.toml"]);
     let said = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert!(checked.status.success(), "{checked:?}");
-    for part in ["training", "primary: 300 records", "elsewhere: streets, buses", "fet party check"] {
+    for part in ["primary shops: 300 records", "training", "elsewhere: streets, buses", "fet party check"] {
         assert!(said.contains(part), "{part} in {said}");
     }
     let solo = ["run", "shops.toml", "--out", "solo", "--set", "method.kind=solo", "--set", "train.epochs=1"];
