@@ -25,6 +25,10 @@ use kit::Kit;
 pub struct SoakArguments {
     /// Path of the program `fet`.
     fet: PathBuf,
+    /// Program of the parties, such as that of the previous version; repeatable. The parties take these programs in turn, and
+    /// FET remains the program of the primary and of the simulation.
+    #[arg(long = "party", value_name = "FET")]
+    parties_programs: Vec<PathBuf>,
     /// Run some cases of each area, in a minute.
     #[arg(long)]
     short: bool,
@@ -69,7 +73,10 @@ pub struct SoakArguments {
 /// Returns an error if `nats-server` does not run, or no case is chosen.
 pub fn run(arguments: &SoakArguments, say: &mut dyn FnMut(String)) -> anyhow::Result<bool> {
     let (fet, root) = runner::prepare(&arguments.fet)?;
-    let kit = Kit::new(&fet, root.path(), arguments.patience, arguments.kills)?;
+    let mut kit = Kit::new(&fet, root.path(), arguments.patience, arguments.kills)?;
+    for program in &arguments.parties_programs {
+        kit.add_party_program(program)?;
+    }
     if let Some(pairs) = arguments.overhead {
         let given = arguments.experiment.as_deref().map(|file| (file, arguments.parties));
         return overhead::overhead(&kit, root.path(), given, pairs, say);

@@ -25,6 +25,8 @@ pub(crate) static MEMBERS: LazyLock<Vec<String>> = LazyLock::new(|| {
 #[derive(Debug)]
 pub(crate) struct Kit {
     pub(crate) fet: PathBuf,
+    /// Programs that the parties take in turn; empty if they use `fet`.
+    party_programs: Vec<PathBuf>,
     pub(crate) nats: PathBuf,
     root: PathBuf,
     /// Factor on the time limits, which assume an idle machine.
@@ -46,10 +48,30 @@ impl Kit {
         );
         // Copies the program, so that a new build during the soak does not replace the program of the
         // simulations.
-        let own = root.join("fet");
-        std::fs::copy(fet, &own).with_context(|| format!("{}", fet.display()))?;
+        let own = copy(fet, root.join("fet"))?;
         std::fs::create_dir_all(root.join("keys"))?;
-        Ok(Self { fet: own, nats, root: root.into(), patience, kills, simulations: RefCell::default() })
+        Ok(Self {
+            fet: own,
+            party_programs: Vec::new(),
+            nats,
+            root: root.into(),
+            patience,
+            kills,
+            simulations: RefCell::default(),
+        })
+    }
+
+    /// Adds a program that parties use in place of `fet`.
+    pub(crate) fn add_party_program(&mut self, program: &Path) -> anyhow::Result<()> {
+        let number = self.party_programs.len();
+        self.party_programs.push(copy(program, self.root.join(format!("fet-party-{number}")))?);
+        Ok(())
+    }
+
+    /// Returns the program of a party.
+    pub(crate) fn party_program(&self, member: &str) -> &Path {
+        let place = MEMBERS[1..].iter().position(|other| other == member).unwrap_or(0);
+        self.party_programs.iter().cycle().nth(place).unwrap_or(&self.fet)
     }
 
     /// Returns the time limit, multiplied for a busy machine.
@@ -113,4 +135,10 @@ impl Kit {
         }
         Ok(())
     }
+}
+
+/// Copies a program, and returns the path of the copy.
+fn copy(program: &Path, own: PathBuf) -> anyhow::Result<PathBuf> {
+    std::fs::copy(program, &own).with_context(|| format!("{}", program.display()))?;
+    Ok(own)
 }

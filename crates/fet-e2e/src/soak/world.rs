@@ -81,7 +81,12 @@ impl<'a> SoakWorld<'a> {
 
     /// Starts a party.
     pub(crate) fn party(&self, member: &str) -> anyhow::Result<Process> {
-        Process::start(&self.kit.fet, &["party", "party.toml"], &self.member_folder(member), "party")
+        Process::start(
+            self.kit.party_program(member),
+            &["party", "party.toml"],
+            &self.member_folder(member),
+            "party",
+        )
     }
 
     /// Starts all parties.

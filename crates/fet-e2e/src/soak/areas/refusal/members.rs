@@ -85,7 +85,12 @@ fn two_parties(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
     let other = world.member_folder("p1").join("other.toml");
     std::fs::write(&other, world.party_file("p1", "", "").replace("\"state\"", "\"other\""))?;
     let mut parties = world.parties()?;
-    let twice = Process::start(&kit.fet, &["party", "other.toml"], &world.member_folder("p1"), "party")?;
+    let twice = Process::start(
+        kit.party_program("p1"),
+        &["party", "other.toml"],
+        &world.member_folder("p1"),
+        "party",
+    )?;
     let ready = |process: &Process| process.stderr().contains("ready for");
     let began = std::time::Instant::now();
     while !(ready(&twice) && parties.iter().all(ready)) && began.elapsed() < kit.patience(10) {
