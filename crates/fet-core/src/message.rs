@@ -29,8 +29,15 @@ pub use sums::{
     Age, Agreed, Confirmed, KeyShares, Masked, PublicKey, PublicKeys, Reveal, SignedKey, Unmask, Words,
 };
 
-/// Version of the messages and of their frame. Increase it whenever a message changes.
+/// Newest version of the messages and of their frame. Increase it whenever a message changes.
+///
+/// A new variant at the end of [`Request`] or [`Reply`] leaves the bytes of all others unchanged. Give only the new
+/// variant the new version in [`Message::since`]: programs of the former version then take part in every run
+/// without it. After any other change, set [`OLDEST_PROTOCOL`] to the new version too.
 pub const PROTOCOL_VERSION: u16 = 8;
+
+/// Oldest version of the messages that this program reads and writes.
+pub const OLDEST_PROTOCOL: u16 = 8;
 
 /// A request from the primary to a secondary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -157,7 +164,7 @@ pub type Answer = Result<Reply, Refusal>;
 /// The terms that all parties agree on before they compute anything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
-    /// [`PROTOCOL_VERSION`] of the primary.
+    /// Newest version of the protocol that a message of the run needs.
     pub protocol: u16,
     /// Version of the primary's results.
     pub results: u32,

@@ -2,7 +2,7 @@
 
 use fet_core::data::{DataError, Standardise, VerticalData};
 use fet_core::experiment::Experiment;
-use fet_core::message::{LifetimeState, PROTOCOL_VERSION, Parts, ReleasedValues, Reply, Request, Terms};
+use fet_core::message::{LifetimeState, OLDEST_PROTOCOL, Parts, ReleasedValues, Reply, Request, Terms};
 use fet_core::party::Party;
 use fet_core::release::Released;
 use fet_core::rng::OwnSeed;
@@ -75,7 +75,8 @@ impl<'a> ReleasingParties<'a> {
         let active = self.federation.active();
         let terms = |&index: &usize| {
             Request::Join(Terms {
-                protocol: PROTOCOL_VERSION,
+                // Every message of a run is as old as this version.
+                protocol: OLDEST_PROTOCOL,
                 results: RESULTS_VERSION,
                 settings: settings.clone(),
                 settings_hash: fet_io::sha256(settings.as_bytes()),

@@ -7,7 +7,7 @@
 //! | bytes | content |
 //! |---|---|
 //! | 0..4 | `FeTm` |
-//! | 4..6 | version of the frame and of the messages in it, [`PROTOCOL_VERSION`], u16 |
+//! | 4..6 | first version of the protocol that has this message, [`Message::since`], u16 |
 //! | 6..8 | 0 for a request, 1 for an answer, u16 |
 //! | 8..16 | length of the body, u64 |
 //! | 16..24 | XXH3-64 of the bytes 0..16 and of the body |
@@ -28,7 +28,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{Answer, PROTOCOL_VERSION, Request};
+use super::{Answer, OLDEST_PROTOCOL, PROTOCOL_VERSION, Request};
 
 /// Largest frame, in bytes.
 pub const LARGEST_FRAME: usize = 1 << 30;
@@ -40,6 +40,14 @@ const HEADER: usize = 24;
 pub trait Message: Serialize + DeserializeOwned {
     /// Number of the message's kind in the frame.
     const KIND: u16;
+
+    /// Returns the first version of the protocol that has this message in its present form.
+    ///
+    /// The frame names it, so that an older program reads every message that it knows, and says which version it
+    /// lacks for the others.
+    fn since(&self) -> u16 {
+        OLDEST_PROTOCOL
+    }
 }
 
 impl Message for Request {
@@ -73,10 +81,13 @@ pub enum CodecError {
     /// The bytes do not begin like a frame.
     #[error("the bytes are not a frame of this protocol")]
     NoFrame,
-    /// The frame has another protocol version.
-    #[error("the frame has version {found} of the protocol; this program uses version {PROTOCOL_VERSION}")]
+    /// The program does not speak the version of the protocol that the message needs.
+    #[error(
+        "the message needs version {found} of the protocol, but its receiver speaks version {PROTOCOL_VERSION}: upgrade \
+         the older program"
+    )]
     Version {
-        /// Version of the frame.
+        /// Version that the message needs.
         found: u16,
     },
     /// The frame holds a request instead of an answer, or the reverse.
@@ -107,7 +118,7 @@ pub fn encode_behind<M: Message>(frames: &mut Vec<u8>, message: &M) -> Result<()
     let start = frames.len();
     let mut all = std::mem::take(frames);
     all.extend(MAGIC);
-    all.extend(PROTOCOL_VERSION.to_le_bytes());
+    all.extend(message.since().to_le_bytes());
     all.extend(M::KIND.to_le_bytes());
     all.resize(start + HEADER, 0);
     *frames = postcard::to_extend(message, all).map_err(|error| CodecError::Body(error.to_string()))?;
@@ -151,7 +162,7 @@ pub fn decode<M: Message>(frame: &[u8], limit: usize) -> Result<M, CodecError> {
         return Err(CodecError::NoFrame);
     }
     let version = u16::from_le_bytes([frame[4], frame[5]]);
-    if version != PROTOCOL_VERSION {
+    if !(OLDEST_PROTOCOL..=PROTOCOL_VERSION).contains(&version) {
         return Err(CodecError::Version { found: version });
     }
     let stated = word(frame, 8);

@@ -5,14 +5,15 @@ use cap::Cap;
 use fet_core::data::{Keys, Matrix, Sealed, Standardise, TextTable};
 use fet_core::message::{
     Age, Agreed, Answer, Backward, Block, CodecError, Confirmed, Epoch, Forward, Joined, KeyShares,
-    LARGEST_FRAME, LifetimeState, LinkKeys, Linked, LoadParameters, Masked, Parts, PublicKeys, ReleasePlaces,
-    ReleasedValues, Reply, Request, Reveal, Round, Saved, ShareParameters, SignedKey, Terms, Unmask, Words,
-    decode, encode, encode_behind, frames,
+    LARGEST_FRAME, LifetimeState, LinkKeys, Linked, LoadParameters, Masked, Message, OLDEST_PROTOCOL,
+    PROTOCOL_VERSION, Parts, PublicKeys, ReleasePlaces, ReleasedValues, Reply, Request, Reveal, Round, Saved,
+    ShareParameters, SignedKey, Terms, Unmask, Words, decode, encode, encode_behind, frames,
 };
 use fet_core::parameters::Parameters;
 use fet_core::party::Refusal;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 
 /// Counts allocated bytes.
 #[global_allocator]
@@ -167,6 +168,38 @@ fn the_frame_is_the_documented_one() {
     assert_eq!(&frame[24..], body);
     let sum = xxhash_rust::xxh3::xxh3_64(&[&frame[..16], &frame[24..]].concat());
     assert_eq!(frame[16..24], sum.to_le_bytes());
+}
+
+/// Request that a later version of the protocol adds.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Newer(Request);
+
+impl Message for Newer {
+    const KIND: u16 = Request::KIND;
+
+    fn since(&self) -> u16 {
+        PROTOCOL_VERSION + 1
+    }
+}
+
+/// A program refuses only the messages of a later version, and names that version.
+#[test]
+fn refuses_a_message_of_a_later_version_by_its_number() {
+    let frame = encode(&Newer(Request::MakeKey)).expect("a frame");
+    let refused = decode::<Request>(&frame, LARGEST_FRAME).expect_err("a newer message");
+    assert_eq!(refused, CodecError::Version { found: PROTOCOL_VERSION + 1 });
+    let (found, ours) = (PROTOCOL_VERSION + 1, PROTOCOL_VERSION);
+    assert!(
+        refused.to_string().contains(&format!(
+            "needs version {found} of the protocol, but its receiver speaks version {ours}"
+        )),
+        "{refused}"
+    );
+    let mut frame = encode(&Request::MakeKey).expect("a frame");
+    assert_eq!(decode(&frame, LARGEST_FRAME), Ok(Request::MakeKey));
+    frame[4..6].copy_from_slice(&(OLDEST_PROTOCOL - 1).to_le_bytes());
+    let refused = decode::<Request>(&frame, LARGEST_FRAME).expect_err("a message of a version that ended");
+    assert_eq!(refused, CodecError::Version { found: OLDEST_PROTOCOL - 1 });
 }
 
 /// Changes a frame at random: flips a bit, changes a byte, cuts, inserts, swaps, fills with ones, or repeats

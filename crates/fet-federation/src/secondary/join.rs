@@ -3,7 +3,7 @@
 use fet_core::data::DataError;
 use fet_core::encoder::Encoder;
 use fet_core::linker::{Cached, Linker};
-use fet_core::message::{PROTOCOL_VERSION, Terms};
+use fet_core::message::{OLDEST_PROTOCOL, PROTOCOL_VERSION, Terms};
 use fet_core::method::SecondaryContext;
 use fet_core::parameters::Parameters;
 use fet_core::privacy::{PrivacyMechanism, Selection};
@@ -60,7 +60,7 @@ pub(super) struct Agreement {
 /// Compares the terms with the party's own settings; returns the party's number.
 pub(super) fn check_terms(own: &PartyConfig, terms: &Terms) -> Result<PartyIndex, SecondaryError> {
     let PartyConfig { table, settings, .. } = own;
-    if terms.protocol != PROTOCOL_VERSION {
+    if !(OLDEST_PROTOCOL..=PROTOCOL_VERSION).contains(&terms.protocol) {
         return Err(differs("protocol", terms.protocol, PROTOCOL_VERSION));
     }
     if terms.results != RESULTS_VERSION {

@@ -13,7 +13,7 @@ use fet_core::data::{Keys, Matrix, Standardise};
 use fet_core::experiment::Experiment;
 use fet_core::linker::Linker;
 use fet_core::message::{
-    Block, Forward, LifetimeState, LinkKeys, Linked, PROTOCOL_VERSION, Parts, Reply, Request, Round, Terms,
+    Block, Forward, LifetimeState, LinkKeys, Linked, OLDEST_PROTOCOL, Parts, Reply, Request, Round, Terms,
 };
 use fet_core::method::{Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext};
 use fet_core::objective::Objective;
@@ -201,7 +201,8 @@ impl PrimaryCore {
         let settings = experiment.common().to_toml();
         let active = federation.active();
         let terms = |index: usize| Terms {
-            protocol: PROTOCOL_VERSION,
+            // Every message of a run is as old as this version.
+            protocol: OLDEST_PROTOCOL,
             results: RESULTS_VERSION,
             settings: settings.clone(),
             settings_hash: fet_io::sha256(settings.as_bytes()),
