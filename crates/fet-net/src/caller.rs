@@ -35,6 +35,8 @@ pub struct Caller {
     party: PublicIdentity,
     peer: Option<Peer>,
     knocking: Option<HandshakeAttempt>,
+    /// Protocol version that the next handshake offers.
+    offers: u16,
     number: u64,
     /// SHA-256 of the request of a lost call that may continue.
     pending: Option<[u8; 32]>,
@@ -83,6 +85,7 @@ impl Caller {
     ) -> Self {
         Self {
             end: End::new(Arc::new(transport), settings),
+            offers: local.version,
             local,
             route,
             party,
@@ -272,7 +275,7 @@ impl Caller {
     /// `serves`.
     fn initiation(&self, serves: u64) -> Initiation {
         let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.party };
-        Initiation::new(ends, &Hello { serves, ..self.local.hello(&self.end.settings) })
+        Initiation::new(ends, &Hello { serves, ..self.local.hello(self.offers, &self.end.settings) })
     }
 
     /// Probes for another process with the party's key, if a probe is due. The known process does not answer
@@ -364,7 +367,12 @@ impl Caller {
                 return Ok(false);
             }
         };
-        if hello.version != self.local.version {
+        if hello.version != self.offers && self.local.speaks(hello.version) {
+            // The party has refused the offer and has named its newest version: the next handshake offers it.
+            self.offers = hello.version;
+            return Ok(false);
+        }
+        if hello.version != self.offers {
             return Err(CallError::Version {
                 ours: self.local.version,
                 theirs: hello.version,

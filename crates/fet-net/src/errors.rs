@@ -79,14 +79,15 @@ pub enum CallError {
         /// Maximum size in bytes.
         limit: u64,
     },
-    /// The party's program uses another protocol version; no request was sent.
+    /// The two programs have no protocol version in common; no request was sent.
     #[error(
-        "it uses version {theirs} of the protocol, but this program uses {ours}: run the same version ({about})"
+        "it speaks version {theirs} of the links, this program speaks version {ours}, and they have none in common: upgrade {} ({about})",
+        if theirs > ours { "this program" } else { "the party's program" }
     )]
     Version {
-        /// This end's version.
+        /// This end's newest version.
         ours: u16,
-        /// The party's version.
+        /// The party's newest version.
         theirs: u16,
         /// Description of the party's program, as reported by the party.
         about: String,

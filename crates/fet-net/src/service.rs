@@ -36,7 +36,8 @@ pub trait Answer {
     /// Returns the answer to a request; called once for each request.
     fn answer(&mut self, request: Vec<u8>) -> Vec<u8>;
 
-    /// Called when a primary of another protocol version was refused; `ours` is this end's version.
+    /// Called when a primary offered a protocol version that this end does not speak; `ours` is this end's newest
+    /// version. A newer primary that also speaks `ours` then begins again with it.
     fn refused(&mut self, peer: &Peer, ours: u16) {
         let _ = (peer, ours);
     }
@@ -49,7 +50,8 @@ pub trait Programs: Sync {
     /// be refused.
     fn begins(&self, peer: &Peer, is_above: bool) -> impl Answer;
 
-    /// Called when a primary of another protocol version was refused; `ours` is this end's version.
+    /// Called when a primary offered a protocol version that this end does not speak; `ours` is this end's newest
+    /// version. A newer primary that also speaks `ours` then begins again with it.
     fn refused(&self, peer: &Peer, ours: u16) {
         let _ = (peer, ours);
     }

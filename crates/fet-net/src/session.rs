@@ -15,8 +15,16 @@ pub(crate) use handshake::{Ends, Hello, Initiation, TWICE, respond};
 
 use replay::Replay;
 
-/// Version of everything that both ends must agree on. It is announced, never negotiated.
+/// Newest version of the links that this program speaks.
+///
+/// The primary offers this version. The party answers with the same version if it speaks it, and otherwise with
+/// its own newest version. The primary then begins again with the version of that answer if it speaks it. Both
+/// ends therefore use the newest version that both speak. The answer is authentic, so a relay cannot make two
+/// ends use an older version.
 pub const PROTOCOL: u16 = 3;
+
+/// Oldest version of the links that this program speaks. A new version keeps the former one.
+pub(crate) const OLDEST_PROTOCOL: u16 = 3;
 
 /// First byte of a packet: the first message of a handshake, the second, a packet of a session, or a card.
 pub(crate) const FIRST: u8 = 1;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::identity::Keys;
-use crate::session::{Hello, PROTOCOL};
+use crate::session::{Hello, OLDEST_PROTOCOL, PROTOCOL};
 use crate::wire::LARGEST_MESSAGE;
 
 /// This process, as the other ends know it.
@@ -17,7 +17,9 @@ pub struct Local {
     pub instance_id: u64,
     /// Free text for the other end, such as the program's version. At most 4096 bytes of it are sent.
     pub about: String,
+    /// Newest protocol version that the process speaks; `oldest` is the oldest one.
     pub(crate) version: u16,
+    pub(crate) oldest: u16,
 }
 
 impl Local {
@@ -29,13 +31,29 @@ impl Local {
         let mut instance_id = [0; 8];
         getrandom::fill(&mut instance_id).expect("the system gives randomness");
         let instance_id = u64::from_le_bytes(instance_id);
-        Self { keys: keys.into(), instance_id, about: about.into(), version: PROTOCOL }
+        Self {
+            keys: keys.into(),
+            instance_id,
+            about: about.into(),
+            version: PROTOCOL,
+            oldest: OLDEST_PROTOCOL,
+        }
     }
 
-    pub(crate) fn hello(&self, settings: &Settings) -> Hello {
+    /// Returns true if the process speaks a protocol version.
+    pub(crate) fn speaks(&self, version: u16) -> bool {
+        (self.oldest..=self.version).contains(&version)
+    }
+
+    /// Returns the version in which the process answers an offered version.
+    pub(crate) fn answers(&self, offered: u16) -> u16 {
+        if self.speaks(offered) { offered } else { self.version }
+    }
+
+    pub(crate) fn hello(&self, version: u16, settings: &Settings) -> Hello {
         Hello {
             instance_id: self.instance_id,
-            version: self.version,
+            version,
             largest: settings.largest.min(LARGEST_MESSAGE),
             serves: 0,
             about: self.about.clone(),
@@ -48,7 +66,7 @@ impl Local {
 pub struct Peer {
     /// Random number of this start of its program.
     pub instance_id: u64,
-    /// Protocol version of its program.
+    /// Protocol version of the session, or the version that the program offered before it was refused.
     pub version: u16,
     /// Largest message that it accepts, in bytes.
     pub largest: u64,

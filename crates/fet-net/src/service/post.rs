@@ -28,7 +28,7 @@ const GONE: Duration = Duration::from_secs(60 * 60);
 pub(super) enum Event {
     /// A program of the primary begins. `is_above` is true if it is one too many.
     Begins { lane: u64, peer: Peer, is_above: bool },
-    /// A program of another protocol version was refused.
+    /// A program offered a protocol version that this end does not speak. It may offer an older one next.
     Refused(Peer, u16),
     /// A request arrived.
     Request { lane: u64, number: u64, bytes: Vec<u8> },
@@ -153,7 +153,10 @@ impl Post {
             true => hello.instance_id,
             false => 0,
         };
-        let ours = |theirs: &Hello| Hello { serves: serves(theirs), ..self.local.hello(&self.settings) };
+        let ours = |theirs: &Hello| {
+            let version = self.local.answers(theirs.version);
+            Hello { serves: serves(theirs), ..self.local.hello(version, &self.settings) }
+        };
         let Some((session, hello, second)) = respond(ends, ours, packet) else {
             self.past.forged += 1;
             self.transport.send(Card::for_ends(ends, true).encode());
@@ -177,7 +180,7 @@ impl Post {
             }
         }
         self.transport.send(second.clone());
-        if hello.version != self.local.version {
+        if !self.local.speaks(hello.version) {
             let refused = Some((hello.instance_id, hello.version));
             if self.refused != refused {
                 self.refused = refused;

@@ -11,6 +11,8 @@ use fet_core::message::{Answer, LARGEST_FRAME, Reply, Request, decode, encode_be
 use fet_core::party::{Failure, Party, Refusal};
 use fet_net::{CallError, Caller, Peer, Settings, State};
 
+use super::greeting::Greeting;
+
 /// Time between two checks for a stop by the user.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -52,6 +54,10 @@ impl PartyLink {
                 Err(CallError::NotJoined { unreadable, objection, connection, .. }) => {
                     let waited = began.elapsed();
                     return Err(CallError::NotJoined { waited, unreadable, objection, connection });
+                }
+                Err(CallError::Version { ours, theirs, about }) => {
+                    let about = Greeting::read(&about).program;
+                    return Err(CallError::Version { ours, theirs, about });
                 }
                 Err(error) => return Err(error),
             }

@@ -62,7 +62,15 @@ impl fet_net::Programs for ServingParty {
 
     fn refused(&self, peer: &Peer, ours: u16) {
         let (program, theirs) = (Greeting::read(&peer.about).program, peer.version);
-        let reason = format!("it uses version {theirs} of the protocol, this program uses version {ours}");
+        let advice = match theirs > ours {
+            true => format!(
+                "a primary that also speaks version {ours} joins with it; for any other, upgrade this program"
+            ),
+            false => "the primary must upgrade its program".to_string(),
+        };
+        let reason = format!(
+            "it offers version {theirs} of the links, and this program's newest version is {ours}: {advice}"
+        );
         self.setup.reporter.tell("refused", format_args!("refused {program}: {reason}"));
         self.owner.refused_program(&program, &reason);
         self.metrics.refused("version", format_args!("refused {program}: {reason}"));
