@@ -28,6 +28,8 @@ pub struct Relay {
     pub host: String,
     /// Port on which the server listens.
     pub port: u16,
+    /// Port on which the server also listens for WebSockets, with the same certificate.
+    pub websocket: Option<u16>,
     /// Certificate of the server. Without it, connections are not encrypted; the messages of the parties
     /// still are.
     pub tls: Option<Tls>,
@@ -119,14 +121,11 @@ impl Relay {
             quoted(&self.host)?,
             self.port
         );
-        if let Some(tls) = &self.tls {
-            text += "tls {\n";
-            let _ = writeln!(text, "  cert_file: {}", quoted_path(&tls.certificate)?);
-            let _ = writeln!(text, "  key_file: {}", quoted_path(&tls.key)?);
-            if let Some(ca) = &tls.verify {
-                let _ = writeln!(text, "  ca_file: {}\n  verify: true", quoted_path(ca)?);
-            }
-            text += "}\n";
+        let tls = self.tls.as_ref().map(Tls::block).transpose()?;
+        text += tls.as_deref().unwrap_or_default();
+        if let Some(port) = self.websocket {
+            let tls = tls.as_deref().unwrap_or("no_tls: true\n");
+            let _ = writeln!(text, "websocket {{\nhost: {}\nport: {port}\n{tls}}}", quoted(&self.host)?);
         }
         if let Some(cluster) = &self.cluster {
             text += &self.cluster_block(cluster)?;
@@ -151,6 +150,18 @@ impl Relay {
                 text,
                 "  tls {{ cert_file: {certificate}, key_file: {key}, ca_file: {ca}, verify: true }}"
             );
+        }
+        Ok(text + "}\n")
+    }
+}
+
+impl Tls {
+    fn block(&self) -> Result<String, RosterError> {
+        let mut text = "tls {\n".to_string();
+        let _ = writeln!(text, "  cert_file: {}", quoted_path(&self.certificate)?);
+        let _ = writeln!(text, "  key_file: {}", quoted_path(&self.key)?);
+        if let Some(ca) = &self.verify {
+            let _ = writeln!(text, "  ca_file: {}\n  verify: true", quoted_path(ca)?);
         }
         Ok(text + "}\n")
     }
@@ -260,7 +271,7 @@ mod tests {
     }
 
     fn relay() -> Relay {
-        Relay { host: "127.0.0.1".into(), port: 4222, tls: None, cluster: None }
+        Relay { host: "127.0.0.1".into(), port: 4222, websocket: None, tls: None, cluster: None }
     }
 
     /// Returns the permissions of a member in a configuration.

@@ -20,9 +20,18 @@ pub enum NatsError {
         why: String,
     },
     /// The address is invalid.
-    #[error("{url:?} is not the address of a server: use tls://HOST:PORT")]
+    #[error("{url:?} is not the address of a server: use tls://HOST:PORT or wss://HOST:PORT")]
     Address {
         /// The address.
+        url: String,
+    },
+    /// The addresses do not belong together, or contradict the authority's certificate.
+    #[error(
+        "{url:?} mixes kinds of connections: use only tls:// or only wss:// addresses, and ws:// only without the file of an \
+         authority's certificate"
+    )]
+    Mixed {
+        /// The addresses.
         url: String,
     },
     /// This end refuses the server's certificate, or the server refuses this end's certificate.

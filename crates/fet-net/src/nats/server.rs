@@ -1,5 +1,6 @@
 //! Address of the server, and the reasons why a connection to it fails.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,11 +12,16 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use super::errors::NatsError;
 use crate::identity::Keys;
 
+/// Beginnings of the addresses of servers.
+const SCHEMES: [&str; 4] = ["tls://", "nats://", "wss://", "ws://"];
+
 /// Address of the server, and certificates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// `tls://HOST:PORT`, or `nats://HOST:PORT`, which is encrypted only if the server requires it. Several
-    /// addresses, with commas between them, are servers of one cluster: any of them will do.
+    /// `tls://HOST:PORT`, or `nats://HOST:PORT`, which is encrypted only if the server requires it. `wss://HOST:PORT`
+    /// is a WebSocket with TLS, which passes firewalls that allow only HTTPS, and `ws://HOST:PORT` one without TLS.
+    /// Several addresses, with commas between them, are servers of one cluster: any of them will do. They are either
+    /// all WebSockets, or none is.
     pub url: String,
     /// Certificates (PEM) of the authority that vouches for the server; without them, those of the system.
     pub ca: Option<PathBuf>,
@@ -27,16 +33,34 @@ impl Server {
     /// Returns the addresses of the server, or of the servers of its cluster.
     pub(super) fn addresses(&self) -> Result<Vec<ServerAddr>, NatsError> {
         let bad = || NatsError::Address { url: self.url.clone() };
-        let address = |text: &str| match ["tls://", "nats://"].iter().any(|scheme| text.starts_with(scheme)) {
+        let address = |text: &str| match SCHEMES.iter().any(|scheme| text.starts_with(scheme)) {
             true => text.parse().map_err(|_| bad()),
             false => Err(bad()),
         };
-        self.url.split(',').map(|text| address(text.trim())).collect()
+        let found: Vec<ServerAddr> =
+            self.url.split(',').map(|text| address(text.trim())).collect::<Result<_, _>>()?;
+        let sockets = found.iter().filter(|address| address.is_websocket()).count();
+        // The client encrypts a `ws://` connection in no case.
+        let plain = self.ca.is_some() && found.iter().any(|address| address.scheme() == "ws");
+        match plain || (sockets > 0 && sockets < found.len()) {
+            true => Err(NatsError::Mixed { url: self.url.clone() }),
+            false => Ok(found),
+        }
+    }
+
+    /// Returns the ports of the addresses that are WebSockets.
+    ///
+    /// # Errors
+    /// If an address is invalid.
+    pub fn websocket_ports(&self) -> Result<BTreeSet<u16>, NatsError> {
+        let sockets = self.addresses()?.into_iter().filter(ServerAddr::is_websocket);
+        Ok(sockets.map(|address| address.port()).collect())
     }
 
     /// Returns true if this end must encrypt the connection.
     pub(super) fn requires_tls(&self) -> bool {
-        self.ca.is_some() || self.url.split(',').any(|text| text.trim().starts_with("tls://"))
+        let encrypted = |text: &str| ["tls://", "wss://"].iter().any(|scheme| text.starts_with(scheme));
+        self.ca.is_some() || self.url.split(',').any(|text| encrypted(text.trim()))
     }
 
     /// Returns the error for a failed attempt to connect as the identity of `keys`.

@@ -35,6 +35,63 @@ fn calls_cross_an_encrypted_server() {
     assert_eq!(mirror.requests, 6);
 }
 
+/// The bank reaches the server by a WebSocket, the shop as usual.
+#[test]
+fn calls_cross_a_websocket_that_breaks() {
+    let Some(program) = program() else { return };
+    let pair = Pair::new();
+    for tls in [true, false] {
+        let mut server = Running::start(program.clone(), &pair, &[], tls, false);
+        let socket = server.socket();
+        assert!(socket.url.starts_with(if tls { "wss://localhost:" } else { "ws://localhost:" }));
+        let bank = Hub::connect(&socket, &pair.bank.keys, JOIN).unwrap();
+        let shop = server.hub(&pair.shop.keys);
+        let settings = Settings { silence: Duration::from_secs(15), ..quick() };
+        let mut caller = pair.caller(bank.to_party(&pair.route).unwrap(), settings);
+        let service = pair.service(shop.to_primary(&pair.route).unwrap(), settings);
+        let mirror = running(service, Mirror::default(), || {
+            caller.wait_for(JOIN, &mut |_| {}).unwrap();
+            for size in [0, 1, 65_000, 65_001, 20_000_000] {
+                let request: Vec<u8> = (0..size).map(|at: u32| (at * 7 / 3) as u8).collect();
+                assert!(caller.call(&request).unwrap().iter().eq(request.iter().rev()), "{size} bytes");
+                server.stop();
+                server.resume();
+            }
+        });
+        assert_eq!((mirror.requests, mirror.begun.len()), (5, 1));
+    }
+}
+
+#[test]
+fn refuses_a_websocket_as_clearly_as_other_addresses() {
+    let Some(program) = program() else { return };
+    let pair = Pair::new();
+    let mut running = Running::start(program, &pair, &[], true, false);
+    let refused = |server: &Server, keys: &Arc<Keys>| match Hub::connect(server, keys, Duration::ZERO) {
+        Ok(_) => panic!("connected to {}", server.url),
+        Err(error) => (error.to_string(), error),
+    };
+    let (text, error) = refused(&running.socket(), &Arc::new(Keys::generate()));
+    assert!(matches!(error, NatsError::NotAuthorised { .. }), "{text}");
+
+    certificates(running.folder.path(), "other");
+    let other = Some(running.folder.path().join("other-ca.pem"));
+    let (text, error) = refused(&Server { ca: other, ..running.socket() }, &pair.bank.keys);
+    assert!(matches!(error, NatsError::Certificate { .. }) && text.contains("other-ca.pem"), "{text}");
+
+    // With the authority's certificate, a connection without TLS is never made.
+    let plain = running.socket().url.replace("wss://", "ws://");
+    let mixed = format!("{}, {}", running.socket().url, running.server().url);
+    for url in [plain, mixed] {
+        let (text, error) = refused(&Server { url, ..running.socket() }, &pair.bank.keys);
+        assert!(matches!(error, NatsError::Mixed { .. }), "{text}");
+    }
+
+    running.stop();
+    let (text, error) = refused(&running.socket(), &pair.bank.keys);
+    assert!(matches!(error, NatsError::Unreachable { .. }) && text.contains("refused"), "{text}");
+}
+
 #[test]
 fn a_server_may_ask_for_a_certificate() {
     let Some(program) = program() else { return };

@@ -107,5 +107,20 @@ fn relay(roster: &Roster) -> anyhow::Result<hub::Relay> {
              and `certificate_key`, next to `server`.",
         ));
     }
-    Ok(hub::Relay { host: settings.host, port: settings.port, tls, cluster: None })
+    let ports = roster.server().websocket_ports().map_err(|error| bad(&format!("`server`: {error}")))?;
+    if ports.len() > 1 {
+        return Err(bad("the WebSocket addresses in `server` must have the same port"));
+    }
+    let websocket = ports.into_iter().next();
+    if websocket == Some(settings.port) {
+        return Err(bad(&format!(
+            "`hub.port` must differ from {}, the port of the WebSocket in `server`: the server listens on both",
+            settings.port
+        )));
+    }
+    let secure = roster.file.server.split(',').any(|text| text.trim().starts_with("wss://"));
+    if secure && tls.is_none() {
+        return Err(bad("`hub` must have `certificate` and `key`, because `server` is a wss:// address"));
+    }
+    Ok(hub::Relay { host: settings.host, port: settings.port, websocket, tls, cluster: None })
 }

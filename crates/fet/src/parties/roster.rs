@@ -23,8 +23,8 @@ use fet_io::input::input;
 pub(super) struct RosterFile {
     /// Name of the run: letters, digits, `-` and `_`.
     pub(super) run: String,
-    /// Address of the server: `tls://HOST:PORT`, or `nats://HOST:PORT`. Several addresses, with commas between them, are
-    /// the servers of one cluster.
+    /// Address of the server: `tls://HOST:PORT`, or `nats://HOST:PORT`. `wss://HOST:PORT` or `ws://HOST:PORT` is a
+    /// WebSocket at a further port of the server. Several addresses, with commas between them, are the servers of one cluster.
     pub(super) server: String,
     /// Certificates (PEM) of the authority that signs the server's certificate; without it, the system's
     /// authorities.

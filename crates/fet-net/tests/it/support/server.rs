@@ -34,6 +34,7 @@ pub(crate) struct Running {
     pub(crate) folder: tempfile::TempDir,
     child: Option<Child>,
     port: u16,
+    websocket: u16,
     tls: bool,
 }
 
@@ -64,7 +65,8 @@ impl Running {
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         certificates(folder.path(), "server");
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let free = [0; 2].map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+        let [port, websocket] = free.map(|listens| listens.local_addr().unwrap().port());
         let path = |kind: &str| folder.path().join(format!("server-{kind}.pem"));
         let member =
             |name: &str, keys: &Keys| Member { name: name.parse().unwrap(), identity: keys.public() };
@@ -77,6 +79,7 @@ impl Running {
         let relay = Relay {
             host: "127.0.0.1".into(),
             port,
+            websocket: Some(websocket),
             tls: tls.then(|| Tls {
                 certificate: path("certificate"),
                 key: path("key"),
@@ -86,7 +89,7 @@ impl Running {
         };
         let text = relay.configuration(&[roster]).unwrap();
         fet_io::write(&folder.path().join("hub.conf"), text.as_bytes()).unwrap();
-        let mut running = Self { program, folder, child: None, port, tls };
+        let mut running = Self { program, folder, child: None, port, websocket, tls };
         running.resume();
         running
     }
@@ -98,7 +101,8 @@ impl Running {
         command.arg("-c").arg(self.folder.path().join("hub.conf")).stdout(Stdio::null()).stderr(log);
         self.child = Some(command.spawn().unwrap());
         let began = Instant::now();
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
+        let listens = |port| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
+        while !listens(self.port) || !listens(self.websocket) {
             assert!(began.elapsed() < Duration::from_secs(20), "it does not listen: {}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -140,6 +144,12 @@ impl Running {
             ca: self.tls.then(|| self.folder.path().join("server-ca.pem")),
             certificate: None,
         }
+    }
+
+    /// Returns the address of the server's WebSocket.
+    pub(crate) fn socket(&self) -> Server {
+        let scheme = if self.tls { "wss" } else { "ws" };
+        Server { url: format!("{scheme}://localhost:{}", self.websocket), ..self.server() }
     }
 
     pub(crate) fn hub(&self, keys: &Arc<Keys>) -> Hub {
