@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Time to wait for a report before the first measurement.
-const FIRST: Duration = Duration::from_millis(500);
+const FIRST: Duration = Duration::from_secs(1);
 /// Bounds of the time after which a packet without a report counts as lost.
 const SHORTEST: Duration = Duration::from_millis(60);
-const LONGEST: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(30);
 /// Number of packets whose time of sending is kept.
 const KEPT: usize = 1024;
 
@@ -19,6 +19,8 @@ pub(crate) struct Rtt {
     smoothed: Option<Duration>,
     variation: Duration,
     latest: Duration,
+    /// Shortest time so far.
+    shortest: Option<Duration>,
     /// Times at which the last packets were sent, by serial number, including packets that were sent again
     /// since.
     sent: VecDeque<(u64, Instant)>,
@@ -47,6 +49,7 @@ impl Rtt {
 
     fn measured(&mut self, latest: Duration) {
         self.latest = latest;
+        self.shortest = Some(self.shortest.map_or(latest, |shortest| shortest.min(latest)));
         match self.smoothed {
             None => (self.smoothed, self.variation) = (Some(latest), latest / 2),
             Some(smoothed) => {
@@ -59,6 +62,12 @@ impl Rtt {
     /// Returns the smoothed time, or `None` before the first measurement.
     pub(crate) fn smoothed(&self) -> Option<Duration> {
         self.smoothed
+    }
+
+    /// Returns the time that the last packet spent in queues. Up to twice the shortest time counts as the path's
+    /// own variation.
+    pub(crate) fn queued(&self) -> Duration {
+        self.latest.saturating_sub(self.shortest.unwrap_or_default() * 2)
     }
 
     /// Returns the time after which a packet without any report counts as lost.

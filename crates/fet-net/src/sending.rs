@@ -1,7 +1,9 @@
 //! Chunks of one outgoing message: those in transit, arrived or lost, and the number that may be in transit.
 //!
 //! Every report increases the number in transit and a loss halves it, as in TCP, so that repetitions do not
-//! fill a slow path. The bytes themselves are stored elsewhere.
+//! fill a slow path. A connection to a server queues packets without loss. The number therefore also stops to
+//! grow, and is halved, when packets wait in a queue: a heartbeat would wait behind them. The bytes themselves
+//! are stored elsewhere.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -10,8 +12,11 @@ use crate::rtt::Rtt;
 use crate::wire::{Message, Report, WINDOW};
 
 /// Number of chunks that may be in transit at the start; `LEAST` is the minimum.
-const START: f64 = 32.0;
-const LEAST: f64 = 2.0;
+const START: f64 = 2.0;
+const LEAST: f64 = 1.0;
+/// Time in a queue from which the number in transit no longer grows, and from which it is halved.
+const FULL: Duration = Duration::from_millis(500);
+const CROWDED: Duration = Duration::from_secs(2);
 /// Maximum number of doublings of the timeout.
 const DOUBLINGS: u32 = 6;
 /// Longest timeout that doubling leads to.
@@ -56,10 +61,15 @@ impl Pace {
         (rtt.timeout() * (1 << self.doublings)).min(LONGEST.max(rtt.timeout()))
     }
 
-    fn arrived(&mut self) {
+    fn arrived(&mut self, now: Instant, rtt: &Rtt) {
         self.doublings = 0;
-        self.allowed += if self.growing { 1.0 } else { 1.0 / self.allowed };
-        self.allowed = self.allowed.min(f64::from(WINDOW));
+        let queued = rtt.queued();
+        if queued >= CROWDED {
+            self.lost(now, rtt, false);
+        } else if queued < FULL {
+            self.allowed += if self.growing { 1.0 } else { 1.0 / self.allowed };
+            self.allowed = self.allowed.min(f64::from(WINDOW));
+        }
     }
 
     /// Halves the number once for all losses of one round trip.
@@ -111,7 +121,7 @@ impl Sending {
             let arrived = index < report.base || (beyond < 128 && report.beyond >> beyond & 1 == 1);
             if arrived && slot.state != State::Arrived {
                 slot.state = State::Arrived;
-                pace.arrived();
+                pace.arrived(now, rtt);
                 progress = true;
             }
         }
@@ -180,3 +190,6 @@ impl Sending {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

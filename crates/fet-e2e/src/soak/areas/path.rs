@@ -27,6 +27,8 @@ const PATIENCE: u64 = 120;
 enum Disturbance {
     Delay,
     Throttle,
+    /// A link of 256 kbit/s and 300 ms, with large messages.
+    SlowLink,
     /// Disturbances at random positions.
     Tricks(&'static [Trick]),
     /// Disturbances while the members connect for the first time.
@@ -45,6 +47,7 @@ const ALL: &[Trick] =
 const DISTURBANCES: &[(&str, Disturbance, bool)] = &[
     ("delay", Disturbance::Delay, true),
     ("throttle", Disturbance::Throttle, true),
+    ("slow link", Disturbance::SlowLink, false),
     ("cut", Disturbance::Tricks(&[Trick::Cut]), true),
     ("flip", Disturbance::Tricks(&[Trick::Flip(0)]), true),
     ("repeat", Disturbance::Tricks(&[Trick::Repeat]), false),
@@ -84,6 +87,9 @@ fn plan(disturbance: Disturbance, rng: &mut ChaCha8Rng) -> ProxyPlan {
         Disturbance::Throttle => {
             ProxyPlan { rate: rng.random_range(60_000..400_000), ..ProxyPlan::default() }
         }
+        Disturbance::SlowLink => {
+            ProxyPlan { delay: Duration::from_millis(150), rate: 32_000, ..ProxyPlan::default() }
+        }
         Disturbance::Tricks(tricks) => {
             let count = rng.random_range(1..=6);
             ProxyPlan::drawn(rng, tricks, count, 20_000)
@@ -97,6 +103,12 @@ fn plan(disturbance: Disturbance, rng: &mut ChaCha8Rng) -> ProxyPlan {
 }
 
 fn experiment(disturbance: Disturbance, rng: &mut ChaCha8Rng) -> SoakExperiment {
+    if disturbance == Disturbance::SlowLink {
+        return SoakExperiment::new(Data::Digits)
+            .rows(600)
+            .with("method", "{ kind = \"fet\", hidden = 128, heads = 2 }")
+            .with("train", "{ epochs = 1, batch_size = 480 }");
+    }
     let train = match disturbance {
         Disturbance::Delay | Disturbance::Throttle => "{ epochs = 2, batch_size = 64 }",
         _ => "{ epochs = 6, batch_size = 32 }",
@@ -154,10 +166,9 @@ fn disturbed(
     } else if ended.code == Some(0) {
         run.world.compare(&mut verdict)?;
     } else {
-        if disturbance == Disturbance::Delay
-            || disturbance == Disturbance::Throttle
-            || !matches!(ended.code, Some(2 | 75))
-        {
+        let harmless =
+            matches!(disturbance, Disturbance::Delay | Disturbance::Throttle | Disturbance::SlowLink);
+        if harmless || !matches!(ended.code, Some(2 | 75)) {
             let what = format!("the primary: {}: {}", ended.describe(), ended.stderr);
             verdict.fault(FaultKind::WrongCode, what);
         }
