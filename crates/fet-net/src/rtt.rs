@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Time to wait for a report before the first measurement.
-const FIRST: Duration = Duration::from_secs(1);
+const FIRST: Duration = Duration::from_millis(500);
 /// Bounds of the time after which a packet without a report counts as lost.
 const SHORTEST: Duration = Duration::from_millis(60);
-const LONGEST: Duration = Duration::from_secs(30);
+const LONGEST: Duration = Duration::from_secs(10);
 /// Number of packets whose time of sending is kept.
 const KEPT: usize = 1024;
 
