@@ -14,7 +14,7 @@ use crate::wire::{Message, Report, WINDOW};
 /// Number of chunks that may be in transit at the start; `LEAST` is the minimum.
 const START: f64 = 2.0;
 const LEAST: f64 = 1.0;
-/// Time in a queue from which the number in transit no longer grows, and from which it is halved.
+/// Minimum time in a queue that stops the growth of the number in transit, and minimum time that halves it.
 const FULL: Duration = Duration::from_millis(500);
 const CROWDED: Duration = Duration::from_secs(2);
 /// Maximum number of doublings of the timeout.

@@ -45,7 +45,7 @@ impl Local {
         (self.oldest..=self.version).contains(&version)
     }
 
-    /// Returns the version in which the process answers an offered version.
+    /// Returns the version of the process's answer to an offered version.
     pub(crate) fn answers(&self, offered: u16) -> u16 {
         if self.speaks(offered) { offered } else { self.version }
     }
