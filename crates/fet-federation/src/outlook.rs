@@ -6,7 +6,7 @@ use fet_core::data::PartyTable;
 use fet_core::experiment::CommonSettings;
 use fet_core::linker::About;
 use fet_core::message::Parts;
-use fet_core::privacy::{Loss, PrivacyMechanism, Releases};
+use fet_core::privacy::{Loss, PrivacyMechanism, Releases, Tally};
 use fet_core::release::ReleaseLoss;
 use fet_privacy::accountant::Total;
 
@@ -120,13 +120,21 @@ impl PlannedRun {
     /// Number of answers of the party: batches of rows.
     pub fn rounds(&self) -> u64 {
         let all = planned(&self.releases, self.privacy.freezes_secondaries());
-        all.iter().map(fet_core::privacy::Tally::releases).sum()
+        all.iter().map(Tally::releases).sum()
     }
 
     /// Planned ε of the run at `delta`; `None` if it is unbounded.
     pub fn epsilon(&self, delta: f64) -> Option<f64> {
         let all = planned(&self.releases, self.privacy.freezes_secondaries());
         Some(self.privacy.epsilon_at(&self.releases, &all, delta)).filter(|epsilon| epsilon.is_finite())
+    }
+
+    /// ε of one batch of predictions at `delta`, by itself; `None` without a privacy mechanism or if it is unbounded.
+    pub fn epsilon_of_prediction(&self, delta: f64) -> Option<f64> {
+        let mut one = Tally::default();
+        one.add(self.releases.active, 1);
+        let epsilon = self.privacy.epsilon_at(&self.releases, &[one], delta);
+        Some(epsilon).filter(|epsilon| epsilon.is_finite() && !self.privacy.is_identity())
     }
 
     /// ε of the run's releases in the account at `delta`; `None` if it is unbounded or the account lacks the run.

@@ -107,6 +107,8 @@ struct PredictionView {
     most: Option<u64>,
     /// Number of records so far.
     used: u64,
+    /// ε of one batch of predictions by itself, if the number of primary rows is known; `None` without a privacy mechanism.
+    epsilon_of_batch: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -167,6 +169,7 @@ pub(super) fn report(
     let columns = subject.covers.columns.clone();
     let width = columns.len();
     let release = setup.experiment.release.as_ref().zip(subject.release.as_ref());
+    let epsilon_of_batch = planned.as_ref().and_then(|planned| planned.epsilon_of_prediction(subject.delta));
     Ok(CheckReport {
         party: files.file.party.clone(),
         hash: subject.hash.clone(),
@@ -186,7 +189,7 @@ pub(super) fn report(
             neighbouring: serde_json::json!(loss.relation).as_str().unwrap_or_default().to_string(),
         }),
         privacy: privacy(&subject, planned.as_ref())?,
-        predictions: predictions(setup),
+        predictions: predictions(setup, epsilon_of_batch),
         lifetime: lifetime(&subject, setup, planned.as_ref())?,
         approval: approval(&subject, files.file.approval.required)?,
         rehearsal: setup.rehearsal,
@@ -229,13 +232,14 @@ fn privacy(subject: &Subject, planned: Option<&PlannedRun>) -> anyhow::Result<Pr
     })
 }
 
-fn predictions(setup: &PartySetup) -> PredictionView {
+fn predictions(setup: &PartySetup, epsilon_of_batch: Option<f64>) -> PredictionView {
     let policy = setup.policy();
     let used = std::fs::read_to_string(setup.own_folder().join("predictions")).unwrap_or_default();
     PredictionView {
         allowed: policy.predictions,
         most: Some(policy.most_predictions).filter(|most| *most > 0),
         used: used.trim().parse().unwrap_or(0),
+        epsilon_of_batch,
     }
 }
 
@@ -325,10 +329,12 @@ fn leaves(report: &CheckReport) -> String {
         return "nothing: the method works without the other parties".to_string();
     };
     let AnswerView { positions, width, epochs, .. } = answers;
-    let mut text = format!(
-        "for each primary row: {positions} x {width} numbers ({} bytes), in each of {epochs} epochs",
-        4 * positions * width
-    );
+    let often = match answers.learns {
+        true => format!("in each of {epochs} epochs"),
+        false => "once".to_string(),
+    };
+    let bytes = 4 * positions * width;
+    let mut text = format!("for each primary row: {positions} x {width} numbers ({bytes} bytes), {often}");
     if let Some(width) = answers.evaluation_width {
         let _ = write!(text, "; {positions} x {width} numbers outside the training");
     }
@@ -376,12 +382,19 @@ fn privacy_words(report: &CheckReport) -> String {
 }
 
 fn prediction_words(predictions: &PredictionView) -> String {
-    let PredictionView { allowed, most, used } = predictions;
-    match (allowed, most) {
-        (false, _) => "refused (`policy.predictions`)".to_string(),
+    let PredictionView { allowed, most, used, epsilon_of_batch } = predictions;
+    let mut text = match (allowed, most) {
+        (false, _) => return "refused (`policy.predictions`)".to_string(),
         (true, Some(most)) => format!("at most {most} new records over all runs, {used} so far"),
         (true, None) => format!("any number of new records, {used} so far"),
+    };
+    if let Some(epsilon) = epsilon_of_batch {
+        let _ = write!(
+            text,
+            "\neach batch of new records has ε = {epsilon:.4} by itself, up to the lifetime limit"
+        );
     }
+    text
 }
 
 fn lifetime_words(report: &CheckReport) -> String {
