@@ -205,7 +205,7 @@ impl<'a> Serving<'a> {
                     self.place.trained();
                     self.tell("unable", format_args!("{}: there is no model of this run", path.display()));
                     return Ok(Err(Refusal::new(
-                        "has no model of this run: the run did not finish there, or its folder was removed or not restored",
+                        "lacks the model of this run: the run did not finish there, or its folder was removed or not restored",
                     )));
                 }
                 Err(Unable::Broken(problem)) => {
