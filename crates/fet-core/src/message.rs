@@ -76,8 +76,8 @@ pub enum Request {
     /// Restore the state saved after this epoch.
     Load(Saved),
     /// Link these keys of new records for predictions with the best model; they replace the keys of the
-    /// previous request. [`Round::Predict`] then names their rows. A party with a privacy mechanism refuses
-    /// the request, because no account covers it.
+    /// previous request. [`Round::Predict`] then names their rows. With a privacy mechanism the party
+    /// counts each batch in its account.
     Predict(LinkKeys),
     /// The run is over: write the best model.
     Finish,

@@ -94,7 +94,7 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
     }
     write_to(&arguments.out, &predictions)?;
     if let Some(spent) = served.predictor.spent() {
-        show(&arguments.out, &cost(&spent))?;
+        show(&arguments.out, &cost(&spent, elsewhere.is_some()))?;
     }
     if let Some(labels) = labels {
         let labelled = Labelled::new(&labels, run, model.objective(), &values);
@@ -108,11 +108,15 @@ pub fn predict(arguments: &PredictArguments) -> anyhow::Result<Vec<String>> {
     Ok(warnings)
 }
 
-/// Returns a line with the cost of predictions with noise.
-fn cost(spent: &Spent) -> String {
+/// Returns a line with the cost of predictions with noise. The noise of a simulation hides nothing.
+fn cost(spent: &Spent, is_real: bool) -> String {
     let epsilon = spent.epsilon.filter(|epsilon| epsilon.is_finite());
     let epsilon = epsilon.map_or_else(|| "no finite ε".to_string(), |epsilon| format!("ε = {epsilon:.3}"));
-    format!("these predictions cost {epsilon} at δ = {:e}, in addition to the run\n", spent.delta)
+    let (cost, reason) = match is_real {
+        true => ("cost", ""),
+        false => ("would cost", ", with noise that does not follow from a seed as in this simulation"),
+    };
+    format!("these predictions {cost} {epsilon} at δ = {:e}, in addition to the run{reason}\n", spent.delta)
 }
 
 /// Shows the error and the coverage of the records with a label, writes their calibration if the arguments

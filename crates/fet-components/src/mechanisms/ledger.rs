@@ -251,8 +251,11 @@ impl Ledger<'_> {
                     .join("; with "),
                 figure(epsilon)
             ),
-            None => "the primary sees every party's representation separately, each with the full noise"
-                .to_string(),
+            None => {
+                "the primary sees every party's representation separately, each with the full noise, and \
+                     reports truthfully which parties dropped out"
+                    .to_string()
+            }
         });
         all.push(if self.integer {
             format!(

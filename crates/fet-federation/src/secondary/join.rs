@@ -168,6 +168,7 @@ pub(super) fn agree(own: &PartyConfig, terms: &Terms) -> Result<Agreement, Secon
         serving: own.model.is_some(),
         frozen: privacy.freezes_secondaries(),
         sums: sum.is_some(),
+        numbered: sum.is_some() || !privacy.is_identity(),
         whole_sums: needs_whole_sums(&own.policy, privacy.as_ref(), sum),
         least_summed: own.policy.least_summed,
         averaged_every: plan.averaged.map(|averaged| averaged.every),
@@ -197,7 +198,12 @@ fn check_private_predictions(
     if privacy.claims_amplification() {
         return Err(SecondaryError::AmplifiedPrediction);
     }
-    if own.lifetime.is_none() || own.policy.lifetime_epsilon > 0.0 {
+    let limit = own.policy.lifetime_epsilon;
+    if own.lifetime.is_some() && own.seed.is_simulated() && limit > 0.0 {
+        let rule = "must be 0 for predictions in a rehearsal, whose noise hides nothing".to_string();
+        return Err(SecondaryError::Policy { field: "lifetime_epsilon", rule, value: limit.to_string() });
+    }
+    if own.lifetime.is_none() || own.seed.is_simulated() || limit > 0.0 {
         return Ok(());
     }
     let rule = "must be above 0 for predictions with a privacy mechanism: each batch is one more release, and only this limit \
@@ -241,6 +247,13 @@ pub(super) fn session(
     } else if let Some(start) = &start {
         load_all(encoder.learner_mut(), &start.parameters)?;
     }
+    let mut received = Received::new(&settings.of_state(privacy.as_ref()).to_toml(), terms);
+    if model.is_some() && !privacy.is_identity() && !seed.is_simulated() {
+        // Two sessions with the same noise would reveal the changes of the table between them.
+        let mut random = [0; 32];
+        getrandom::fill(&mut random).map_err(|error| SecondaryError::NoRandomness(error.to_string()))?;
+        received.fresh(&random);
+    }
     // The hash uses the party's own copy of the settings: the terms may express the same settings in
     // other words.
     let text = settings.of_state(privacy.as_ref()).to_toml();
@@ -253,7 +266,7 @@ pub(super) fn session(
             common: received::common(&text, terms),
             settings,
         },
-        received: Received::new(&text, terms),
+        received,
         credentials: Credentials { seed, identity, roster },
         records: OwnRecords {
             prepared,

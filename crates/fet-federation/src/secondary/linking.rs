@@ -214,7 +214,7 @@ pub(super) fn predict(session: &mut Session, message: LinkKeys) -> Result<Reply,
 pub(super) fn represent_new(session: &mut Session, message: Forward) -> Result<Reply, SecondaryError> {
     check_serving(session)?;
     check_batch(session, &message)?;
-    if session.method.sum.is_none() {
+    if !session.validator.numbers_batches() {
         session.validator.check_new(&message)?;
         return represent_by_best(session, &message);
     }

@@ -33,6 +33,13 @@ impl Received {
         Self { terms, run: terms, all: terms }
     }
 
+    /// Adds random bytes, so that no release of this session repeats the noise of another session.
+    pub(super) fn fresh(&mut self, random: &[u8; 32]) {
+        let hash = Sha256::new().chain_update(b"fresh").chain_update(self.run).chain_update(random);
+        self.run = hash.finalize().into();
+        self.all = self.run;
+    }
+
     /// Adds the primary's keys, which are linked.
     pub(super) fn keys(&mut self, keys: &Keys) {
         let mut hash = Sha256::new().chain_update(b"keys").chain_update(self.run);

@@ -469,7 +469,12 @@ pub(super) fn release(
     }
     // Another attempt at a round is another release with its own noise.
     let number = u64::from(message.attempt.unwrap_or(0));
-    let mut drawn_from = content(&[], &over, &message.active, &[]);
+    // New records have other keys in each request.
+    let keys: &[u8] = match RowOrigin::from_round(message.round) {
+        RowOrigin::Run => &[],
+        RowOrigin::New => session.received.all(),
+    };
+    let mut drawn_from = content(keys, &over, &message.active, &[]);
     if !session.privacy.is_identity() {
         let context = session.release_context(attempt.is_some());
         let released = content(&context, &over, &message.active, &bounded);

@@ -41,6 +41,8 @@ pub(super) struct ReleaseRules {
     pub(super) frozen: bool,
     /// True if releases are parts of sums.
     pub(super) sums: bool,
+    /// True if every batch of new records has another number, because it is part of a sum or has noise.
+    pub(super) numbered: bool,
     /// True if a sum must be over all scheduled parties.
     pub(super) whole_sums: bool,
     /// Minimum number of parties in a sum.
@@ -65,7 +67,7 @@ pub(super) struct RequestValidator {
     attempt: Option<(Round, u32, Vec<u32>)>,
     /// Number of the last probe.
     probe: Option<u32>,
-    /// Number of the last batch of new records that was part of a sum.
+    /// Number of the last batch of new records, if batches are numbered.
     predicted: Option<u32>,
     /// Round of the last averaging, until its result is loaded.
     averaging: Option<Round>,
@@ -321,6 +323,11 @@ impl RequestValidator {
         self.at = Some((u64::from(epoch.max(1)) - 1, Phase::Saved, 0));
     }
 
+    /// Returns true if every batch of new records has another number.
+    pub(super) fn numbers_batches(&self) -> bool {
+        self.rules.numbered
+    }
+
     /// Returns the policy's rules on predictions.
     pub(super) fn predictions(&self) -> PredictionRules {
         self.rules.predictions
@@ -337,11 +344,11 @@ impl RequestValidator {
         Err(SecondaryError::Policy { field: "differing_sums", rule, value: "false".into() })
     }
 
-    /// Refuses a prediction that names parties that have dropped out. In a secure sum, each batch of the session has a
-    /// greater number than the one before, so that no two messages have the same mask.
+    /// Refuses a prediction that names parties that have dropped out. In a secure sum and with noise, each batch of the session
+    /// has a greater number than the one before, so that no two messages have the same mask, and a batch is released once.
     pub(super) fn check_new(&self, message: &Forward) -> Result<(), SecondaryError> {
         let Forward { round, active, attempt, .. } = message;
-        if let (Round::Predict { batch }, true) = (*round, self.rules.sums) {
+        if let (Round::Predict { batch }, true) = (*round, self.rules.numbered) {
             let again = self.attempt.as_ref().is_some_and(|(last, ..)| last == round);
             if !again && self.predicted.is_some_and(|last| batch <= last) {
                 return Err(wrong("round", "must be a batch that was not answered yet", round));

@@ -160,6 +160,11 @@ fn predictions_with_noise_count_up_to_the_limit() {
             (counted - spent).abs() <= 1e-6 * spent,
             "{sets:?}: the primary says {spent}, the party {counted}"
         );
+        let mut predictor = serving(&sets, states.path(), &policy(100.0), &trainer).expect("joined");
+        let other = predictor.predict(table.clone()).expect("predictions");
+        assert_ne!(other, first, "{sets:?}: another session has other noise");
+        drop(predictor);
+        let after = epsilon();
         let mut predictor = serving(&sets, states.path(), &policy(1.02 * after), &trainer).expect("joined");
         let refused =
             (0..1000).find_map(|_| predictor.predict(table.clone()).err()).expect("the limit").to_string();
