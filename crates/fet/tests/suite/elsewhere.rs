@@ -301,6 +301,39 @@ kill $(jobs -p)
     assert!(read("hub/second.log").contains("Route connection created"), "{}", read("hub/second.log"));
 }
 
+/// The primary reaches the server by a WebSocket, the parties as in the guide.
+#[test]
+fn a_primary_reaches_its_parties_by_a_websocket() {
+    let Some(server) = nats() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (start, rest) = GUIDE.split_once("## 5. ").expect("a section on parties");
+    let (parties, _) = rest.split_once("## 7. ").expect("a section on predictions");
+    let [port, socket] = std::array::from_fn(|_| free().to_string());
+    let config = "fet hub config roster.toml";
+    let by_socket =
+        format!("sed 's|tls://localhost:{port}|wss://localhost:{socket}|' roster.toml > socket.toml");
+    let start = script(start)
+        .replace("4222", &port)
+        .replace("../nats/bin/nats-server", &format!("'{}'", server.display()))
+        .replace(config, &format!("{by_socket}\nfet hub config socket.toml"));
+    assert!(start.contains("hub config socket.toml"), "{start}");
+    let script = format!(
+        "{start}\n{}\ncp ../socket.toml socket.toml\nfet run shops.toml --parties socket.toml --key bank.key --out socket\n\
+         cmp result/predictions.csv socket/predictions.csv\nkill $(jobs -p)\n",
+        script(&format!("\n{parties}")).replace("set -e\n", ""),
+    );
+    let (ended, said) = obeyed(&script, folder.path(), 2 * PATIENCE);
+    let read = |name: &str| fs::read_to_string(folder.path().join("city").join(name)).unwrap_or_default();
+    assert!(ended.success(), "{ended}: {said}\n{}", read("hub/nats.log"));
+    let config = read("hub/nats.conf");
+    assert!(config.contains(&format!("websocket {{\nhost: \"127.0.0.1\"\nport: {socket}\ntls {{")), "{config}");
+    assert!(
+        read("hub/nats.log").contains("Listening for websocket clients on wss://"),
+        "{}",
+        read("hub/nats.log")
+    );
+}
+
 #[test]
 fn follows_the_guide_verbatim() {
     let Some(server) = nats() else { return };
@@ -485,6 +518,21 @@ EOF
         ("fet keys new bank.key", 2, &["bank.key exists", "never overwritten"]),
         ("fet keys show roster.toml", 2, &["roster.toml", "chmod 600"]),
         ("fet hub config roster.toml", 2, &["`hub` must set the server's address"]),
+        (
+            "sed -i 's|^server.*|server = \"wss://localhost:4222\"|' roster.toml; printf '[hub]\ncertificate = \"c\"\nkey = \"k\"\n' >> roster.toml; fet hub config roster.toml",
+            2,
+            &["roster.toml: `hub.port` must differ from 4222"],
+        ),
+        (
+            "sed -i 's|^server.*|server = \"wss://localhost:443\"|' roster.toml; printf '[hub]\nport = 4222\n' >> roster.toml; fet hub config roster.toml",
+            2,
+            &["roster.toml: `hub` must have `certificate` and `key`", "wss://"],
+        ),
+        (
+            "sed -i 's|^server.*|server = \"tls://localhost:1, wss://localhost:2\"|' roster.toml; printf '[hub]\nport = 4222\n' >> roster.toml; fet hub config roster.toml",
+            2,
+            &["roster.toml: `server`", "mixes kinds of connections"],
+        ),
         (
             "fet party bank.key 2> said2; c=$?; cat said2; if grep -q \"$(tail -1 bank.key)\" said2; then exit 9; fi; exit $c",
             2,
