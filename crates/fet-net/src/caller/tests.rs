@@ -30,12 +30,16 @@ impl Answer for Recorder {
     }
 }
 
-/// Has a primary that speaks `ours` call a party that speaks `theirs` twice. Returns the results of the calls,
-/// the primary's knowledge of the version, and the party's records.
-fn calls(
-    ours: RangeInclusive<u16>,
-    theirs: RangeInclusive<u16>,
-) -> ([Result<Vec<u8>, CallError>; 2], Option<u16>, Recorder) {
+/// Outcome of two calls.
+struct Outcome {
+    calls: [Result<Vec<u8>, CallError>; 2],
+    /// Version of the session, as the primary knows it.
+    version: Option<u16>,
+    party: Recorder,
+}
+
+/// Has a primary that speaks `ours` call a party that speaks `theirs` twice.
+fn call_twice(ours: RangeInclusive<u16>, theirs: RangeInclusive<u16>) -> Outcome {
     let local = |versions: RangeInclusive<u16>, about: &str| {
         let (oldest, version) = versions.into_inner();
         Local { version, oldest, ..Local::new(Keys::generate(), about) }
@@ -55,7 +59,7 @@ fn calls(
         stop.store(true, Ordering::Relaxed);
         calls
     });
-    (calls, caller.peer().map(|peer| peer.version), recorder)
+    Outcome { calls, version: caller.peer().map(|peer| peer.version), party: recorder }
 }
 
 #[test]
@@ -64,12 +68,12 @@ fn two_programs_use_the_newest_common_version() {
         [(8..=8, 8..=8, 8), (7..=8, 8..=9, 8), (8..=9, 7..=8, 8), (7..=9, 7..=9, 9), (5..=9, 7..=7, 7)]
     {
         let newest = (*ours.end(), *theirs.end());
-        let (calls, version, recorder) = calls(ours, theirs);
+        let Outcome { calls, version, party } = call_twice(ours, theirs);
         assert_eq!(calls, [0; 2].map(|_| Ok(b"request".to_vec())), "{newest:?}");
-        assert_eq!((version, &recorder.begun[..]), (Some(common), &[common][..]), "{newest:?}");
+        assert_eq!((version, &party.begun[..]), (Some(common), &[common][..]), "{newest:?}");
         // An older party names the offer that it refused once.
         let refused = (newest.0 > newest.1).then(|| ("bank 1.0".to_owned(), newest.0, newest.1));
-        assert_eq!(recorder.refused, Vec::from_iter(refused), "{newest:?}");
+        assert_eq!(party.refused, Vec::from_iter(refused), "{newest:?}");
     }
 }
 
@@ -82,11 +86,11 @@ fn programs_without_a_common_version_refuse_each_other_with_both_values() {
         (9..=10, 7..=8, "upgrade the party's program (shop 2.0)"),
     ] {
         let newest = (*ours.end(), *theirs.end());
-        let (calls, version, recorder) = calls(ours, theirs);
+        let Outcome { calls, version, party } = call_twice(ours, theirs);
         let expected = CallError::Version { ours: newest.0, theirs: newest.1, about: "shop 2.0".into() };
         assert!(expected.to_string().ends_with(upgrade), "{expected}");
         assert_eq!(calls, [0; 2].map(|_| Err(expected.clone())));
-        assert_eq!((version, &recorder.begun[..]), (None, &[][..]));
-        assert_eq!(recorder.refused, [("bank 1.0".to_owned(), newest.0, newest.1)], "told once");
+        assert_eq!((version, &party.begun[..]), (None, &[][..]));
+        assert_eq!(party.refused, [("bank 1.0".to_owned(), newest.0, newest.1)], "told once");
     }
 }

@@ -326,7 +326,10 @@ fn a_primary_reaches_its_parties_by_a_websocket() {
     let read = |name: &str| fs::read_to_string(folder.path().join("city").join(name)).unwrap_or_default();
     assert!(ended.success(), "{ended}: {said}\n{}", read("hub/nats.log"));
     let config = read("hub/nats.conf");
-    assert!(config.contains(&format!("websocket {{\nhost: \"127.0.0.1\"\nport: {socket}\ntls {{")), "{config}");
+    assert!(
+        config.contains(&format!("websocket {{\nhost: \"127.0.0.1\"\nport: {socket}\ntls {{")),
+        "{config}"
+    );
     assert!(
         read("hub/nats.log").contains("Listening for websocket clients on wss://"),
         "{}",
