@@ -4,7 +4,7 @@
 //! prompt ([`settings`]) and the schema for editors. Doc comments give the meaning, `#[schemars(range(...))]`
 //! the range, and `Default` the default. The schema has additional keywords. `x-kinds` holds the plug-ins of
 //! a slot with their schemas, and `x-rule` a rule in words for which JSON Schema has no keyword ("a power of
-//! two").
+//! two"). `x-optional` marks a setting without a default that a file may leave out.
 
 mod check;
 mod settings;
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 pub use check::check;
 pub use settings::{LEFT_OUT, Setting, settings};
-pub use words::{KINDS, MEANINGS, RULE, SOURCE};
+pub use words::{KINDS, MEANINGS, OPTIONAL, RULE, SOURCE};
 
 /// Returns the schema of a type of settings (JSON Schema, draft 7), without references.
 pub fn for_type<T: JsonSchema>() -> Value {

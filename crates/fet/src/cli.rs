@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 use crate::experiment_file::{self, ExperimentArguments};
 use crate::parties::{audit_log, check, hub, keys, serve, status};
 use crate::run::{Keep, Log};
+use crate::schema::SchemaFile;
 use crate::{
     account, attack, audit, data, exit, explain, init, ledger, list, plot, predict, reference, schema,
     service, show, study, threads, train, worth,
@@ -134,11 +135,15 @@ enum FetCommand {
     },
     /// Explain a setting, table, plug-in or command.
     Help {
-        /// For example train.decay, linker.clk.bits, train, clk or run.
+        /// For example train.decay, linker.clk.bits, train, clk, party.policy, roster.server or run.
         topic: Option<String>,
     },
-    /// Print the JSON schema of experiments for editors.
-    Schema,
+    /// Print the JSON schema of a file for editors.
+    Schema {
+        /// Kind of file.
+        #[arg(value_enum, default_value = "experiment")]
+        file: SchemaFile,
+    },
     /// Print shell completions.
     Completions {
         /// Shell to complete for, as in `fet completions bash`.
@@ -429,8 +434,8 @@ fn obey(command: FetCommand) -> anyhow::Result<ExitCode> {
             answer(&help(topic.as_deref()).map_err(InputError)?)?;
             Ok(ExitCode::SUCCESS)
         }
-        FetCommand::Schema => {
-            answer(&format!("{:#}\n", schema::for_editors()))?;
+        FetCommand::Schema { file } => {
+            answer(&format!("{:#}\n", schema::of_file(file)))?;
             Ok(ExitCode::SUCCESS)
         }
         FetCommand::Completions { shell } => {
@@ -537,6 +542,12 @@ fn help(topic: Option<&str>) -> Result<String, String> {
     command.build();
     let Some(topic) = topic else { return Ok(format!("{}\n", command.render_help())) };
     match command.find_subcommand_mut(topic) {
+        // `party` is a command and the name of the file that it reads.
+        Some(command) if crate::help::names_file(topic) => Ok(format!(
+            "{}\nSettings of the file ({topic}.toml):\n\n{}",
+            command.render_long_help(),
+            crate::help::text(topic)?
+        )),
         Some(command) => Ok(format!("{}\n", command.render_long_help())),
         None => crate::help::text(topic),
     }

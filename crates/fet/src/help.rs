@@ -8,6 +8,8 @@ use fet_core::experiment::Experiment;
 use fet_core::registry::did_you_mean;
 use fet_core::schema::{Setting, settings};
 
+use crate::parties::PartyFileKind;
+
 /// Maximum width of a line, which fits every terminal.
 pub const WIDTH: usize = 80;
 
@@ -15,18 +17,28 @@ pub const WIDTH: usize = 80;
 const WHOLE: usize = 4;
 
 /// Returns the help on a topic: a setting (`train.decay`, `linker.clk.bits`, `bits`), a table of settings
-/// (`train`, `data.primary`) or a plug-in (`clk`).
+/// (`train`, `data.primary`), a plug-in (`clk`), or a setting of the parties' files (`roster.server`,
+/// `party.policy`). A name without its file means a setting of the experiment, if the experiment has one.
 ///
 /// # Errors
 /// Returns a message with similar topics if there is no such topic.
 pub fn text(topic: &str) -> Result<String, String> {
-    let all = all_settings();
-    let found = find(&all, topic);
+    let (all, of_files) = (all_settings(), file_settings());
+    let of_file: Vec<Setting> =
+        of_files.iter().filter(|setting| first(&setting.path) == first(topic)).cloned().collect();
+    let found = match find(&all, topic) {
+        _ if names_file(topic) => of_file.iter().collect(),
+        _ if !of_file.is_empty() => find(&of_file, topic),
+        found if found.is_empty() => find(&of_files, topic),
+        found => found,
+    };
     if found.is_empty() {
-        let names = all.iter().flat_map(|setting| [setting.path.as_str(), last(&setting.path)]);
+        let names =
+            all.iter().chain(&of_files).flat_map(|setting| [setting.path.as_str(), last(&setting.path)]);
         let hint = did_you_mean(topic, names);
         return Err(format!(
-            "there is no setting, plug-in or command \"{topic}\"{hint}; `fet list` names every setting"
+            "there is no setting, plug-in or command \"{topic}\"{hint}; `fet list` names every setting of an experiment, `fet help party` \
+             and `fet help roster` those of the parties' files"
         ));
     }
     let mut out = String::new();
@@ -64,6 +76,16 @@ pub fn all_settings() -> Vec<Setting> {
     all
 }
 
+/// Returns every setting of a party's own file and of the roster.
+pub fn file_settings() -> Vec<Setting> {
+    PartyFileKind::ALL.into_iter().flat_map(PartyFileKind::settings).collect()
+}
+
+/// Returns true if the topic is the name of a party's file: `party` or `roster`.
+pub(crate) fn names_file(topic: &str) -> bool {
+    PartyFileKind::ALL.iter().any(|kind| kind.name() == topic)
+}
+
 /// Returns the settings that a topic names: the setting with this path, else the settings whose path ends in
 /// the topic, else the settings of the tables that it names.
 fn find<'a>(all: &'a [Setting], topic: &str) -> Vec<&'a Setting> {
@@ -88,6 +110,10 @@ fn find<'a>(all: &'a [Setting], topic: &str) -> Vec<&'a Setting> {
 fn in_order(words: &[&str], parts: &[&str]) -> bool {
     let mut parts = parts.iter();
     words.iter().all(|word| parts.any(|part| part == word))
+}
+
+fn first(path: &str) -> &str {
+    path.split('.').next().unwrap_or(path)
 }
 
 fn last(path: &str) -> &str {

@@ -30,20 +30,79 @@ pub mod status;
 #[cfg(unix)]
 mod systemd;
 
-use fet_core::schema::{self, Setting};
+use fet_core::experiment::Experiment;
+use fet_core::schema::{self, KINDS, SOURCE, Setting};
 use fet_federation::trainer::RunError;
+use serde_json::Value;
 
 pub use self::greeting::JoinPurpose;
 pub(crate) use self::greeting::check_secrets;
 pub use self::roster::Unreached;
 use fet_io::input::input;
 
-/// Returns the settings of a party's own file and of the roster, each with a title.
-pub(crate) fn settings() -> [(&'static str, Vec<Setting>); 2] {
-    [
-        ("Own file", schema::settings(&schema::for_type::<setup::PartyFile>(), "")),
-        ("Roster", schema::settings(&schema::for_type::<roster::RosterFile>(), "")),
-    ]
+/// A kind of file that parties on separate machines read in addition to the experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartyFileKind {
+    /// A party's own file.
+    Party,
+    /// The roster.
+    Roster,
+}
+
+impl PartyFileKind {
+    /// All kinds.
+    pub const ALL: [Self; 2] = [Self::Party, Self::Roster];
+
+    /// Returns the name of the kind, the first part of the paths of its settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Party => "party",
+            Self::Roster => "roster",
+        }
+    }
+
+    /// Returns the schema of the file, by which the program also reads the file.
+    ///
+    /// In a party's own file, the schema additionally lists the devices of this program and the settings of a
+    /// secondary's table.
+    pub fn schema(self) -> Value {
+        let mut schema = match self {
+            Self::Party => schema::for_type::<setup::PartyFile>(),
+            Self::Roster => schema::for_type::<roster::RosterFile>(),
+        };
+        schema[SOURCE] = match self {
+            Self::Party => "fet::parties::setup",
+            Self::Roster => "fet::parties::roster",
+        }
+        .into();
+        if self == Self::Party {
+            schema["properties"]["device"]["enum"] = fet_backends::NAMES.into();
+            if let Some(table) = table_of_secondary() {
+                let meaning = schema["properties"]["data"]["description"].take();
+                schema["properties"]["data"] = table;
+                schema["properties"]["data"]["description"] = meaning;
+            }
+        }
+        schema
+    }
+
+    /// Returns the settings of the file, whose paths begin with the kind's name.
+    pub fn settings(self) -> Vec<Setting> {
+        schema::settings(&self.schema(), self.name())
+    }
+}
+
+/// Returns the schema of a secondary's table, if one dataset of this program has such tables.
+fn table_of_secondary() -> Option<Value> {
+    let datasets = Experiment::schema()["properties"]["data"][KINDS].as_object()?;
+    let mut found = datasets.values().filter_map(|settings| {
+        let table = settings["properties"]["secondaries"].get("items")?;
+        table.get("properties")?;
+        let mut table = table.clone();
+        table[SOURCE] = settings[SOURCE].clone();
+        Some(table)
+    });
+    found.next().filter(|_| found.next().is_none())
 }
 
 /// Converts the error of a run with parties elsewhere: an unreachable or restarted party, or invalid input.

@@ -9,7 +9,7 @@ use fet_core::schema::{LEFT_OUT, Setting};
 
 use crate::help;
 use crate::list::{self, PluginEntry};
-use crate::parties;
+use crate::parties::PartyFileKind;
 
 /// One page of the reference.
 struct Page {
@@ -193,6 +193,7 @@ In an experiment it applies to all secondaries of a simulation.
 A party on its own machine reads two files in addition to the experiment.
 [Parties on separate machines](../deploy.md) has an example of each.
 [The owner's approval](../approval.md) explains the table `[approval]`.
+`fet help party.most_programs` and `fet help roster.server` print the same at the prompt.
 Paths are relative to the file that contains them.",
         body: Body::PartyFiles,
     },
@@ -213,7 +214,8 @@ fn index() -> String {
          # Settings\n\n\
          These pages list every setting and plug-in of the program with defaults and allowed values.\n\
          `fet list SLOT` and `fet help SETTING` print the same at the prompt, as in `fet help linker.clk.bits`.\n\
-         `fet schema` prints a JSON schema, with which editors complete and check experiment files.\n\
+         `fet schema` prints a JSON schema, with which editors complete and check experiment files;\n\
+         `fet schema roster` and `fet schema party` print those of the parties' files.\n\
          `fet show FILE` prints an experiment with all its defaults.\n\n\
          | page | content |\n|---|---|\n"
     );
@@ -252,13 +254,22 @@ fn text(page: &Page, settings: &[Setting], entries: &[PluginEntry]) -> String {
             }
         }
         Body::PartyFiles => {
-            for (title, settings) in parties::settings() {
+            for kind in PartyFileKind::ALL {
+                let title = match kind {
+                    PartyFileKind::Party => "Own file",
+                    PartyFileKind::Roster => "Roster",
+                };
                 let _ = writeln!(out, "\n## {title}");
-                let own: Vec<&Setting> =
-                    settings.iter().filter(|setting| !setting.path.starts_with("policy.")).collect();
-                settings_table(&own, "", &mut out);
-                if own.len() < settings.len() {
-                    out += "\nThe table `[policy]` has the settings of [Policy](policy.md).\n";
+                let settings = kind.settings();
+                let elsewhere = |setting: &&Setting| {
+                    setting.path.starts_with("party.policy.") || setting.path.starts_with("party.data.")
+                };
+                let own: Vec<&Setting> = settings.iter().filter(|setting| !elsewhere(setting)).collect();
+                settings_table(&own, &format!("{}.", kind.name()), &mut out);
+                if kind == PartyFileKind::Party {
+                    out += "\nThe table `[policy]` has the settings of [Policy](policy.md).\n\
+                            The table `[data]` is the party's own table, in place of the table in the experiment.\n\
+                            It has the settings of `data.secondaries` in [Datasets](data.md#linked).\n";
                 }
             }
         }
@@ -394,19 +405,17 @@ mod tests {
             text.lines().filter(|line| line.starts_with("| `") && !line.contains(".kind` | plug-in")).count()
         };
         let found: usize = pages.iter().map(|(_, text)| rows(text)).sum();
-        let files: usize = parties::settings()
+        // Other pages have the settings of a party's policy and table.
+        let files = help::file_settings()
             .iter()
-            .map(|(_, settings)| {
-                settings.iter().filter(|setting| !setting.path.starts_with("policy.")).count()
+            .filter(|setting| {
+                !["party.policy.", "party.data."].iter().any(|table| setting.path.starts_with(table))
             })
-            .sum();
+            .count();
         // A page of a slot lists its `kind` with the plug-ins.
         let slots = PAGES.iter().filter(|page| matches!(page.body, Body::Slot(_))).count();
         assert_eq!(found, help::all_settings().len() - slots + files);
         let plugins: usize = pages.iter().map(|(_, text)| text.matches("\n## ").count()).sum();
-        assert_eq!(plugins, list::entries().len() + parties::settings().len());
-        for setting in parties::settings().iter().flat_map(|(_, settings)| settings) {
-            assert!(setting.meaning.ends_with('.'), "{}: {:?}", setting.path, setting.meaning);
-        }
+        assert_eq!(plugins, list::entries().len() + PartyFileKind::ALL.len());
     }
 }

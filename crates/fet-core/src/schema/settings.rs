@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::words::{KINDS, MEANINGS, SOURCE, allowed};
+use super::words::{KINDS, MEANINGS, OPTIONAL, SOURCE, allowed};
 
 /// Default of a setting that has no value unless a file gives one.
 pub const LEFT_OUT: &str = "left out";
@@ -85,6 +85,7 @@ fn setting(path: &str, schema: &Value, default: Option<&Value>, required: bool) 
         match (default.or_else(|| schema.get("default")), schema.get("type").and_then(Value::as_str)) {
             (Some(value), _) => Some(toml_text(value)),
             _ if required => None,
+            _ if schema.get(OPTIONAL).is_some() => Some(LEFT_OUT.into()),
             // Such a setting is left out of a file if it is empty.
             (None, Some("string")) if schema.get("enum").is_none() => Some("\"\"".into()),
             (None, Some("array")) => Some("[]".into()),

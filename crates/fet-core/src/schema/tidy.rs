@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::words::{KINDS, MEANINGS};
+use super::words::{KINDS, MEANINGS, OPTIONAL};
 
 /// Removes keywords that concern only Rust and merges lists of choices, here and in the schemas below.
 pub(super) fn tidy(schema: &mut Value) {
@@ -35,7 +35,10 @@ fn for_each_below(schema: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
 
 /// Removes null from the types: TOML has no null, and a setting that may be null may be left out.
 fn without_null(words: &mut Map<String, Value>) {
+    let null = json!({ "type": "null" });
+    let mut optional = false;
     if let Some(Value::Array(types)) = words.get_mut("type") {
+        optional = types.iter().any(|name| name == "null");
         types.retain(|name| name != "null");
         if let [only] = types.as_slice() {
             let only = only.clone();
@@ -45,7 +48,12 @@ fn without_null(words: &mut Map<String, Value>) {
     if words.get("default").is_some_and(Value::is_null) {
         words.remove("default");
     }
-    let null = json!({ "type": "null" });
+    if let Some(Value::Array(choices)) = words.get("anyOf") {
+        optional |= choices.contains(&null);
+    }
+    if optional && !words.contains_key("default") {
+        words.insert(OPTIONAL.into(), true.into());
+    }
     let Some(Value::Array(choices)) = words.get_mut("anyOf") else { return };
     choices.retain(|choice| *choice != null);
     if let [Value::Object(only)] = choices.as_slice() {
@@ -126,10 +134,13 @@ mod tests {
             "default": null,
         });
         tidy(&mut schema);
-        let expected = json!({ "type": "string", "enum": ["a", "b", "c"], MEANINGS: ["One way.", "", ""] });
+        let expected = json!({ "type": "string", "enum": ["a", "b", "c"], MEANINGS: ["One way.", "", ""], OPTIONAL: true });
         assert_eq!(schema, expected);
         let mut schema = json!({ "type": ["integer", "null"], "format": "uint32", "minimum": 0 });
         tidy(&mut schema);
-        assert_eq!(schema, json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }));
+        assert_eq!(schema, json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX, OPTIONAL: true }));
+        let mut schema = json!({ "type": ["string", "null"], "default": "a" });
+        tidy(&mut schema);
+        assert_eq!(schema, json!({ "type": "string", "default": "a" }));
     }
 }

@@ -14,6 +14,9 @@ pub const SOURCE: &str = "x-source";
 /// The meaning of each value of `enum`, in the same order.
 pub const MEANINGS: &str = "x-meanings";
 
+/// Marks a setting without a default that a file may leave out.
+pub const OPTIONAL: &str = "x-optional";
+
 /// Returns the rule for a value of the schema, as a phrase that follows "must be" ("a whole number, at least
 /// 1").
 pub(super) fn allowed(schema: &Value) -> String {

@@ -3,15 +3,33 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use fet::{help, list, schema};
+use fet::parties::PartyFileKind;
+use fet::schema::{self, SchemaFile};
+use fet::{help, list};
 use fet_core::experiment::Experiment;
 use fet_core::schema::{KINDS, Setting, check};
 use serde_json::Value;
 
+/// Settings that a party's own file and the roster must have.
+const REQUIRED_IN_FILES: [&str; 11] = [
+    "party.party",
+    "party.roster",
+    "party.experiment",
+    "party.key",
+    "party.state",
+    "roster.run",
+    "roster.server",
+    "roster.primary.name",
+    "roster.primary.identity",
+    "roster.parties.name",
+    "roster.parties.identity",
+];
+
 #[test]
 fn every_setting_has_help() {
-    let all = help::all_settings();
+    let mut all = help::all_settings();
     assert!(all.len() > 200, "only {} settings", all.len());
+    all.extend(help::file_settings());
     let mut faults = Vec::new();
     for Setting { path, meaning, allowed, choices, default, source, schema } in &all {
         let mut is = |right: bool, what: &str| {
@@ -30,7 +48,8 @@ fn every_setting_has_help() {
             is(!meaning.is_empty(), &format!("what does {name:?} mean?"));
         }
         let must = ["name", "data.kind", "attack.kind", "release.kind", "data.split.source.kind"]
-            .contains(&path.as_str());
+            .contains(&path.as_str())
+            || REQUIRED_IN_FILES.contains(&path.as_str());
         is(default.is_none() == must, &format!("the default is {default:?}"));
         let bounds = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "x-rule"];
         let bounded = bounds.iter().any(|word| schema.get(word).is_some());
@@ -42,8 +61,8 @@ fn every_setting_has_help() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Returns a table with one setting, in the plug-ins that its path names.
-fn table_with(path: &str, value: toml::Value) -> toml::Table {
+/// Returns a table with one setting of a schema, in the plug-ins that its path names.
+fn table_with(path: &str, value: toml::Value, schema: &Value) -> toml::Table {
     fn put(table: &mut toml::Table, parts: &[&str], schema: &Value, value: toml::Value) {
         let (&name, rest) = parts.split_first().expect("a name");
         let below = &schema["properties"][name];
@@ -63,13 +82,15 @@ fn table_with(path: &str, value: toml::Value) -> toml::Table {
         }
     }
     let mut table = toml::Table::new();
-    put(&mut table, &path.split('.').collect::<Vec<_>>(), Experiment::schema(), value);
+    put(&mut table, &path.split('.').collect::<Vec<_>>(), schema, value);
     table
 }
 
 /// Returns the error of an experiment with only this setting.
 fn error_of(path: &str, value: toml::Value) -> String {
-    Experiment::from_table(table_with(path, value)).expect_err("there is no name").to_string()
+    Experiment::from_table(table_with(path, value, Experiment::schema()))
+        .expect_err("there is no name")
+        .to_string()
 }
 
 #[test]
@@ -133,7 +154,9 @@ fn defaults_are_allowed() {
 #[test]
 fn help_and_lists_fit_in_a_terminal() {
     let mut texts = vec![list::text(None).expect("the list")];
-    texts.extend(help::all_settings().iter().map(|setting| help::text(&setting.path).expect("help")));
+    let all = [help::all_settings(), help::file_settings()].concat();
+    texts.extend(all.iter().map(|setting| help::text(&setting.path).expect("help")));
+    texts.extend(PartyFileKind::ALL.map(|kind| help::text(kind.name()).expect("help")));
     for line in texts.iter().flat_map(|text| text.lines()) {
         let unbroken = line.split_whitespace().any(|word| word.chars().count() > help::WIDTH - 20);
         assert!(line.chars().count() <= help::WIDTH || unbroken, "{line}");
@@ -161,6 +184,108 @@ fn finds_topics_by_parts_of_their_names() {
     }
 }
 
+/// The settings of the parties' files have help under the name of their file, and do not hide settings of an experiment.
+#[test]
+fn finds_settings_of_the_parties_files() {
+    let paths = |topic: &str| -> Vec<String> {
+        let text = help::text(topic).expect(topic);
+        let first = |line: &str| line.split(' ').next().unwrap_or_default().to_string();
+        text.lines().filter(|line| !line.starts_with([' ', '`']) && !line.is_empty()).map(first).collect()
+    };
+    assert_eq!(paths("party.most_programs"), ["party.most_programs"]);
+    assert_eq!(paths("most_programs"), ["party.most_programs"]);
+    assert_eq!(paths("roster.parties[1].identity"), ["roster.parties.identity"]);
+    assert_eq!(paths("party.roster"), ["party.roster"]);
+    assert_eq!(paths("party.data.file"), ["party.data.file"]);
+    assert_eq!(paths("hub.port"), ["roster.hub.port"]);
+    // An experiment has these names as well.
+    assert_eq!(paths("least_rows"), ["policy.least_rows"]);
+    assert_eq!(paths("party.policy.least_rows"), ["party.policy.least_rows"]);
+    assert_eq!(paths("device"), ["device"]);
+    for kind in PartyFileKind::ALL {
+        let all: Vec<String> = kind.settings().into_iter().map(|setting| setting.path).collect();
+        assert_eq!(paths(kind.name()), all);
+        let hidden =
+            help::all_settings().into_iter().find(|s| s.path.split('.').any(|part| part == kind.name()));
+        assert_eq!(hidden.map(|setting| setting.path), None);
+    }
+    for (topic, parts) in [
+        ("party.most_programs", ["at least 1 and at most 1000", "default  8", "fet::parties::setup"]),
+        ("party.policy.most_delta", ["above 0 and below 1", "default  1e-5", "Choose it well below"]),
+        ("party.device", ["\"flex\"", "default  left out", "Compute device"]),
+        ("party.data.scaling", ["\"robust\"", "default  \"standard\"", "fet_data::dataset::linked"]),
+        ("roster.server", ["tls://HOST:PORT", "default  none; required", "fet::parties::roster"]),
+        ("roster.ca", ["a text in quotes", "default  left out", "PEM"]),
+        ("roster.wait", ["a whole number, at least 0", "default  600", "in seconds"]),
+    ] {
+        let text = help::text(topic).expect(topic);
+        for part in parts {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+    let error = help::text("roster.serve").expect_err("no such setting");
+    assert!(error.contains("did you mean \"roster.server\"?"), "{error}");
+    let help =
+        Command::new(env!("CARGO_BIN_EXE_fet")).args(["help", "party"]).output().expect("the program runs");
+    let help = String::from_utf8(help.stdout).expect("text");
+    assert!(help.contains("Usage: fet party") && help.contains("\nparty.most_programs = 8\n"), "{help}");
+}
+
+/// Reads a party's file as its commands do; returns the error.
+fn error_of_file(kind: PartyFileKind, table: &toml::Table) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("file.toml"), table.to_string()).expect("a file");
+    let command = match kind {
+        PartyFileKind::Party => ["party", "check", "file.toml"],
+        PartyFileKind::Roster => ["keys", "roster", "file.toml"],
+    };
+    let mut program = Command::new(env!("CARGO_BIN_EXE_fet"));
+    let output = program.args(command).current_dir(folder.path()).output().expect("the program runs");
+    let error = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    error
+}
+
+#[test]
+fn refuses_wrong_values_in_the_parties_files() {
+    for kind in PartyFileKind::ALL {
+        // The experiment reads the party's own table.
+        for Setting { path, schema, .. } in
+            kind.settings().into_iter().filter(|setting| !setting.path.starts_with("party.data."))
+        {
+            let path = path.split_once('.').expect("the name of the file").1;
+            let mut wrong: Vec<toml::Value> = vec![match schema["type"].as_str() {
+                Some("string") => 7.into(),
+                _ => "wide".into(),
+            }];
+            for (word, out) in
+                [("minimum", -1.0), ("maximum", 1.0), ("exclusiveMinimum", 0.0), ("exclusiveMaximum", 0.0)]
+            {
+                wrong.extend(schema.get(word).and_then(Value::as_f64).map(|bound| {
+                    match schema["type"] == "integer" {
+                        true => ((bound + out) as i64).into(),
+                        false => toml::Value::from(bound + out),
+                    }
+                }));
+            }
+            let known = table_with(path, "wide".into(), &kind.schema());
+            for value in wrong {
+                let error = error_of_file(kind, &table_with(path, value.clone(), &kind.schema()));
+                let name = path.rsplit('.').next().expect("a name");
+                assert!(error.contains(&format!("{name}` must be ")), "{path} = {value}: {error}");
+            }
+            // A wrong name is one letter longer.
+            let known = known.to_string();
+            let name = path.rsplit('.').next().expect("a name");
+            let unknown = known.replace(&format!("{name} = \"wide\""), &format!("{name}x = \"wide\""));
+            assert_ne!(unknown, known);
+            let error = error_of_file(kind, &unknown.parse().expect("TOML"));
+            let expected = format!("{name}x` is not a setting; did you mean \"{name}\"?");
+            assert!(error.contains(&expected), "{path}: {error}");
+        }
+    }
+}
+
 /// TOML language server with the schema in a file.
 struct Editor {
     taplo: PathBuf,
@@ -168,13 +293,13 @@ struct Editor {
 }
 
 impl Editor {
-    fn open() -> Option<Self> {
+    fn open(file: SchemaFile) -> Option<Self> {
         let Some(taplo) = std::env::var_os("FET_TAPLO") else {
             fet_testing::left_out("taplo", "FET_TAPLO names no TOML language server");
             return None;
         };
         let folder = tempfile::tempdir().expect("a folder");
-        std::fs::write(folder.path().join("schema.json"), schema::for_editors().to_string())
+        std::fs::write(folder.path().join("schema.json"), schema::of_file(file).to_string())
             .expect("the schema");
         Some(Self { taplo: taplo.into(), folder })
     }
@@ -199,7 +324,7 @@ impl Editor {
 
 #[test]
 fn editors_accept_every_experiment() {
-    let Some(editor) = Editor::open() else { return };
+    let Some(editor) = Editor::open(SchemaFile::Experiment) else { return };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let mut files = 0;
     for folder in [folder.join("benchmark"), folder] {
@@ -217,7 +342,7 @@ fn editors_accept_every_experiment() {
 
 #[test]
 fn editors_underline_errors() {
-    let Some(editor) = Editor::open() else { return };
+    let Some(editor) = Editor::open(SchemaFile::Experiment) else { return };
     let good = "name = \"mine\"\n[data]\nkind = \"split\"\n[data.source]\nkind = \"digits\"\n";
     assert!(editor.lint_text(good).0, "{}", editor.lint_text(good).1);
     // Broken lines, with the parts that the editor underlines.
@@ -241,4 +366,36 @@ fn editors_underline_errors() {
     }
     let (accepted, said) = editor.lint_text("seed = 1\n");
     assert!(!accepted && said.contains("\"name\" is a required property"), "{said}");
+}
+
+#[test]
+fn editors_know_the_parties_files() {
+    let (Some(roster), Some(party)) = (Editor::open(SchemaFile::Roster), Editor::open(SchemaFile::Party))
+    else {
+        return;
+    };
+    let member = "name = \"a\"\nidentity = \"0\"\n";
+    let good_roster =
+        format!("run = \"r\"\nserver = \"tls://a:1\"\n[primary]\n{member}[[parties]]\n{member}");
+    let good_party = "party = \"a\"\nroster = \"r\"\nexperiment = \"e\"\nkey = \"k\"\nstate = \"s\"\n\
+                      [data]\nfile = \"a.csv\"\nkeys = [\"x\"]\n[policy]\nleast_rows = 100\n";
+    for (editor, good, lines, part) in [
+        (&roster, good_roster.as_str(), "[hub]\nport = 70000", "70000 is greater than the maximum of 65535"),
+        (&roster, &good_roster, "[hub]\nports = 7", "'ports' was unexpected"),
+        (&roster, &good_roster, "[[parties]]\nname = \"b\"", "\"identity\" is a required property"),
+        (&party, good_party, "predictons = true", "'predictons' was unexpected"),
+        (&party, good_party, "most_delta = 2", "2 is greater than or equal to the maximum of 1"),
+        (&party, good_party, "[monitor]\nlisten = 1", "is not of type"),
+    ] {
+        let (accepted, said) = editor.lint_text(good);
+        assert!(accepted, "{said}");
+        let (accepted, said) = editor.lint_text(&format!("{good}{lines}\n"));
+        assert!(!accepted && said.contains(part), "{lines}\n{said}");
+    }
+    let (accepted, said) = party.lint_text("party = \"a\"\n");
+    assert!(!accepted && said.contains("\"state\" is a required property"), "{said}");
+    let (accepted, said) = party.lint_text(&good_party.replace("file = ", "fil = "));
+    assert!(!accepted && said.contains("'fil' was unexpected"), "{said}");
+    let (accepted, said) = party.lint_text(&format!("device = \"gpux\"\n{good_party}"));
+    assert!(!accepted && said.contains("is not one of"), "{said}");
 }
