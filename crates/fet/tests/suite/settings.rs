@@ -202,16 +202,16 @@ fn finds_settings_of_the_parties_files() {
     assert_eq!(paths("least_rows"), ["policy.least_rows"]);
     assert_eq!(paths("party.policy.least_rows"), ["party.policy.least_rows"]);
     assert_eq!(paths("device"), ["device"]);
+    assert_eq!(paths("backdoor.party"), ["attack.backdoor.party"]);
     for kind in PartyFileKind::ALL {
         let all: Vec<String> = kind.settings().into_iter().map(|setting| setting.path).collect();
         assert_eq!(paths(kind.name()), all);
-        let hidden =
-            help::all_settings().into_iter().find(|s| s.path.split('.').any(|part| part == kind.name()));
+        let hidden = help::all_settings().into_iter().find(|s| s.path.split('.').next() == Some(kind.name()));
         assert_eq!(hidden.map(|setting| setting.path), None);
     }
     for (topic, parts) in [
         ("party.most_programs", ["at least 1 and at most 1000", "default  8", "fet::parties::setup"]),
-        ("party.policy.most_delta", ["above 0 and below 1", "default  1e-5", "Choose it well below"]),
+        ("party.policy.most_delta", ["above 0 and below 1", "default  0.00001", "Choose it"]),
         ("party.device", ["\"flex\"", "default  left out", "Compute device"]),
         ("party.data.scaling", ["\"robust\"", "default  \"standard\"", "fet_data::dataset::linked"]),
         ("roster.server", ["tls://HOST:PORT", "default  none; required", "fet::parties::roster"]),
