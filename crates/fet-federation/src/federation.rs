@@ -9,6 +9,8 @@ use fet_core::message::{CodecError, Reply, Request, Round};
 use fet_core::party::{Failure, Party, Refusal};
 
 pub use fet_eval::records::Traffic;
+use tracing::field::{Empty, display};
+use tracing::{Span, info_span};
 
 /// All secondary parties.
 pub struct Federation {
@@ -250,9 +252,10 @@ impl Federation {
         let mut chosen = to.iter().copied().peekable();
         let parties = self.parties.iter_mut().enumerate();
         let parties = parties.filter_map(|(index, party)| chosen.next_if_eq(&index).map(|_| party));
-        let work: Vec<_> = parties.zip(requests).collect();
+        let work: Vec<Task<'_>> =
+            parties.zip(requests).map(|(party, request)| Task::new(party, request)).collect();
         let answers = if self.threads == 1 || work.len() == 1 {
-            work.into_iter().map(|(party, request)| party.ask(request)).collect()
+            work.into_iter().map(Task::ask).collect()
         } else {
             on_threads(work, self.threads)
         };
@@ -326,8 +329,45 @@ impl std::fmt::Debug for Federation {
 }
 
 type Answer = Result<Reply, Failure>;
-/// A party and its request.
-type Task<'a> = (&'a mut Box<dyn Party>, Request);
+
+/// A party, its request, and the span of the request.
+struct Task<'a> {
+    party: &'a mut Box<dyn Party>,
+    request: Request,
+    span: Span,
+}
+
+impl<'a> Task<'a> {
+    /// The span becomes a part of the calling thread's span.
+    fn new(party: &'a mut Box<dyn Party>, request: Request) -> Self {
+        let span = info_span!(
+            target: "fet",
+            "request",
+            otel.name = request.name(),
+            otel.kind = "client",
+            otel.status_code = Empty,
+            party = party.name(),
+            round = Empty,
+            sent = request.payload() as i64,
+            received = Empty,
+        );
+        if let Some(round) = request.round() {
+            span.record("round", display(round));
+        }
+        Self { party, request, span }
+    }
+
+    /// Sends the request and waits for the answer, on any thread.
+    fn ask(self) -> Answer {
+        let Self { party, request, span } = self;
+        let answer = span.in_scope(|| party.ask(request));
+        match &answer {
+            Ok(reply) => span.record("received", reply.payload() as i64),
+            Err(_) => span.record("otel.status_code", "ERROR"),
+        };
+        answer
+    }
+}
 
 /// Party i works on thread i mod `threads`, so that the division does not depend on timing. The first thread
 /// is the calling one, which may be a worker of the kernels.
@@ -341,7 +381,7 @@ fn on_threads(work: Vec<Task<'_>>, threads: usize) -> Vec<Answer> {
     let mut answers: Vec<Option<Answer>> = (0..count).map(|_| None).collect();
     std::thread::scope(|scope| {
         let run = |share: Vec<(usize, Task<'_>)>| {
-            share.into_iter().map(|(index, (party, request))| (index, party.ask(request))).collect::<Vec<_>>()
+            share.into_iter().map(|(index, task)| (index, task.ask())).collect::<Vec<_>>()
         };
         let mut shares = shares.into_iter();
         let own = shares.next().unwrap_or_default();

@@ -26,6 +26,7 @@ mod sums;
 mod validator;
 
 use std::fmt;
+use std::sync::Arc;
 
 use fet_core::data::{Features, Matrix};
 use fet_core::linker::Links;
@@ -39,6 +40,7 @@ pub(crate) use self::lifetime::run_name;
 use self::one_time::Releasing;
 pub use self::prediction_count::PredictionCount;
 pub use self::selection::linking_seed;
+pub use self::session::LinkCount;
 use self::session::{RowOrigin, Session};
 pub(crate) use self::state::has_entries;
 pub use self::state::{FinishedModel, Store};
@@ -138,6 +140,12 @@ impl Secondary {
     /// measuring attacks in one process.
     pub fn links(&self) -> Option<&Links> {
         self.session().ok()?.linking.run.links()
+    }
+
+    /// Returns the progress of the present or last search for links; `None` before the party joins. For the party's
+    /// operator.
+    pub fn link_count(&self) -> Option<Arc<LinkCount>> {
+        self.session().ok().map(|session| Arc::clone(&session.linking.count))
     }
 
     /// Returns the links of the new records in the last prediction request; `None` before the first. For the

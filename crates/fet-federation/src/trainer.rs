@@ -38,6 +38,7 @@ use fet_eval::Coverage;
 use fet_eval::conformal::Conformal;
 use fet_eval::evaluation::Evaluation;
 use fet_privacy::secure_sum::CollectError;
+use tracing::info_span;
 
 use crate::federation::Federation;
 use crate::prepare::{PreparedParty, Reference, Uniform};
@@ -148,6 +149,8 @@ impl Trainer {
         &mut self,
         watch: &mut dyn FnMut(StepReport) -> bool,
     ) -> Result<Option<&EpochReport>, RunError> {
+        let epoch = self.progress.epochs.len() as i64 + 1;
+        let _span = info_span!(target: "fet", "epoch", epoch).entered();
         match self.whole_epoch(watch) {
             // The first epoch has not made a model yet.
             Err(error)
@@ -253,6 +256,7 @@ impl Trainer {
 
     /// Runs one training step: forward pass at the active parties, aggregation, decoding, and backward pass.
     fn step(&mut self, round: Round, rows: &[usize], learning_rate: f64) -> Result<f64, RunError> {
+        let _span = info_span!(target: "fet", "round", round = %round).entered();
         let active = self.core.active_parties(round);
         let (memory, aggregation) = self.memory(round, rows, &active)?.unzip();
         let core = &mut self.core;
@@ -306,6 +310,11 @@ impl Trainer {
     /// Evaluates a split's rows: all parties take part, without dropout. The validation rows first fit the parts
     /// of the primary's half that they determine.
     fn evaluate(&mut self, part: Part, epoch: usize) -> Result<SplitOutputs, RunError> {
+        let name = match part {
+            Part::Validation => "validation",
+            Part::Test => "test",
+        };
+        let _span = info_span!(target: "fet", "evaluation", part = name).entered();
         let (mut outputs, mut batches) = (Vec::new(), Vec::new());
         let mut watch = Stopwatch::start();
         for (round, rows) in self.schedule().evaluation(part, epoch) {

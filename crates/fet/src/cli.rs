@@ -315,6 +315,16 @@ fn work(given: &[OsString]) -> ExitCode {
     if matches!(&arguments.command, FetCommand::Run { parties, .. } if parties.parties.is_none()) {
         threads::take_part();
     }
+    #[cfg(feature = "telemetry")]
+    let _telemetry = match arguments.command {
+        FetCommand::Run { .. } | FetCommand::Party(_) | FetCommand::Serve(_) => {
+            match crate::telemetry::Telemetry::start() {
+                Ok(telemetry) => telemetry,
+                Err(error) => return refused(&error.to_string()),
+            }
+        }
+        _ => None,
+    };
     match obey(arguments.command) {
         Ok(code) => code,
         Err(error) => {

@@ -39,6 +39,8 @@ pub mod schema;
 pub mod service;
 pub mod show;
 pub mod study;
+#[cfg(feature = "telemetry")]
+mod telemetry;
 pub mod threads;
 pub mod train;
 mod watch;

@@ -13,6 +13,7 @@ mod encoder;
 mod greeting;
 pub mod hub;
 pub mod keys;
+mod linking_progress;
 mod monitor;
 pub mod network;
 mod observer;
@@ -61,10 +62,10 @@ impl PartyFileKind {
         }
     }
 
-    /// Returns the schema of the file, by which the program also reads the file.
+    /// Returns the schema of the types that the program reads from the file.
     ///
-    /// In a party's own file, the schema additionally lists the devices of this program and the settings of a
-    /// secondary's table.
+    /// The schema of a party's own file also lists the devices of this program and the settings of a secondary's
+    /// table, which the program checks after it has read the file.
     pub fn schema(self) -> Value {
         let mut schema = match self {
             Self::Party => schema::for_type::<setup::PartyFile>(),

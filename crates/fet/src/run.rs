@@ -27,6 +27,7 @@ use fet_federation::{checkpoint, report};
 use fet_io::input::{input, of_json};
 use fet_io::memory::peak_memory;
 use fet_io::{Journal, PAYLOAD};
+use tracing::info_span;
 
 use crate::attack;
 use crate::bounds;
@@ -107,6 +108,7 @@ pub fn run_among(
 ) -> anyhow::Result<RunOutcome> {
     let RunOptions { log, keep, stop, elsewhere } = *options;
     let start = Instant::now();
+    let _span = info_span!(target: "fet", "run", experiment = experiment.name).entered();
     // The primary's secret randomness must not depend on a seed that all parties know.
     let own = match elsewhere {
         Some(elsewhere) if !elsewhere.is_rehearsal() => {

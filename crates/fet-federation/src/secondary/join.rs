@@ -1,5 +1,7 @@
 //! Joining a run: a party compares the terms with its own settings, and builds its side of the run.
 
+use std::sync::Arc;
+
 use fet_core::data::DataError;
 use fet_core::encoder::Encoder;
 use fet_core::linker::{Cached, Linker};
@@ -280,6 +282,7 @@ pub(super) fn session(
             new_rows: None,
             challenge: None,
             queries: None,
+            count: Arc::default(),
         },
         model: LocalModel {
             encoder,

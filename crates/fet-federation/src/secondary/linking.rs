@@ -6,6 +6,7 @@ use fet_core::linker::{LinkError, LinkTask, Links};
 use fet_core::message::{Forward, LinkKeys, Linked, Reply};
 use fet_core::privacy::Selection;
 use fet_tables::prepare::FittedRange;
+use tracing::info_span;
 
 use super::error::SecondaryError;
 use super::representation;
@@ -85,10 +86,15 @@ fn search(
     let PendingChallenge { queries, data_holder, origin } = &mut challenged;
     let new_rows = *origin == RowOrigin::New;
     let estimate = session.records.prepared.scaled.preparing.linking.filter(|_| new_rows);
+    let rows = queries.rows() as i64;
+    let _span = info_span!(target: "fet", "search", rows).entered();
+    let count = &session.linking.count;
+    count.begin(queries.rows());
     let links = data_holder.link(&LinkTask {
         answer,
         estimate,
         new_rows,
+        progress: &|rows| count.add(rows),
         ..LinkTask::new(queries, &session.records.prepared.raw_keys)
     });
     let links = links.map_err(|error| linking_error(session, error))?;

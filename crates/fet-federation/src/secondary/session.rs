@@ -1,6 +1,7 @@
 //! A party's side of one run: its records, links, model and releases.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use burn::tensor::{Device, Tensor};
 use fet_core::aggregator::SecureSum;
@@ -117,6 +118,35 @@ pub(super) struct Linking {
     pub(super) challenge: Option<PendingChallenge>,
     /// The primary's keys, stored if neighbours are chosen again for each release.
     pub(super) queries: Option<Keys>,
+    /// Progress of the present or last search.
+    pub(super) count: Arc<LinkCount>,
+}
+
+/// Progress of a search for links, which another thread may read.
+#[derive(Debug, Default)]
+pub struct LinkCount {
+    linked: AtomicUsize,
+    of: AtomicUsize,
+}
+
+impl LinkCount {
+    /// Begins a search for the links of this number of rows.
+    pub(super) fn begin(&self, rows: usize) {
+        self.linked.store(0, Ordering::Relaxed);
+        self.of.store(rows, Ordering::Relaxed);
+    }
+
+    /// Counts newly linked rows.
+    pub(super) fn add(&self, rows: usize) {
+        self.linked.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Returns the number of linked rows and the number of all rows of the search.
+    ///
+    /// Some linkers report all rows at the end of the search.
+    pub fn rows(&self) -> (usize, usize) {
+        (self.linked.load(Ordering::Relaxed), self.of.load(Ordering::Relaxed))
+    }
 }
 
 /// State of the links of the run's keys.

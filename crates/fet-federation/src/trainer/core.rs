@@ -23,6 +23,7 @@ use fet_core::registry::Violation;
 use fet_core::rng::{Purpose, stream};
 use fet_eval::records::RESULTS_VERSION;
 use fet_privacy::secure_sum::{CollectError, collect, quorum};
+use tracing::info_span;
 
 use super::error::RunError;
 use super::links::{NewRecords, PartyLinks, RowLinks};
@@ -275,6 +276,7 @@ impl PrimaryCore {
         first: fn(LinkKeys) -> Request,
         mut standardise: impl FnMut(usize, &mut Matrix<f32>),
     ) -> Result<RowLinks, RunError> {
+        let _span = info_span!(target: "fet", "linking", rows = keys.rows() as i64).entered();
         let mut parties: Vec<Option<PartyLinks>> = (0..self.federation.len()).map(|_| None).collect();
         for party in self.federation.active() {
             let Linked { available, similarities } = self.link_with(party, keys, first)?;

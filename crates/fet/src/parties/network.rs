@@ -17,6 +17,7 @@ use fet_net::{CallError, Caller, Keys, Local, Peer};
 
 use super::greeting::{Greeting, JoinPurpose, instructions};
 use super::keys;
+use super::linking_progress::{PACE, ProgressDisplay, showing};
 use super::remote::{self, PartyLink, PartyLinks, Remote};
 use super::roster::{Roster, Unreached};
 use super::run_id::RunId;
@@ -233,6 +234,11 @@ impl PartyNetwork {
         })
     }
 
+    /// Does `work`, and writes a line twice a minute while the work waits for links of parties.
+    pub(crate) fn showing_links<T>(&self, work: impl FnOnce() -> T) -> T {
+        showing(PACE, &mut AwaitedLinks(&self.links), work)
+    }
+
     /// Sets the current activity of the run.
     pub(crate) fn does(&self, what: String) {
         *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = what;
@@ -345,6 +351,27 @@ impl PartyNetwork {
     }
 }
 
+/// Shows the parties whose links the primary awaits.
+struct AwaitedLinks<'a>(&'a [PartyLink]);
+
+impl ProgressDisplay for AwaitedLinks<'_> {
+    fn look(&mut self, _: Duration) {}
+
+    fn line(&mut self, _: Duration) {
+        let awaited = self.0.iter().filter_map(|link| Some((link.name.as_str(), link.links_for()?)));
+        if let Some(line) = awaited_line(awaited) {
+            fet_io::note!("{line}");
+        }
+    }
+}
+
+/// Returns a line with the parties that link, and the time for which each has linked; `None` without such a party.
+fn awaited_line<'a>(parties: impl Iterator<Item = (&'a str, Duration)>) -> Option<String> {
+    let parties: Vec<String> =
+        parties.map(|(name, time)| format!("party \"{name}\" for {} s", time.as_secs())).collect();
+    (!parties.is_empty()).then(|| format!("linking: {}", parties.join(", ")))
+}
+
 /// Name of a party, and the result of its joining.
 type Joined = (String, Result<Peer, CallError>);
 
@@ -356,6 +383,23 @@ fn greet(name: &str, about: &Greeting) {
         fet_io::note!(
             "party \"{name}\" computes with {}, this machine with {ours}; the last bits may differ from a simulation",
             about.instructions
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_the_parties_that_link() {
+        let line = |parties: &[(&'static str, u64)]| {
+            awaited_line(parties.iter().map(|&(name, seconds)| (name, Duration::from_secs(seconds))))
+        };
+        assert_eq!(line(&[]), None);
+        assert_eq!(
+            line(&[("streets", 41), ("weather", 7)]).as_deref(),
+            Some("linking: party \"streets\" for 41 s, party \"weather\" for 7 s")
         );
     }
 }

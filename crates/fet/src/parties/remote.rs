@@ -26,6 +26,8 @@ pub(super) struct PartyLink {
     state: Arc<Mutex<(State, Instant)>>,
     /// Last objection that was shown.
     shown: Arc<Mutex<Option<String>>>,
+    /// Time since which the primary waits for the party's links, if it does.
+    linking: Arc<Mutex<Option<Instant>>>,
     /// Maximum time without progress, after the party falls silent or the call stalls.
     wait: Duration,
     stop: Arc<AtomicBool>,
@@ -34,8 +36,8 @@ pub(super) struct PartyLink {
 impl PartyLink {
     pub(super) fn new(name: String, caller: Caller, wait: Duration, stop: Arc<AtomicBool>) -> Self {
         let state = Arc::new(Mutex::new((caller.state(), Instant::now())));
-        let shown = Arc::default();
-        Self { name, caller: Arc::new(Mutex::new(caller)), state, shown, wait, stop }
+        let (shown, linking) = Default::default();
+        Self { name, caller: Arc::new(Mutex::new(caller)), state, shown, linking, wait, stop }
     }
 
     /// Waits until the party joins, or joins again.
@@ -62,6 +64,15 @@ impl PartyLink {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Returns the time for which the primary has waited for the party's links, if it waits for them now.
+    pub(super) fn links_for(&self) -> Option<Duration> {
+        self.linking.lock().unwrap_or_else(PoisonError::into_inner).map(|since| since.elapsed())
+    }
+
+    fn set_linking(&self, since: Option<Instant>) {
+        *self.linking.lock().unwrap_or_else(PoisonError::into_inner) = since;
     }
 
     /// Returns the state of the link.
@@ -214,12 +225,16 @@ impl Party for Remote {
             self.last_answer(&sent)?;
             sent.clear();
         }
+        let links = matches!(request, Request::Link(_) | Request::Answer(_) | Request::Predict(_));
         encode_behind(&mut sent, &request)?;
         drop(request);
         if waits {
             self.held = sent;
             return Ok(Reply::Done);
         }
-        self.last_answer(&sent)
+        self.link.set_linking(links.then(Instant::now));
+        let answer = self.last_answer(&sent);
+        self.link.set_linking(None);
+        answer
     }
 }

@@ -2,19 +2,23 @@
 
 use std::fmt::Display;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fet_core::message::{Answer, LARGEST_FRAME, Request, decode, encode_behind, frames};
 use fet_core::party::{Failure, Party, Refusal};
-use fet_federation::secondary::Secondary;
+use fet_federation::secondary::{LinkCount, Secondary};
 use fet_net::Peer;
+use tracing::field::{Empty, display};
+use tracing::{Span, info_span};
 
 use super::greeting::{self, Greeting, JoinPurpose, one_line};
+use super::linking_progress::{PACE, ProgressDisplay, links_in_words, showing};
 use super::monitor::metrics::{PartyMetrics, SessionGuard};
 use super::owner::{Owner, OwnerSession};
 use super::programs::{Link, NotNow, ProgramId, ProgramPlace, Programs, Training, WAITS};
 use super::run_id::RunId;
 use super::setup::{PartySetup, Unable};
+use crate::reporter::Reporter;
 
 /// Maximum number of requests in one message: a gradient and the next request.
 const MOST_TOGETHER: usize = 2;
@@ -95,6 +99,8 @@ struct Serving<'a> {
     /// Refusal to join: the number of programs, or a difference between the primary's and this party's settings of the
     /// common data.
     refuses: Option<Refusal>,
+    /// Span of the service, the parent of the spans of its requests.
+    span: Span,
 }
 
 impl<'a> Serving<'a> {
@@ -124,8 +130,10 @@ impl<'a> Serving<'a> {
         let run = RunId::parse(&about.run);
         let session = Some(party.owner.session(run.as_ref(), about.purpose, &about.program));
         let shown = party.metrics.open(&about.program, purpose, &about.run);
+        let run_id = run.as_ref().map(ToString::to_string).unwrap_or_default();
+        let span = info_span!(target: "fet", parent: None, "session", purpose, run = run_id);
         let (metrics, purpose) = (party.metrics.as_ref(), about.purpose);
-        Self { setup, metrics, secondary: None, session, place, shown, purpose, run, refuses }
+        Self { setup, metrics, secondary: None, session, place, shown, purpose, run, span, refuses }
     }
 
     fn does(&self, what: &str) {
@@ -140,10 +148,30 @@ impl<'a> Serving<'a> {
     /// Answers a request and counts it.
     fn counted_reply(&mut self, request: Request) -> Answer {
         let (began, name) = (Instant::now(), request.name());
-        let answer = self.reply_as_permitted(request);
+        let span = info_span!(
+            target: "fet",
+            parent: &self.span,
+            "request",
+            otel.name = name,
+            otel.kind = "server",
+            otel.status_code = Empty,
+            round = Empty,
+            received = request.payload() as i64,
+            sent = Empty,
+        );
+        if let Some(round) = request.round() {
+            span.record("round", display(round));
+        }
+        let answer = span.in_scope(|| self.reply_as_permitted(request));
         match &answer {
-            Ok(_) => self.metrics.answered(name, began.elapsed()),
-            Err(refusal) => self.metrics.refused(name, &refusal.reason),
+            Ok(reply) => {
+                span.record("sent", reply.payload() as i64);
+                self.metrics.answered(name, began.elapsed());
+            }
+            Err(refusal) => {
+                span.record("otel.status_code", "ERROR");
+                self.metrics.refused(name, &refusal.reason);
+            }
         }
         answer
     }
@@ -249,7 +277,16 @@ impl<'a> Serving<'a> {
             self.setup.reporter.tell("refused", format_args!("refused {name}: no run is under way"));
             return Ok(Err(Refusal::new(reason)));
         };
-        match secondary.ask(request) {
+        let links = matches!(request, Request::Link(_) | Request::Answer(_) | Request::Predict(_));
+        let answered = match secondary.link_count().filter(|_| links) {
+            Some(count) => {
+                let (place, shown, reporter) = (&self.place, &self.shown, &self.setup.reporter);
+                let mut display = LinksDisplay { name, count: &count, place, shown, reporter };
+                showing(PACE, &mut display, || secondary.ask(request))
+            }
+            None => secondary.ask(request),
+        };
+        match answered {
             Ok(reply) => {
                 if let Some(rows) = linked {
                     self.metrics.linked(rows);
@@ -289,6 +326,28 @@ impl<'a> Serving<'a> {
             }
             Err(failure) => Err(failure),
         }
+    }
+}
+
+/// Shows the progress of a search for links in the party's status, its monitor and its log.
+struct LinksDisplay<'a> {
+    /// Name of the request.
+    name: &'static str,
+    count: &'a LinkCount,
+    place: &'a ProgramPlace,
+    shown: &'a SessionGuard,
+    reporter: &'a Reporter,
+}
+
+impl ProgressDisplay for LinksDisplay<'_> {
+    fn look(&mut self, elapsed: Duration) {
+        let text = format!("{}: {}", self.name, links_in_words(self.count, elapsed));
+        self.shown.does(&text);
+        self.place.does(text);
+    }
+
+    fn line(&mut self, elapsed: Duration) {
+        self.reporter.tell("linking", links_in_words(self.count, elapsed));
     }
 }
 

@@ -116,7 +116,12 @@ pub(super) fn distributed(
         primary: Some(elsewhere.own_seed()),
         ..Simulation::new(experiment, &machine)
     };
-    let trainer = simulation.trainer(primary, parties).map_err(parties::error)?;
+    let begin = || simulation.trainer(primary, parties);
+    let trainer = match elsewhere.joined() {
+        Some(network) => network.showing_links(begin),
+        None => begin(),
+    };
+    let trainer = trainer.map_err(parties::error)?;
     if !releases {
         elsewhere.see(&trainer.standings())?;
     }

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use axum::body::Bytes;
 use fet_federation::trainer::RunError;
 use tokio::sync::oneshot;
+use tracing::field::Empty;
+use tracing::info_span;
 
 use super::arguments::ServeArguments;
 use super::json::BodyError;
@@ -162,6 +164,8 @@ impl Worker<'_> {
     }
 
     fn answer(&self, served: &mut Served, job: &Job) -> Result<Reply, Problem> {
+        let span = info_span!(target: "fet", parent: None, "prediction", rows = Empty);
+        let _entered = span.enter();
         let Model { run, model, dataset, .. } = &self.model;
         let most = self.arguments.most_rows;
         let too_many = || Problem::new(413, format!("a request may have at most {most} rows"));
@@ -180,6 +184,7 @@ impl Worker<'_> {
         if rows == 0 {
             return Err(Problem::new(400, "the request must have at least one row"));
         }
+        span.record("rows", rows as i64);
         let Answered { columns, mut warnings, .. } = served
             .answer(model, "the request", records, self.model.conformal())
             .map_err(Problem::of_prediction)?;

@@ -86,6 +86,19 @@ fn refuses_different_terms_with_both_values() {
     refuse(&mut secondary, terms(&[]), &["joined a run already"]);
 }
 
+/// The count of linked rows, which the party's operator sees, reaches the number of the primary's rows.
+#[test]
+fn counts_the_rows_that_it_has_linked() {
+    assert!(Secondary::new(own(&[])).link_count().is_none());
+    for kind in ["nearest", "hnsw", "random"] {
+        let (_, parties) = party(&[&format!("linker.kind={kind}")]);
+        for party in &parties {
+            let count = party.lock().link_count().expect("it has joined");
+            assert_eq!(count.rows(), (100, 100), "{kind}");
+        }
+    }
+}
+
 /// The party answers or refuses any request of the primary; it does not panic.
 #[test]
 fn refuses_senseless_requests_with_a_reason() {

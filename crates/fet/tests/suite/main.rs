@@ -59,6 +59,8 @@ mod settings;
 mod splits;
 mod study;
 mod support;
+#[cfg(feature = "telemetry")]
+mod telemetry;
 mod transformations;
 mod worth;
 mod wrong_accepts;
