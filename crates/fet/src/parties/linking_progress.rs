@@ -61,60 +61,57 @@ pub(super) fn links_in_words(count: &LinkCount, elapsed: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::{Receiver, Sender};
+
     use super::*;
 
-    /// Counts updates, and keeps the times of lines.
-    #[derive(Default)]
-    struct Counted {
-        looks: usize,
-        lines: Vec<Duration>,
+    /// Sends the time of each update and of each line.
+    struct Sent {
+        looks: Sender<Duration>,
+        lines: Sender<Duration>,
     }
 
-    impl ProgressDisplay for Counted {
-        fn look(&mut self, _: Duration) {
-            self.looks += 1;
+    impl ProgressDisplay for Sent {
+        fn look(&mut self, elapsed: Duration) {
+            let _ = self.looks.send(elapsed);
         }
 
         fn line(&mut self, elapsed: Duration) {
-            self.lines.push(elapsed);
+            let _ = self.lines.send(elapsed);
         }
+    }
+
+    /// Returns a display, and the updates and lines that it shows.
+    fn display() -> (Sent, Receiver<Duration>, Receiver<Duration>) {
+        let ((looks, shown), (lines, written)) = (mpsc::channel(), mpsc::channel());
+        (Sent { looks, lines }, shown, written)
     }
 
     #[test]
     fn shows_long_work_until_it_ends() {
-        let pace = Pace { look: Duration::from_millis(5), line: Duration::from_millis(100) };
-        let mut shown = Counted::default();
-        let result = showing(pace, &mut shown, || {
-            std::thread::sleep(Duration::from_millis(350));
-            7
-        });
-        assert_eq!(result, 7);
-        assert!(shown.looks > shown.lines.len(), "{} updates", shown.looks);
-        assert!((1..=3).contains(&shown.lines.len()), "{:?}", shown.lines);
-        let gaps = shown.lines.windows(2).map(|pair| pair[1] - pair[0]);
-        assert!(
-            shown.lines[0] >= pace.line && gaps.min().is_none_or(|gap| gap >= pace.line),
-            "{:?}",
-            shown.lines
-        );
-        let looks = shown.looks;
-        std::thread::sleep(Duration::from_millis(30));
-        assert_eq!(shown.looks, looks);
+        let pace = Pace { look: Duration::from_millis(1), line: Duration::from_millis(20) };
+        let (mut display, looks, lines) = display();
+        // The work ends after its second line, however slow the machine is.
+        let line = || lines.recv_timeout(Duration::from_secs(60)).expect("a line");
+        let lines = showing(pace, &mut display, || [line(), line()]);
+        assert!(lines[0] >= pace.line && lines[1] - lines[0] >= pace.line, "{lines:?}");
+        let looks: Vec<Duration> = looks.try_iter().collect();
+        assert!(looks.len() >= 2 && looks.contains(&lines[0]) && looks.is_sorted(), "{looks:?}");
     }
 
     #[test]
     fn shows_nothing_of_short_work() {
-        let mut shown = Counted::default();
-        let began = Instant::now();
-        showing(PACE, &mut shown, || ());
-        assert_eq!((shown.looks, shown.lines.len()), (0, 0));
-        assert!(began.elapsed() < PACE.look);
+        let (mut display, looks, lines) = display();
+        let pace = Pace { look: Duration::from_secs(3600), ..PACE };
+        // The end of the work also ends the thread, which would otherwise wait for an hour.
+        showing(pace, &mut display, || ());
+        assert_eq!((looks.try_iter().count(), lines.try_iter().count()), (0, 0));
     }
 
     #[test]
     fn ends_with_work_that_panics() {
-        let mut shown = Counted::default();
-        let work = || showing(PACE, &mut shown, || panic!("the work fails"));
+        let (mut display, ..) = display();
+        let work = || showing(PACE, &mut display, || panic!("the work fails"));
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err());
     }
 }
