@@ -114,7 +114,7 @@ pub(super) struct Approval {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 enum Entry {
-    Approve(Approval),
+    Approve(Box<Approval>),
     Revoke {
         approval: u64,
         time: String,
@@ -296,7 +296,7 @@ impl Approvals {
         self.locked(|this| {
             let number = this.known.len() as u64 + 1;
             let approval = Approval { number, time: now(), hash: covers.hash(), covers, limits, note };
-            this.append(Entry::Approve(approval.clone()))?;
+            this.append(Entry::Approve(Box::new(approval.clone())))?;
             Ok(approval)
         })
     }
@@ -526,7 +526,7 @@ fn allow_rows(approval: &Approval, rows: u64) -> Checked<()> {
 fn apply(known: &mut Vec<Known>, entry: Entry) {
     let number = match &entry {
         Entry::Approve(approval) => {
-            let approval = approval.clone();
+            let approval = (**approval).clone();
             known.push(Known { approval, revoked: None, runs: BTreeSet::new(), predictions: 0 });
             return;
         }

@@ -87,6 +87,7 @@ impl Session {
             place: &place,
             name: ledger::short_name(&run.hash),
             about,
+            planned: planned(&RELEASES, mechanism.freezes_secondaries()),
             rehearsal: false,
             policy,
             tell: &tell,
