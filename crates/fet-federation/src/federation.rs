@@ -94,11 +94,6 @@ impl PartyError {
         *self.problem == Problem::Restarted
     }
 
-    /// Returns true if the party refused the request.
-    pub fn is_refusal(&self) -> bool {
-        matches!(*self.problem, Problem::Refused(_))
-    }
-
     /// Returns true if the party refused because it is busy: the same command may succeed later.
     pub fn is_not_now(&self) -> bool {
         matches!(&*self.problem, Problem::Refused(refusal) if refusal.is_not_now())
