@@ -181,9 +181,9 @@ class Policy(Options):
         least_summed: Minimum number of parties in a secure aggregation; the sum over one party would reveal its value.
             Default: 2.
         differing_sums: True to allow sums without a privacy mechanism over different sets of parties for the same rows,
-            after party dropout or when a party drops out of the run. The primary can then compute this party's
-            contribution. Only a party whose `aggregators` or `least_summed` require secure aggregation refuses such
-            sums. Default: false.
+            after party dropout or when a party drops out of the run, and predictions by secure sums. The primary can
+            then compute this party's contribution. Only a party whose `aggregators` or `least_summed` require secure
+            aggregation refuses such sums. Default: false.
         least_mask_neighbours: Minimum number of other parties with which the party shares masks, if that number of
             other parties takes part. Default: 2.
         least_rows: Minimum number of primary records in a run and in each request for predictions. Default: 1.
