@@ -79,6 +79,16 @@ impl Limit {
 impl Account {
     /// Makes the account of a run with these releases; the policy already allows their planned cost.
     pub(super) fn new(releases: Releases, privacy: &dyn PrivacyMechanism, policy: &Policy) -> Self {
+        let target = privacy.target().filter(|_| !policy.probes);
+        Self::with_target(releases, privacy, policy, target)
+    }
+
+    fn with_target(
+        releases: Releases,
+        privacy: &dyn PrivacyMechanism,
+        policy: &Policy,
+        target: Option<f64>,
+    ) -> Self {
         let counting = Counting {
             frozen: privacy.freezes_secondaries(),
             sampled: privacy.claims_amplification(),
@@ -88,10 +98,9 @@ impl Account {
             let name = format!("`{name}` ({epsilon})");
             (epsilon > 0.0).then_some(Limit { name, epsilon, delta, ideal: false })
         };
-        let target = privacy.target().filter(|_| !policy.probes).unwrap_or(0.0);
         let delta = privacy.spent(&releases, &[]).delta;
         let limits: Vec<Limit> = [
-            limit("privacy.target_epsilon", target, delta),
+            limit("privacy.target_epsilon", target.unwrap_or(0.0), delta),
             limit("policy.most_epsilon", policy.most_epsilon, policy.most_delta),
         ]
         .into_iter()
@@ -121,9 +130,8 @@ impl Account {
         privacy: &dyn PrivacyMechanism,
         policy: &Policy,
     ) -> Self {
-        let mut account = Self::new(releases, privacy, policy);
+        let mut account = Self::with_target(releases, privacy, policy, None);
         account.counting.apart = true;
-        account.limits.retain(|limit| limit.name.starts_with("`policy."));
         (account.limited_by_plan, account.in_memory) = (None, true);
         (account.planned, account.allowed) = (Vec::new(), Vec::new());
         account

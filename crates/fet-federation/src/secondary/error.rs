@@ -218,13 +218,13 @@ pub enum SecondaryError {
     #[error(transparent)]
     Data(#[from] fet_core::data::DataError),
     /// A gradient arrived for a round without a training representation.
-    #[error("a gradient for {round} arrived, but the party sent no training representation of that round")]
+    #[error("a gradient arrived for {round}, for which the party sent no training representation")]
     NothingToLearn {
         /// The round of the gradient.
         round: Round,
     },
     /// The method averages no parameters.
-    #[error("the primary requested averaged parameters, but the method averages none")]
+    #[error("the primary requested averaged parameters from a method that averages none")]
     NothingShared,
     /// The party's state cannot be saved or restored.
     #[error(transparent)]

@@ -249,16 +249,16 @@ pub(super) fn session(
     } else if let Some(start) = &start {
         load_all(encoder.learner_mut(), &start.parameters)?;
     }
-    let mut received = Received::new(&settings.of_state(privacy.as_ref()).to_toml(), terms);
+    // The hash uses the party's own copy of the settings: the terms may express the same settings in
+    // other words.
+    let text = settings.of_state(privacy.as_ref()).to_toml();
+    let mut received = Received::new(&text, terms);
     if model.is_some() && !privacy.is_identity() && !seed.is_simulated() {
         // Two sessions with the same noise would reveal the changes of the table between them.
         let mut random = [0; 32];
         getrandom::fill(&mut random).map_err(|error| SecondaryError::NoRandomness(error.to_string()))?;
         received.fresh(&random);
     }
-    // The hash uses the party's own copy of the settings: the terms may express the same settings in
-    // other words.
-    let text = settings.of_state(privacy.as_ref()).to_toml();
     Ok(Session {
         terms: AgreedTerms {
             party,

@@ -55,8 +55,8 @@ pub(super) struct Joining<'a> {
 }
 
 impl<'a> Joining<'a> {
-    /// Makes the description of a run with these settings, or of a session of predictions, which plans no release and has a
-    /// name of its own.
+    /// Makes the description of a run with these settings, or of a session of predictions, which plans no release and has
+    /// another name.
     pub(super) fn new(
         own: &'a PartyConfig,
         place: &'a LifetimePlace,

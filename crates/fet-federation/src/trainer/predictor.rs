@@ -19,8 +19,6 @@ use crate::schedule::{self, Schedule};
 /// finished models.
 pub struct Predictor {
     core: PrimaryCore,
-    /// Releases of predictions with noise, by batch.
-    made: Vec<Tally>,
     /// Preparation of the primary's records.
     preparing: Preparing,
     /// Standardisation of each secondary's similarities, if the method uses them.
@@ -66,7 +64,6 @@ impl Predictor {
         core.agree_on_keys()?;
         Ok(Self {
             core,
-            made: Vec::new(),
             preparing: saved.preparing().clone(),
             similarity_scales: saved.similarity_scales().to_vec(),
         })
@@ -95,26 +92,24 @@ impl Predictor {
     /// secondaries (from 0, ascending). Without secondaries, the model gets a memory of zeros, the sum over no
     /// party.
     pub fn outputs(&mut self, new: &NewRecords, parties: &[usize]) -> Result<Matrix<f32>, RunError> {
-        let before = self.core.releases.counted(false).iter().map(Tally::releases).sum::<u64>();
-        let outputs = self.core.outputs(new, parties);
-        let after = self.core.releases.counted(false).iter().map(Tally::releases).sum::<u64>();
-        let active = if parties.is_empty() { new.parties().len() } else { parties.len() };
-        self.made.extend((before..after).map(|_| {
-            let mut one = Tally::default();
-            one.add(active, 1);
-            one
-        }));
-        outputs
+        self.core.outputs(new, parties)
     }
 
     /// Returns the privacy spent by the predictions so far, in addition to that of the run; `None` without a privacy
     /// mechanism.
     pub fn spent(&self) -> Option<Spent> {
-        let (privacy, planned) = (self.core.components.privacy.as_ref(), &self.core.components.planned());
-        let made = match privacy.freezes_secondaries() {
-            true => self.made.clone(),
-            false => vec![Tally::of_all(&self.made)],
+        let (privacy, planned) = (self.core.components.privacy.as_ref(), self.core.components.planned());
+        let made = Tally::of_all(&self.core.releases.tallies);
+        let apart = |(active, count): (usize, u64)| {
+            (0..count).map(move |_| {
+                let mut one = Tally::default();
+                one.add(active, 1);
+                one
+            })
         };
+        // Each batch of a frozen party is one more pass.
+        let made =
+            if privacy.freezes_secondaries() { made.iter().flat_map(apart).collect() } else { vec![made] };
         (!privacy.is_identity() && !self.core.federation.is_empty()).then(|| privacy.spent(planned, &made))
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn showing<T>(pace: Pace, display: &mut dyn ProgressDisplay, work: im
                 }
             }
         };
-        // If the thread cannot start, the work has no display.
+        // If the thread cannot start, the work continues without a display.
         let _ = std::thread::Builder::new().name("fet-progress".into()).spawn_scoped(scope, show);
         work()
     })

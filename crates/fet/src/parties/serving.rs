@@ -231,7 +231,7 @@ impl<'a> Serving<'a> {
                 }
                 Err(Unable::NoModel(path)) => {
                     self.place.trained();
-                    self.tell("unable", format_args!("{}: there is no model of this run", path.display()));
+                    self.tell("unable", format_args!("{}: the model of this run is missing", path.display()));
                     return Ok(Err(Refusal::new(
                         "lacks the model of this run: the run did not finish there, or its folder was removed or not restored",
                     )));

@@ -93,7 +93,7 @@ pub(super) fn distributed(
             ))),
         }
     };
-    // The primary reports problems of its own data before it waits for the parties.
+    // The primary reports problems in its data before it waits for the parties.
     let (primary, parties) = if releases {
         let own = match experiment.train.randomness {
             Randomness::Experiment => OwnSeed::simulated(experiment.seed, 0),

@@ -31,7 +31,7 @@ const SILENCE: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_secs(1);
 /// Time without a request after which the worker looks whether the parties are still there.
 const IDLE: Duration = Duration::from_secs(5);
-/// Time in which a party that is there answers this look.
+/// Longest time that a party may take to answer this look.
 const ANSWER: Duration = Duration::from_secs(3);
 
 /// Readiness of the service.

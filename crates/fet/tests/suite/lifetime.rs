@@ -97,7 +97,7 @@ fn counts_runs_with_different_seeds_together_up_to_the_limit() {
     assert_eq!(shown(&states.path().join("0"))["epsilon"].as_f64(), Some(both));
 }
 
-/// Joins the finished models of a run for predictions, in a session of their own.
+/// Joins the finished models of a run for predictions, in another session.
 fn serving(sets: &[&str], states: &Path, policy: &Policy, trainer: &Trainer) -> Result<Predictor, RunError> {
     let (experiment, machine) = (experiment(sets), fet::run::machine(&flex()));
     let (_, tables) = divide(square(100, Task::Regression));
@@ -120,7 +120,7 @@ fn serving(sets: &[&str], states: &Path, policy: &Policy, trainer: &Trainer) -> 
     Predictor::new(&experiment, &saved, parties, Vec::new(), &machine)
 }
 
-/// Every batch of predictions with noise is one more release, with noise of its own. The lifetime account counts it and ends
+/// Every batch of predictions with noise is one more release with fresh noise. The lifetime account counts it and ends
 /// the predictions at its limit; a party without such a limit does not predict.
 #[test]
 fn predictions_with_noise_count_up_to_the_limit() {

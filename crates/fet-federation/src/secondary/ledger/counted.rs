@@ -14,7 +14,7 @@ pub(in crate::secondary) struct Counting {
     /// True if the guarantee requires that each release has its own sample. Portions of a pass share one
     /// sample.
     pub(in crate::secondary) sampled: bool,
-    /// True if each release of a frozen party is a pass of its own, because its rows are new.
+    /// True if each release of a frozen party counts as a separate pass, because its rows are new.
     pub(in crate::secondary) apart: bool,
 }
 
