@@ -179,6 +179,88 @@ kill $(jobs -p)
     assert!(log.matches("joined for training").count() == 3 && !log.contains("takes over"), "{log}");
 }
 
+/// Lines that wait until the service at `$listen` answers `/readyz` with a status.
+const READYZ: &str = r#"
+readyz() {
+    python3 - "$listen" "$1" <<'END'
+import sys, time, urllib.error, urllib.request
+while True:
+    try:
+        found = urllib.request.urlopen(f"http://{sys.argv[1]}/readyz").status
+    except urllib.error.HTTPError as error:
+        found = error.code
+    if found == int(sys.argv[2]):
+        break
+    time.sleep(0.1)
+END
+}
+"#;
+
+/// Between requests, a service learns that a party has gone and that it has returned. A party that serves as many programs as it
+/// may, one without the model, and an old copy of a party's state are refused, each with its own exit code and reason.
+#[test]
+fn predictions_notice_parties_that_are_away_busy_or_old() {
+    let Some(server) = nats() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (start, _) = GUIDE.split_once("## 7. ").expect("a section on predictions");
+    let limited = "state = \"state\"\nmost_programs = 1\n";
+    let start = start.replace("4222", &free().to_string()).replace("state = \"state\"\n", limited);
+    let start = script(&start).replace("../nats/bin/nats-server", &format!("'{}'", server.display()));
+    assert!(start.contains("most_programs"), "{start}");
+    let script = format!(
+        r#"{start}{READYZ}
+listen=127.0.0.1:{}
+predict() {{ fet predict result --rows new.csv --parties roster.toml --key bank.key --out $1.csv > $1.log 2>&1; }}
+stop() {{
+    kill $1 "$(cat ../streets/party.pid)"
+    while kill -0 "$(cat ../streets/party.pid)" 2> /dev/null; do sleep 0.1; done
+}}
+start() {{ (cd ../streets && exec fet party party.toml >> party.log 2>&1) & echo $! > ../streets/party.pid; }}
+fet serve result --parties roster.toml --key bank.key --listen $listen --timeout 5 --log json > serve.log &
+serve=$!
+readyz 200
+code=0; predict busy || code=$?; [ $code = 75 ]
+stop -9
+readyz 503
+start
+readyz 200
+kill -INT $serve; wait $serve
+cp ../streets/state/party/lifetime.jsonl old
+predict first
+stop -TERM
+cp ../streets/state/party/lifetime.jsonl new
+cp old ../streets/state/party/lifetime.jsonl
+start
+code=0; predict copy || code=$?; [ $code = 2 ]
+stop -TERM
+cp new ../streets/state/party/lifetime.jsonl
+mv ../streets/state/runs/*/model.safetensors model
+start
+code=0; predict lost || code=$?; [ $code = 2 ]
+kill $(jobs -p)
+"#,
+        free()
+    );
+    let (ended, said) = obeyed(&script, folder.path(), 2 * PATIENCE);
+    let read =
+        |name: &str| fs::read_to_string(folder.path().join("city/bank").join(name)).unwrap_or_default();
+    assert!(ended.success(), "{ended}: {said}\n{}\n{}", read("serve.log"), read("../streets/party.log"));
+    for (log, part) in [
+        ("busy.log", "not now: the party serves 1 programs of the primary already"),
+        ("copy.log", "its state folder is an old copy"),
+        ("lost.log", "lacks the model of this run"),
+    ] {
+        assert!(read(log).contains(part), "{part} in {}", read(log));
+    }
+    for name in ["busy.csv", "copy.csv", "lost.csv"] {
+        assert!(!folder.path().join("city/bank").join(name).exists(), "{name}");
+    }
+    let log = read("serve.log");
+    let count = |event: &str| log.matches(&format!("\"event\":\"{event}\"")).count();
+    assert_eq!(count("ready"), 2, "{log}");
+    assert!(count("waiting") > 0, "{log}");
+}
+
 /// Predictions by secure sums are those of the average up to rounding. A service gives the same answers before and after a
 /// party starts again, when all parties agree on new keys.
 #[test]
