@@ -42,7 +42,7 @@ use crate::predictions;
 use crate::provenance::{Provenance, check_files, files};
 use crate::watch::Watch;
 
-use self::begin::unusable;
+use self::begin::{not_resumed, unusable};
 pub use self::begin::{party_error, trainer};
 pub use crate::experiment_file::machine;
 pub use crate::reporter::Log;
@@ -380,7 +380,7 @@ fn resume(trainer: &mut Trainer, identity: &serde_json::Value, folder: &Path) ->
             fet_io::note!("continuing after epoch {done}");
             Ok(seconds)
         }
-        Err(error) => bail!(unusable(&path, error)),
+        Err(error) => Err(not_resumed(&path, error)),
     }
 }
 

@@ -190,6 +190,47 @@ pub fn party_error(error: &anyhow::Error) -> Option<&PartyError> {
     }
 }
 
+/// Returns the error of a run that cannot continue from a checkpoint. A party that is away, busy or started again leaves the
+/// checkpoint usable.
+pub(super) fn not_resumed(path: &Path, error: CheckpointError) -> anyhow::Error {
+    match error {
+        CheckpointError::Party(party) if party.is_restart() || party.is_unreached() || party.is_not_now() => {
+            CheckpointError::Party(party).into()
+        }
+        error => unusable(path, error).into(),
+    }
+}
+
 pub(super) fn unusable(path: &Path, error: impl std::fmt::Display) -> InputError {
     InputError(format!("{}: {error}. Remove the file to start again.", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use fet_core::party::Refusal;
+    use fet_federation::federation::{PartyIndex, Problem, SentRequest};
+
+    use super::*;
+
+    #[test]
+    fn a_party_that_is_away_leaves_the_checkpoint_usable() {
+        let found = |problem: Problem| {
+            let (party, index) = ("shop".to_string(), PartyIndex::new(0));
+            let sent = Box::new(SentRequest { party, index, message: "Load", round: None });
+            let error = CheckpointError::Party(PartyError { sent, problem: Box::new(problem) });
+            let error = not_resumed(Path::new("checkpoint"), error);
+            (crate::exit::code(&error), error.to_string())
+        };
+        for (problem, code) in [
+            (Problem::Restarted, 75),
+            (Problem::Refused(Refusal::not_now("it is busy")), 75),
+            (Problem::Refused(Refusal::new("it has no such state")), 2),
+        ] {
+            let (found, said) = found(problem);
+            assert_eq!(found, code, "{said}");
+            assert_eq!(said.contains("Remove the file"), code == 2, "{said}");
+        }
+        let error = not_resumed(Path::new("checkpoint"), CheckpointError::OtherSettings);
+        assert!(error.to_string().contains("Remove the file to start again"), "{error}");
+    }
 }
