@@ -5,7 +5,8 @@
 //! a list of releases with their noise. Any version of the program can compose the lists of all runs, without
 //! their settings. A party writes a line before the releases that the line covers leave. The lines:
 //!
-//! - `join`: a session begins; it makes the account older, which distinguishes it from an old copy;
+//! - `join`: a session begins, or the party signs the account's age for the other parties; it makes the account
+//!   older, which distinguishes it from an old copy;
 //! - `reserve`: a bound on the loss of all releases of the run, from now on;
 //! - `close`: the loss of all releases of the run at the end of a session;
 //! - `add`: the operator adds releases that the account does not know.
@@ -32,6 +33,9 @@ pub const FILE: &str = "lifetime.jsonl";
 /// Version of the account's lines. Lines with a loss in parts have it; others have version 1, so that earlier versions of
 /// the program read them.
 const VERSION: u32 = 2;
+
+/// Number by which an account grows older when its party signs the age.
+const STEP: u64 = 100;
 
 /// A party's lifetime account.
 #[derive(Debug)]
@@ -185,7 +189,7 @@ impl Lifetime {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// Returns the number of records so far. A smaller number than before means that the file is an old copy.
+    /// Returns the account's age, which each line increases. A smaller age than before means that the file is an old copy.
     pub fn age(&self) -> u64 {
         self.age
     }
@@ -242,6 +246,16 @@ impl Lifetime {
         let mut run = self.run(name).cloned().unwrap_or_else(|| RunLoss::new(name.to_string()));
         run.about = Some(about);
         self.append(Kind::Join, &run, Vec::new(), found + 1)?;
+        Ok(Age { found, now: self.age })
+    }
+
+    /// Makes the account older before the party signs its age for the other parties, and returns the age before and after.
+    ///
+    /// The step is large: if several sessions join an old copy at the same time, their lines do not make up for it.
+    pub(crate) fn grow(&mut self, name: &str) -> Result<Age, StateError> {
+        let found = self.age;
+        let run = self.run(name).cloned().unwrap_or_else(|| RunLoss::new(name.to_string()));
+        self.append(Kind::Join, &run, Vec::new(), found + STEP)?;
         Ok(Age { found, now: self.age })
     }
 
@@ -376,14 +390,14 @@ pub struct KnownAges {
 /// Error: a lifetime account is younger than it was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "its lifetime account has {found} records, but had {known} before: its state folder is an old copy \
+    "its lifetime account has age {found}, but had age {known} before: its state folder is an old copy \
      without the latest releases. Its operator must restore the newest copy, and add the releases \
      that it lacks with `fet ledger add --age {known}` (see its `--help`), which is needed after a refusal even if none is missing"
 )]
 pub struct OutdatedAccount {
-    /// Number of records when the party was about to join.
+    /// Age when the party was about to join, or to sign it.
     pub found: u64,
-    /// Number of records that the account had before.
+    /// Age that the account had before.
     pub known: u64,
 }
 

@@ -57,8 +57,7 @@ pub struct LedgerAddArguments {
     /// Probability that a release uses a record: `sample_rate`, if the report has `amplification`.
     #[arg(long, default_value_t = 1.0)]
     pub rate: f64,
-    /// Number of account records that another party's refusal names; afterwards the account has more records
-    /// than this.
+    /// Age of the account that another party's refusal names; afterwards the account is older than this.
     #[arg(long)]
     pub age: Option<u64>,
 }

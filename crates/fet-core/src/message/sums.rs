@@ -129,11 +129,11 @@ impl fmt::Debug for Words {
     }
 }
 
-/// Age of a lifetime account: its number of entries. An account that is younger than before is an old copy.
+/// Age of a lifetime account, which each entry increases. An account that is younger than before is an old copy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Age {
-    /// Age immediately before the party joined.
+    /// Age immediately before the party joined, or before it signed this age.
     pub found: u64,
-    /// Age after the party joined.
+    /// Age after that.
     pub now: u64,
 }

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use fet_core::experiment::CommonSettings;
-use fet_core::message::LifetimeState;
+use fet_core::message::{Age, LifetimeState};
 use fet_core::policy::Policy;
 use fet_core::privacy::{Loss, PrivacyMechanism, Releases, Tally};
 use fet_eval::records::RESULTS_VERSION;
@@ -16,8 +16,9 @@ use fet_privacy::accountant::Total;
 use super::config::{LifetimePlace, PartyConfig, WarnOperator};
 use super::error::SecondaryError;
 use super::ledger;
-use crate::lifetime::{About, Lifetime, OpenLifetime, RunLoss, add};
+use crate::lifetime::{About, KnownAges, Lifetime, OTHERS, OpenLifetime, OutdatedAccount, RunLoss, add};
 use crate::privacy::{planned, within};
+use crate::state_file::StateError;
 
 /// The reason why a rehearsal is unbounded.
 pub(super) const REHEARSAL: &str =
@@ -33,6 +34,8 @@ pub(super) struct Spending {
     limit: f64,
     rehearsal: bool,
     standing: LifetimeState,
+    /// Ages of the other parties' accounts that this party knew when the session began.
+    others: KnownAges,
     /// Releases in the session's last reservation.
     reserved: Option<Vec<Tally>>,
     settled: bool,
@@ -108,9 +111,9 @@ impl Spending {
         let (limit, delta) = (policy.lifetime_epsilon, policy.most_delta);
         check_known(&account, limit, tell)?;
         let run = account.run(&name).cloned();
-        let others = account.total_without(&name);
+        let of_others = account.total_without(&name);
         let plan = loss(privacy, releases, &planned, rehearsal);
-        let mut with_plan = others;
+        let mut with_plan = of_others;
         run.iter().flat_map(|run| &run.lost).chain([&plan]).for_each(|loss| add(&mut with_plan, loss));
         // The larger of the loss so far and the loss with the planned run counts.
         let spent = account.total().epsilon(delta);
@@ -130,25 +133,39 @@ impl Spending {
         if let Some(guarantee) = privacy.spent(releases, &[]).guarantee {
             (about.neighbouring, about.learning) = (Some(guarantee.neighbouring), Some(guarantee.learning));
         }
+        let others = KnownAges::read(&place.folder.join(OTHERS)).map_err(|problem| unreadable(&place.folder, problem))?;
         let age = account.join(&name, about)?;
         let earlier = account.runs().iter().filter(|run| run.name != name && !run.is_none()).count() as u64;
         let epsilon = Some(epsilon).filter(|epsilon| epsilon.is_finite());
         let standing = LifetimeState { age, earlier, epsilon, delta };
         let run = account.run(&name).cloned().expect("it was joined");
         drop(account);
-        let folder = place.folder.clone();
-        Ok(Self { account: shared, folder, run, limit, rehearsal, standing, reserved: None, settled: false })
+        let (account, folder) = (shared, place.folder.clone());
+        Ok(Self { account, folder, run, limit, rehearsal, standing, others, reserved: None, settled: false })
     }
 
-    /// Returns the party's own folder.
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
+    /// Returns an age of the account for the other parties, which the party signs.
+    ///
+    /// All parties have joined before. For this reason, the age is not below any that another party knew when it joined,
+    /// whatever the order in which several runs join and agree on keys.
+    pub(super) fn age_to_sign(&self) -> Result<Age, StateError> {
+        self.account.lock().grow(&self.run.name)
     }
 
-    /// Runs `work` while no other session of the party uses the files of the account.
-    pub(super) fn alone<T>(&self, work: impl FnOnce() -> T) -> T {
+    /// Remembers the ages of the accounts of other parties, by identity. Returns the position of the first party whose account
+    /// was older before this session began, with its ages.
+    pub(super) fn see(&self, ages: &[(String, Age)]) -> Result<Option<(usize, OutdatedAccount)>, StateError> {
+        // No other session of the party may write the file at the same time.
         let _account = self.account.lock();
-        work()
+        let path = self.folder.join(OTHERS);
+        let mut known = KnownAges::read(&path).map_err(|problem| unreadable(&self.folder, problem))?;
+        let mut refused = None;
+        for (position, (identity, age)) in ages.iter().enumerate() {
+            let seen = known.see_since(self.others.of(identity), identity, *age);
+            refused = refused.or(seen.err().map(|old| (position, old)));
+        }
+        known.keep().map_err(|error| unreadable(&self.folder, error.to_string()))?;
+        Ok(refused)
     }
 
     /// Returns the state of the account that the party reports when it joins.
@@ -229,6 +246,11 @@ impl Spending {
         let run = self.run.clone().with_loss(loss).at(records);
         Ok(self.account.lock().write(&run, true)?)
     }
+}
+
+/// Returns the error that the file of the other parties' ages cannot be used.
+fn unreadable(folder: &Path, problem: String) -> StateError {
+    StateError::Io { path: folder.join(OTHERS).display().to_string(), problem }
 }
 
 /// Refuses an account that lacks the releases of former versions if the party limits ε.

@@ -4,19 +4,16 @@
 //! The party masks its message, unmasks one attempt, and helps to unmask the attempt for a party that dropped
 //! out.
 
-use std::path::Path;
-
-use fet_core::message::{Age, Agreed, Confirmed, KeyShares, PublicKeys, Reveal, Round, SignedKey, Unmask};
+use fet_core::message::{Agreed, Confirmed, KeyShares, PublicKeys, Reveal, Round, SignedKey, Unmask};
 use fet_privacy::secure_sum::{
     self, Commitment, Participant, PublicKey, SEALED_SHARE, SumError, SumId, Terms, Word,
 };
 use zeroize::Zeroizing;
 
 use super::error::SecondaryError;
+use super::lifetime::Spending;
 use super::session::Session;
 use crate::federation::PartyIndex;
-use crate::lifetime::{KnownAges, OTHERS};
-use crate::state_file::StateError;
 
 /// Length of a signature in bytes.
 const SIGNATURE: usize = 64;
@@ -56,12 +53,8 @@ pub(super) fn make_key(session: &mut Session) -> Result<SignedKey, SecondaryErro
         colluding: session.privacy.colluding(),
     };
     let participant = Participant::new(session.terms.party.index(), *secret, terms);
-    let age = session
-        .release
-        .account
-        .lifetime
-        .as_ref()
-        .map_or_else(Age::default, |lifetime| lifetime.standing().age);
+    let lifetime = session.release.account.lifetime.as_ref();
+    let age = lifetime.map(Spending::age_to_sign).transpose()?.unwrap_or_default();
     let secure_sum::SignedKey { key, signature, .. } =
         participant.signed_key(&session.credentials.identity, [age.found, age.now]);
     session.release.participant = Some(participant);
@@ -93,26 +86,21 @@ pub(super) fn agree_on_keys(session: &mut Session, message: &PublicKeys) -> Resu
 }
 
 /// Remembers the signed ages of the other parties' lifetime accounts; refuses an account that was older
-/// before.
+/// before this session began.
 fn see_ages(session: &Session, message: &PublicKeys) -> Result<(), SecondaryError> {
     let Some(lifetime) = &session.release.account.lifetime else { return Ok(()) };
-    let path = lifetime.folder().join(OTHERS);
-    lifetime.alone(|| see_ages_in(&path, session, message))
-}
-
-fn see_ages_in(path: &Path, session: &Session, message: &PublicKeys) -> Result<(), SecondaryError> {
-    let failed = |problem: String| StateError::Io { path: path.display().to_string(), problem };
-    let (mut known, mut seen) = (KnownAges::read(path).map_err(failed)?, Ok(()));
     let own = session.terms.party.in_message();
     let others = message.parties.iter().zip(&message.keys).filter(|(party, _)| **party != own);
-    for (&party, key) in others {
-        let identity = format!("{:?}", session.credentials.roster[party as usize]);
-        let old =
-            |source| SecondaryError::OldAccount { party: PartyIndex::new(party as usize).number(), source };
-        seen = seen.and(known.see(&identity, key.age).map_err(old));
+    let identity = |party: u32| format!("{:?}", session.credentials.roster[party as usize]);
+    let (numbers, ages): (Vec<_>, Vec<_>) =
+        others.map(|(&party, key)| (party as usize, (identity(party), key.age))).unzip();
+    match lifetime.see(&ages)? {
+        Some((position, source)) => {
+            let party = PartyIndex::new(numbers[position]).number();
+            Err(SecondaryError::OldAccount { party, source })
+        }
+        None => Ok(()),
     }
-    known.keep().map_err(|error| failed(error.to_string()))?;
-    seen
 }
 
 /// Records that all parties received the same keys, and stores the key shares of the others' secrets.

@@ -189,6 +189,8 @@ while True:
         found = urllib.request.urlopen(f"http://{sys.argv[1]}/readyz").status
     except urllib.error.HTTPError as error:
         found = error.code
+    except urllib.error.URLError:
+        found = None  # It does not listen yet.
     if found == int(sys.argv[2]):
         break
     time.sleep(0.1)

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use fet::ledger::{LedgerAddArguments, LedgerCommand, LedgerShowArguments, ledger};
 use fet_core::data::{PartyTable, Task};
-use fet_core::party::Party;
+use fet_core::message::{PublicKeys, Reply, Request, SignedKey, Terms};
+use fet_core::party::{Failure, Party};
 use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
 use fet_federation::lifetime::SharedLifetime;
@@ -213,6 +214,92 @@ fn other_party_of_secure_sums_refuses_an_old_copy() {
     assert!(text.contains("added by the operator"), "{text}");
     run(&sets("seed=2"), states.path(), &Policy::default())
         .expect("the account contains the forgotten releases");
+}
+
+/// Secondaries of one session, which share their accounts with those of another session.
+struct Joining {
+    parties: [Secondary; 2],
+    terms: [Terms; 2],
+    keys: Vec<SignedKey>,
+}
+
+impl Joining {
+    fn new(seed: &str, states: &Path, accounts: &[SharedLifetime; 2]) -> Self {
+        let experiment = experiment(&[SECURE, seed]);
+        let (_, tables) = divide(square(100, Task::Regression));
+        let names = [tables[0].name.clone(), tables[1].name.clone()];
+        let mut tables = tables.into_iter();
+        let parties = [0, 1].map(|number| {
+            let folder = states.join(number.to_string());
+            let lifetime = LifetimePlace { folder, account: accounts[number].clone(), table: None };
+            let table = tables.next().expect("two tables");
+            Secondary::new(PartyConfig {
+                lifetime: Some(lifetime),
+                ..party_config(&experiment, table, number + 1, 2)
+            })
+        });
+        let terms = [0, 1].map(|party| Terms {
+            name: names[party].clone(),
+            number: party + 1,
+            ..crate::support::terms(&experiment)
+        });
+        Self { parties, terms, keys: Vec::new() }
+    }
+
+    /// Asks the parties for the next step of the session: one joins, the other joins, both make keys, both agree.
+    fn step(&mut self, step: usize, first: usize) -> Result<(), Failure> {
+        match step {
+            0 | 1 => {
+                let party = (first + step) % 2;
+                self.parties[party].ask(Request::Join(self.terms[party].clone())).map(drop)
+            }
+            2 => self.parties.iter_mut().try_for_each(|party| match party.ask(Request::MakeKey)? {
+                Reply::Key(key) => {
+                    self.keys.push(key);
+                    Ok(())
+                }
+                other => panic!("{other:?}"),
+            }),
+            _ => {
+                let keys = PublicKeys { parties: vec![0, 1], keys: self.keys.clone() };
+                self.parties
+                    .iter_mut()
+                    .try_for_each(|party| party.ask(Request::AgreeOnKeys(keys.clone())).map(drop))
+            }
+        }
+    }
+}
+
+/// Two sessions of the same parties join and agree on keys at the same time, in every order. No party takes the
+/// account of the other for an old copy, and each still notices an old copy.
+#[test]
+fn sessions_at_the_same_time_agree_on_keys_in_any_order() {
+    let orders = (0..1u32 << 8).filter(|order| order.count_ones() == 4);
+    let mut count = 0;
+    for order in orders {
+        let states = tempfile::tempdir().expect("a folder");
+        let accounts = [(); 2].map(|()| SharedLifetime::default());
+        let mut sessions = ["seed=0", "seed=1"].map(|seed| Joining::new(seed, states.path(), &accounts));
+        let mut steps = [0; 2];
+        for place in 0..8 {
+            let which = (order >> place) as usize & 1;
+            let done = sessions[which].step(steps[which], which);
+            done.unwrap_or_else(|error| panic!("{order:08b}, step {} of {which}: {error}", steps[which]));
+            steps[which] += 1;
+        }
+        drop(sessions);
+        let account = states.path().join("1").join(fet_federation::lifetime::FILE);
+        let text = std::fs::read_to_string(&account).expect("an account");
+        let (copy, _) = text.trim_end().rsplit_once('\n').expect("several lines");
+        std::fs::write(&account, format!("{copy}\n")).expect("writable");
+        let accounts = [(); 2].map(|()| SharedLifetime::default());
+        let mut later = Joining::new("seed=2", states.path(), &accounts);
+        let refused = (0..4).find_map(|step| later.step(step, 0).err()).map(|error| error.to_string());
+        let refused = refused.expect("an old copy");
+        assert!(refused.contains("party 2") && refused.contains("old copy"), "{order:08b}: {refused}");
+        count += 1;
+    }
+    assert_eq!(count, 70);
 }
 
 /// The symbols of a lost `record-code` release have most of its ε, and a statement that nothing is missing only makes the
