@@ -40,7 +40,7 @@ pub(crate) use self::lifetime::run_name;
 use self::one_time::Releasing;
 pub use self::prediction_count::PredictionCount;
 pub use self::selection::linking_seed;
-pub use self::session::LinkCount;
+pub use self::session::{LinkCount, MOST_ROWS};
 use self::session::{RowOrigin, Session};
 pub(crate) use self::state::has_entries;
 pub use self::state::{FinishedModel, Store};

@@ -111,9 +111,13 @@ fn hint(unreadable: u64, objection: Option<&str>, connection: &Connection) -> St
                 .into()
         }
         (0, None) => String::new(),
-        (many, None) => format!(
-            "; {many} packets arrived that its pinned key did not make for this run: compare the identities and the names of \
-             the run and the parties"
-        ),
+        (many, None) => {
+            let packets = if many == 1 { "1 packet".to_string() } else { format!("{many} packets") };
+            format!(
+                "; {packets} arrived that did not answer this handshake: late answers to an earlier one, or packets that the \
+                 party's pinned key did not make for this run. If more arrive, compare the identities and the names of the run \
+                 and the parties"
+            )
+        }
     }
 }

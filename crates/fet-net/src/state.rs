@@ -60,7 +60,8 @@ impl fmt::Display for State {
             write!(f, "; last heard {} s ago", heard.as_secs())?;
         }
         if self.unreadable > 0 {
-            write!(f, "; {} packets could not be read", self.unreadable)?;
+            let packets = if self.unreadable == 1 { "packet" } else { "packets" };
+            write!(f, "; {} {packets} could not be read", self.unreadable)?;
         }
         if let Some(objection) = &self.objection {
             write!(f, "; {objection}")?;

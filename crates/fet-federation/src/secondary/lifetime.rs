@@ -133,7 +133,8 @@ impl Spending {
         if let Some(guarantee) = privacy.spent(releases, &[]).guarantee {
             (about.neighbouring, about.learning) = (Some(guarantee.neighbouring), Some(guarantee.learning));
         }
-        let others = KnownAges::read(&place.folder.join(OTHERS)).map_err(|problem| unreadable(&place.folder, problem))?;
+        let others = KnownAges::read(&place.folder.join(OTHERS))
+            .map_err(|problem| unreadable(&place.folder, problem))?;
         let age = account.join(&name, about)?;
         let earlier = account.runs().iter().filter(|run| run.name != name && !run.is_none()).count() as u64;
         let epsilon = Some(epsilon).filter(|epsilon| epsilon.is_finite());

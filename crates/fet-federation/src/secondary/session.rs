@@ -31,7 +31,7 @@ use crate::federation::PartyIndex;
 use crate::prepare::PreparedParty;
 
 /// Maximum number of the primary's records: the capacity of a frame if a key is one number.
-pub(super) const MOST_ROWS: usize = LARGEST_FRAME / 8;
+pub const MOST_ROWS: usize = LARGEST_FRAME / 8;
 
 /// A party's side of one run.
 pub(super) struct Session {

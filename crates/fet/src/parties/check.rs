@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use fet_core::message::Parts;
 use fet_federation::lifetime::Lifetime;
 use fet_federation::outlook::{self, AnswerForm, PlannedRun, PrimarySize};
+use fet_federation::secondary::MOST_ROWS;
 use fet_io::input::input;
 use serde::Serialize;
 
@@ -140,8 +141,10 @@ struct ApprovalLine {
 
 /// Prints the outlook on a run.
 pub fn check(arguments: &CheckArguments) -> anyhow::Result<String> {
-    if arguments.rows == Some(0) {
-        return Err(input("--rows must be at least 1; it is 0"));
+    if let Some(rows) = arguments.rows.filter(|rows| !(1..=MOST_ROWS).contains(rows)) {
+        return Err(input(format!(
+            "--rows must be 1 to {MOST_ROWS}, the most that a run can have; it is {rows}"
+        )));
     }
     let files = PartyFiles::read(&arguments.file)?;
     let setup = files.setup(Reporter::new(&files.file.party, Log::Human))?;

@@ -19,6 +19,9 @@ pub enum HubCommand {
         /// The rosters, each with the same table `hub`.
         #[arg(required = true)]
         rosters: Vec<PathBuf>,
+        /// File for the configuration; it stays as it was if the command fails [default: standard output].
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
         /// Place of this server among others.
         #[command(flatten)]
         node: NodeArguments,
@@ -40,15 +43,33 @@ pub struct NodeArguments {
     pub routes: Vec<String>,
 }
 
-/// Returns the configuration.
+/// Writes the configuration to `--out`, or returns it.
 pub fn hub(command: &HubCommand) -> anyhow::Result<String> {
-    let HubCommand::Config { rosters: paths, node } = command;
+    let HubCommand::Config { rosters, out, node } = command;
+    let text = configuration(rosters, node)?;
+    let Some(path) = out else { return Ok(text) };
+    fet_io::write(path, text.as_bytes()).map_err(|error| input(format!("{}: {error}", path.display())))?;
+    Ok(String::new())
+}
+
+fn configuration(paths: &[PathBuf], node: &NodeArguments) -> anyhow::Result<String> {
     let rosters = paths.iter().map(|path| Roster::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let mut relays = rosters.iter().map(relay).collect::<anyhow::Result<Vec<_>>>()?;
+    // Some parties may reach the server by WebSocket and others directly, each with its own copy of the roster.
+    let websocket = relays.iter().find_map(|relay| relay.websocket);
+    relays.iter_mut().for_each(|relay| relay.websocket = relay.websocket.or(websocket));
     if let Some(at) = relays.iter().position(|relay| *relay != relays[0]) {
+        let what =
+            if relays[at].websocket == relays[0].websocket { "`hub`" } else { "the port of the WebSocket" };
         return Err(input(format!(
-            "{}: `hub` must be equal to that of {}, because one server has one address and one certificate",
+            "{}: {what} must be equal to that of {}, because one server has one address and one certificate",
             paths[at].display(),
+            paths[0].display()
+        )));
+    }
+    if let Some(port) = websocket.filter(|port| *port == relays[0].port) {
+        return Err(input(format!(
+            "{}: `hub.port` must differ from {port}, the port of the WebSocket of another roster: the server listens on both",
             paths[0].display()
         )));
     }

@@ -28,7 +28,7 @@ use super::keys;
 use super::monitor::settings::MonitorSettings;
 use super::roster::{self, Roster};
 use super::run_id::RunId;
-use crate::experiment_file::{self, ExperimentArguments, data_folders, machine};
+use crate::experiment_file::{self, ExperimentArguments, FileError, data_folders, machine};
 use crate::folder::MODEL;
 use crate::reporter::Reporter;
 use fet_io::input::input;
@@ -91,6 +91,7 @@ impl PartyFile {
 /// A party's file, with the roster and the key that it names.
 pub(super) struct PartyFiles {
     pub(super) file: PartyFile,
+    path: PathBuf,
     /// Folder of the file.
     pub(super) folder: PathBuf,
     pub(super) roster: Roster,
@@ -124,7 +125,7 @@ impl PartyFiles {
                 file.party
             )));
         }
-        Ok(Self { file, folder, roster, index, keys })
+        Ok(Self { file, path: path.to_path_buf(), folder, roster, index, keys })
     }
 
     /// Returns everything that the party brings to each run.
@@ -138,8 +139,22 @@ impl PartyFiles {
         reporter: Reporter,
         shared: Arc<SharedFiles>,
     ) -> anyhow::Result<PartySetup> {
-        let Self { file, folder, roster, index, keys } = self;
-        PartySetup::new(file, folder, Membership { roster, index: *index, keys }, (reporter, shared))
+        PartySetup::new(self, reporter, shared)
+    }
+
+    /// Returns the error of an experiment with the party's own table. An error of that table names the party's file.
+    fn refuse(&self, error: FileError) -> anyhow::Error {
+        let own = format!("data.secondaries[{}]", self.index);
+        match &error {
+            FileError::Settings { source, .. } if !self.file.data.is_empty() => {
+                let problem = source.to_string();
+                match problem.contains(&own) {
+                    true => input(format!("{}: {}", self.path.display(), problem.replace(&own, "data"))),
+                    false => input(error),
+                }
+            }
+            _ => input(error),
+        }
     }
 
     /// Folder of the party's state.
@@ -150,15 +165,6 @@ impl PartyFiles {
 
 /// Maximum number of runs whose files a party stores; more runs mean that somebody keeps drawing new ids.
 const MOST_RUNS: usize = 1000;
-
-/// Membership of a party in a roster.
-struct Membership<'a> {
-    roster: &'a Roster,
-    /// Index of the party among the roster's secondaries.
-    index: usize,
-    /// Keys whose public parts the roster names.
-    keys: &'a fet_net::Keys,
-}
 
 /// Everything that a party brings to each run.
 pub(super) struct PartySetup {
@@ -203,12 +209,9 @@ impl SharedFiles {
 }
 
 impl PartySetup {
-    fn new(
-        file: &PartyFile,
-        folder: &Path,
-        Membership { roster, index, keys }: Membership<'_>,
-        (reporter, shared): (Reporter, Arc<SharedFiles>),
-    ) -> anyhow::Result<Self> {
+    fn new(files: &PartyFiles, reporter: Reporter, shared: Arc<SharedFiles>) -> anyhow::Result<Self> {
+        let PartyFiles { file, folder, roster, keys, .. } = files;
+        let index = files.index;
         let arguments = ExperimentArguments {
             file: folder.join(&file.experiment),
             sets: file.set.clone(),
@@ -221,7 +224,8 @@ impl PartySetup {
                 own_table(settings, &file.data, index).map(|()| vec![format!("data.secondaries[{index}]")])
             }
         };
-        let experiment = experiment_file::load_changed(&arguments, own).map_err(input)?;
+        let experiment =
+            experiment_file::load_changed(&arguments, own).map_err(|error| files.refuse(error))?;
         check_secrets(&experiment, file.rehearsal).map_err(input)?;
         let noisy = !experiment.privacy.build(&()).map_err(input)?.is_identity();
         if file.policy.probes && noisy && !file.rehearsal {
@@ -232,7 +236,7 @@ impl PartySetup {
         }
         let backend = fet_backends::open(&experiment.device).map_err(input)?;
         let common = data_folders(&experiment);
-        let places = std::iter::once(folder.to_path_buf()).chain(common.all().iter().cloned());
+        let places = std::iter::once(folder.clone()).chain(common.all().iter().cloned());
         let here = |place: PathBuf| if place.as_os_str().is_empty() { ".".into() } else { place };
         let folders = Folders::new(places.map(here));
         let context = DatasetContext { folders: &folders, seed: experiment.seed, metadata: &[] };

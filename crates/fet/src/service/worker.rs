@@ -29,6 +29,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const SILENCE: Duration = Duration::from_secs(15);
 /// Time until the worker tries to reach the parties again.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Longest time until the worker asks the parties again after a refusal. Each time, their accounts get more lines.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// Time without a request after which the worker looks whether the parties are still there.
 const IDLE: Duration = Duration::from_secs(5);
 /// Longest time that a party may take to answer this look.
@@ -80,6 +82,7 @@ impl Worker<'_> {
         let mut served = None;
         let mut was_ready = false;
         let mut heard = Instant::now();
+        let mut pause = PAUSE;
         while !self.stop.load(Ordering::Relaxed) {
             let Some(parties) = &mut served else {
                 match self.join() {
@@ -88,15 +91,25 @@ impl Worker<'_> {
                         was_ready = true;
                         served = Some(found);
                         heard = Instant::now();
+                        pause = PAUSE;
                         self.enter(Stage::Ready);
                         self.reporter.tell("ready", "ready");
                     }
                     // Invalid settings do not become valid by waiting; a party that has answered may do so again.
                     Err(error) if !was_ready && !is_temporary(&error) => return Err(error),
                     Err(error) => {
-                        self.enter(Stage::Joining(format!("{error:#}")));
-                        self.reporter.tell("waiting", format_args!("{error:#}"));
-                        std::thread::sleep(PAUSE);
+                        let mut reason = format!("{error:#}");
+                        // Only the operator of a party can end its refusal.
+                        pause = match is_temporary(&error) {
+                            true => PAUSE,
+                            false => (2 * pause).min(LONGEST_PAUSE),
+                        };
+                        if pause > PAUSE {
+                            reason += &format!(" (asks again in {} s)", pause.as_secs());
+                        }
+                        self.reporter.tell("waiting", &reason);
+                        self.enter(Stage::Joining(reason));
+                        self.rest(pause);
                     }
                 }
                 continue;
@@ -140,6 +153,18 @@ impl Worker<'_> {
             drop(job.reply.send(reply));
         }
         Ok(())
+    }
+
+    /// Waits for this time, or until the command stops.
+    fn rest(&self, time: Duration) {
+        let until = Instant::now() + time;
+        while !self.stop.load(Ordering::Relaxed) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            std::thread::sleep(left.min(LOOK));
+        }
     }
 
     /// Notes that a party is away, for this reason.

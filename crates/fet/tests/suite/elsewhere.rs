@@ -229,10 +229,15 @@ readyz 200
 kill -INT $serve; wait $serve
 cp ../streets/state/party/lifetime.jsonl old
 predict first
+fet serve result --parties roster.toml --key bank.key --listen $listen --timeout 5 --log json > copy-served.log &
+serve=$!
+readyz 200
 stop -TERM
 cp ../streets/state/party/lifetime.jsonl new
 cp old ../streets/state/party/lifetime.jsonl
 start
+until grep -q "old copy.*asks again in 4 s" copy-served.log; do sleep 0.1; done
+kill -INT $serve; wait $serve
 code=0; predict copy || code=$?; [ $code = 2 ]
 stop -TERM
 cp new ../streets/state/party/lifetime.jsonl
@@ -358,13 +363,13 @@ fn a_run_survives_the_loss_of_a_server() {
         .replace("4222", &first)
         .replace("../nats/bin/nats-server", &format!("'{}'", server.display()))
         .replace(
-            "roster.toml > hub/nats.conf",
-            &format!("roster.toml --cluster localhost:{cluster} --route localhost:{other} > hub/nats.conf"),
+            "roster.toml --out",
+            &format!("roster.toml --cluster localhost:{cluster} --route localhost:{other} --out"),
         );
     assert!(start.contains("--cluster") && start.contains(&second), "{start}");
     let script = format!(
         r#"{start}
-fet hub config roster.toml --port {second} --cluster localhost:{other} --route localhost:{cluster} > hub/second.conf
+fet hub config roster.toml --port {second} --cluster localhost:{other} --route localhost:{cluster} --out hub/second.conf
 '{}' -c hub/second.conf -l hub/second.log &
 {}
 fet run shops.toml --parties roster.toml --key bank.key --out disturbed > disturbed.log 2>&1 &
@@ -399,8 +404,8 @@ fn a_primary_reaches_its_parties_by_a_websocket() {
     let start = script(start)
         .replace("4222", &port)
         .replace("../nats/bin/nats-server", &format!("'{}'", server.display()))
-        .replace(config, &format!("{by_socket}\nfet hub config socket.toml"));
-    assert!(start.contains("hub config socket.toml"), "{start}");
+        .replace(config, &format!("{by_socket}\n{config} socket.toml"));
+    assert!(start.contains("hub config roster.toml socket.toml"), "{start}");
     let script = format!(
         "{start}\n{}\ncp ../socket.toml socket.toml\nfet run shops.toml --parties socket.toml --key bank.key --out socket\n\
          cmp result/predictions.csv socket/predictions.csv\nkill $(jobs -p)\n",
@@ -602,9 +607,28 @@ EOF
             2,
             &["streets.key", "chmod 600"],
         ),
+        (
+            "sed -i 's/^data.*/data = { fil = \"streets.csv\" }/' party.toml; fet party party.toml",
+            2,
+            &["party.toml: `data.fil` is not a setting"],
+        ),
+        (
+            "for rows in 0 134217729 99999999999999999999; do code=0; fet party check party.toml --rows $rows || code=$?; [ $code = 2 ]; done; exit 2",
+            2,
+            &["--rows must be 1 to 134217728"],
+        ),
         ("fet keys new bank.key", 2, &["bank.key exists", "never overwritten"]),
         ("fet keys show roster.toml", 2, &["roster.toml", "chmod 600"]),
-        ("fet hub config roster.toml", 2, &["`hub` must set the server's address"]),
+        (
+            "echo kept > hub.conf; fet hub config roster.toml --out hub.conf || { code=$?; cat hub.conf; exit $code; }",
+            2,
+            &["`hub` must set the server's address", "kept"],
+        ),
+        (
+            "printf '[hub]\nport = 4222\ncertificate = \"c\"\nkey = \"k\"\n' >> roster.toml; for port in 443 444; do sed \"s|^server.*|server = \\\"wss://localhost:$port\\\"|\" roster.toml > by-$port.toml; done; fet hub config roster.toml by-443.toml > /dev/null && fet hub config by-443.toml roster.toml by-444.toml",
+            2,
+            &["by-444.toml: the port of the WebSocket must be equal to that of by-443.toml"],
+        ),
         (
             "sed -i 's|^server.*|server = \"wss://localhost:4222\"|' roster.toml; printf '[hub]\ncertificate = \"c\"\nkey = \"k\"\n' >> roster.toml; fet hub config roster.toml",
             2,
