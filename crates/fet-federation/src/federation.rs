@@ -197,6 +197,11 @@ impl Federation {
         self.parties.is_empty()
     }
 
+    /// Returns the maximum number of parties that compute in parallel.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
     /// Returns the name of party `index` (from 0).
     pub fn name(&self, index: usize) -> &str {
         self.parties[index].name()

@@ -10,6 +10,7 @@ mod core;
 mod error;
 mod labels;
 mod links;
+mod memory_cache;
 mod predictor;
 mod progress;
 mod saved_model;
@@ -505,7 +506,7 @@ impl Trainer {
     fn new_outputs(&mut self, table: PartyTable) -> Result<Matrix<f32>, RunError> {
         let records = self.records.scaled.preparing.apply(table)?;
         let new = self.core.link_new(records, &self.similarity_scales)?;
-        self.core.outputs(&new, &new.parties())
+        self.core.outputs(&new, &new.parties(), &mut |_, _| {})
     }
 
     /// Ends the run: the secondaries write their best models.

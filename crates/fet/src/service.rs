@@ -48,12 +48,17 @@ pub fn serve(arguments: &ServeArguments, stop: &Arc<AtomicBool>) -> anyhow::Resu
         return Err(input("--queue, --most-rows and --timeout must be at least 1"));
     }
     let model = Model::open(&arguments.model)?;
+    if arguments.cache > 0 && !model.links_rows_alone()? {
+        return Err(input(
+            "--cache must be 0: the linker of this run links each row depending on the other rows of a request",
+        ));
+    }
     // Errors of the roster end the command at once.
     model.elsewhere(&arguments.model, stop)?;
     let refuse = |error| input(format!("--listen {}: {error}", arguments.listen));
     let listener = TcpListener::bind(arguments.listen).map_err(refuse)?;
     let address = listener.local_addr().context("the system does not tell the address of a socket")?;
-    let reporter = Reporter::new("serve", arguments.log);
+    let reporter = Reporter::new("serve", arguments.log).at(arguments.log_level);
     let (jobs, waiting) = sync_channel(usize::from(arguments.queue));
     let stage = Arc::new(Mutex::new(Stage::Joining("the parties have not joined yet".into())));
     let metrics = Arc::new(Metrics::new());

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use fet_core::aggregator::{Aggregation, Aggregator, Role, SecureSum};
 use fet_core::attack::PrimaryObserver;
-use fet_core::data::{Keys, Matrix, Standardise};
+use fet_core::data::{Matrix, Standardise};
 use fet_core::experiment::Experiment;
 use fet_core::linker::Linker;
 use fet_core::message::{
-    Block, Forward, LifetimeState, LinkKeys, Linked, OLDEST_PROTOCOL, Parts, Reply, Request, Round, Terms,
+    Block, Forward, LifetimeState, OLDEST_PROTOCOL, Parts, Reply, Request, Round, Terms,
 };
 use fet_core::method::{Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext};
 use fet_core::objective::Objective;
@@ -23,18 +23,17 @@ use fet_core::registry::Violation;
 use fet_core::rng::{Purpose, stream};
 use fet_eval::records::RESULTS_VERSION;
 use fet_privacy::secure_sum::{CollectError, collect, quorum};
-use tracing::info_span;
 
 use super::error::RunError;
-use super::links::{NewRecords, PartyLinks, RowLinks};
+use super::links::{NewRecords, RowLinks};
+use super::memory_cache::KnownMemories;
 use super::progress::{Phases, ReleaseCount, Stopwatch, Warnings};
 use super::sums::{RepresentationSum, agree_on_keys, short};
 use crate::federation::{Federation, PartyError, PartyIndex, SentRequest};
-use crate::prepare::{PreparedParty, Uniform};
+use crate::prepare::PreparedParty;
 use crate::privacy::{RunShape, most_rows, protection, secure_sum_form};
 use crate::rows::{fill, filled, gather};
 use crate::schedule::{Schedule, Split};
-use crate::secondary::linking_seed;
 use crate::secure_aggregation;
 
 /// The primary's side that training and predictions share. All active secondaries have joined.
@@ -267,85 +266,6 @@ impl PrimaryCore {
         secure_sum_form(self.components.aggregator.as_ref()).is_some()
     }
 
-    /// Links every active secondary to the primary's keys. A linker uses all cores, so that parties link one
-    /// after another. `first` makes the request from the encoded keys; `standardise` standardises the
-    /// similarities of a party, from 0.
-    pub(super) fn link(
-        &mut self,
-        keys: &Keys,
-        first: fn(LinkKeys) -> Request,
-        mut standardise: impl FnMut(usize, &mut Matrix<f32>),
-    ) -> Result<RowLinks, RunError> {
-        let _span = info_span!(target: "fet", "linking", rows = keys.rows() as i64).entered();
-        let mut parties: Vec<Option<PartyLinks>> = (0..self.federation.len()).map(|_| None).collect();
-        for party in self.federation.active() {
-            let Linked { available, similarities } = self.link_with(party, keys, first)?;
-            let similarities = similarities.map(|mut values| {
-                standardise(party, &mut values);
-                values
-            });
-            parties[party] = Some(PartyLinks { available, similarities });
-        }
-        Ok(RowLinks { parties })
-    }
-
-    /// Links one secondary's records with `keys`, and returns the secondary's information about the links.
-    fn link_with(
-        &mut self,
-        index: usize,
-        keys: &Keys,
-        first: fn(LinkKeys) -> Request,
-    ) -> Result<Linked, RunError> {
-        let Components { linker, plan, aggregator, neighbours, .. } = &self.components;
-        let name = self.federation.name(index).to_string();
-        let failed = |source| RunError::Link { party: name.clone(), source };
-        let mut querier = linker.querier(linking_seed(self.seed, PartyIndex::new(index)));
-        // New keys are encoded as those of the run.
-        let encoded = match &self.encodings[index] {
-            Some(learned) => querier.encode_like(keys, learned),
-            None => querier.encode(keys),
-        };
-        let mut request = first(LinkKeys { keys: encoded.map_err(failed)? });
-        if self.encodings[index].is_none() {
-            self.encodings[index] = querier.learned();
-        }
-        let mut challenged = false;
-        let (sent, message) = loop {
-            let (sent, reply) = self.federation.exchange_one(index, request)?;
-            match reply {
-                Reply::Linked(message) => break (sent, message),
-                Reply::Challenge(challenge) if !challenged => {
-                    challenged = true;
-                    request = Request::Answer(querier.answer(&challenge).map_err(failed)?);
-                }
-                other => return Err(sent.unexpected(&other).into()),
-            }
-        };
-        let neighbours = neighbours[index];
-        if !(1..=neighbours).contains(&message.available) {
-            let rule = format!("must be 1 to {neighbours}");
-            return Err(sent.wrong("available", rule, message.available).into());
-        }
-        let wanted = plan.similarities || aggregator.uses_similarities();
-        let Some(similarities) = message.similarities.as_ref().filter(|_| wanted) else {
-            if wanted == message.similarities.is_some() {
-                return Ok(message);
-            }
-            let rule = "must be present if and only if the method or the aggregator uses them";
-            let value = if wanted { "missing" } else { "present" };
-            return Err(sent.wrong("similarities", rule, value).into());
-        };
-        let (found, columns) = (similarities.rows(), similarities.columns());
-        if (found, columns) != (keys.rows(), neighbours) {
-            let rule = format!("must be {} rows of {neighbours}", keys.rows());
-            return Err(sent.wrong("similarities", rule, format!("{found} of {columns}")).into());
-        }
-        if !similarities.values().iter().all(|value| value.is_finite()) {
-            return Err(sent.wrong("similarities", "must be finite", "not").into());
-        }
-        Ok(message)
-    }
-
     /// Returns the parties that take part in a round: the scheduled parties that are still active.
     pub(super) fn active_parties(&self, round: Round) -> Vec<usize> {
         let mut active = self.schedule.active(round);
@@ -547,38 +467,49 @@ impl PrimaryCore {
         output.narrow(0, 0, rows.len())
     }
 
-    /// Links prepared new records with every active party; `scales` standardise each party's similarities.
-    /// The records replace earlier new records at the parties.
-    pub(super) fn link_new(
-        &mut self,
-        records: PreparedParty,
-        scales: &[Option<Uniform>],
-    ) -> Result<NewRecords, RunError> {
-        let links = self.link(&records.raw_keys, Request::Predict, |party, values| {
-            if let Some(Some(scale)) = scales.get(party) {
-                scale.apply(values);
-            }
-        })?;
-        Ok(NewRecords { records, links })
-    }
-
     /// Returns the current model's outputs for the new records that were linked last, from the parts of only
     /// these secondaries (from 0, ascending). Without secondaries, the model gets a memory of zeros, the sum
-    /// over no party.
-    pub(super) fn outputs(&mut self, new: &NewRecords, parties: &[usize]) -> Result<Matrix<f32>, RunError> {
+    /// over no party. `keep` receives the memory of each batch.
+    pub(super) fn outputs(
+        &mut self,
+        new: &NewRecords,
+        parties: &[usize],
+        keep: &mut dyn FnMut(&[usize], &Memory),
+    ) -> Result<Matrix<f32>, RunError> {
         let NewRecords { records, links } = new;
-        let all: Vec<usize> = (0..new.rows()).collect();
         let active = if parties.is_empty() { new.parties() } else { parties.to_vec() };
+        self.decode_all(records, |this, batch, rows| {
+            if active.is_empty() {
+                return Ok(None);
+            }
+            let round = Round::Predict { batch: this.number_of(batch as u32) };
+            let memory = this.memory(BatchRequest { round, rows, active: &active, links })?.0;
+            keep(rows, &memory);
+            let tensor = if parties.is_empty() { memory.tensor.zeros_like() } else { memory.tensor };
+            Ok(Some(Memory { tensor, ..memory }))
+        })
+    }
+
+    /// Returns the current model's outputs for records whose memories are known.
+    pub(super) fn outputs_of_known(
+        &mut self,
+        records: &PreparedParty,
+        known: &KnownMemories,
+    ) -> Result<Matrix<f32>, RunError> {
+        let device = self.device.clone().without_autodiff();
+        self.decode_all(records, |_, _, rows| Ok(Some(known.memory(rows, &device))))
+    }
+
+    /// Returns the current model's outputs for records, with the memories that `memory` returns for each numbered batch.
+    fn decode_all(
+        &mut self,
+        records: &PreparedParty,
+        mut memory: impl FnMut(&mut Self, usize, &[usize]) -> Result<Option<Memory>, RunError>,
+    ) -> Result<Matrix<f32>, RunError> {
+        let all: Vec<usize> = (0..records.raw_keys.rows()).collect();
         let mut outputs = Vec::with_capacity(all.len() * self.objective.outputs);
         for (batch, rows) in all.chunks(self.prediction_batch_size()).enumerate() {
-            let round = Round::Predict { batch: self.number_of(batch as u32) };
-            let memory = if active.is_empty() {
-                None
-            } else {
-                let memory = self.memory(BatchRequest { round, rows, active: &active, links })?.0;
-                let tensor = if parties.is_empty() { memory.tensor.zeros_like() } else { memory.tensor };
-                Some(Memory { tensor, ..memory })
-            };
+            let memory = memory(self, batch, rows)?;
             outputs.extend(host(self.decode(records, rows, memory)));
         }
         Ok(Matrix::new(self.objective.outputs, outputs))

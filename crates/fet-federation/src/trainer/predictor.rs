@@ -9,6 +9,7 @@ use fet_core::privacy::{Spent, Tally};
 use super::core::{Components, CoreSetup, Machine, PrimaryCore, RecordShape};
 use super::error::RunError;
 use super::links::NewRecords;
+use super::memory_cache::MemoryCache;
 use super::progress::Warnings;
 use super::saved_model::SavedModel;
 use crate::federation::Federation;
@@ -23,6 +24,9 @@ pub struct Predictor {
     preparing: Preparing,
     /// Standardisation of each secondary's similarities, if the method uses them.
     similarity_scales: Vec<Option<Uniform>>,
+    cache: MemoryCache,
+    /// Number of records that were predicted from the cache.
+    known_records: u64,
 }
 
 impl Predictor {
@@ -66,6 +70,8 @@ impl Predictor {
             core,
             preparing: saved.preparing().clone(),
             similarity_scales: saved.similarity_scales().to_vec(),
+            cache: MemoryCache::new(0),
+            known_records: 0,
         })
     }
 
@@ -74,12 +80,31 @@ impl Predictor {
         self.core.standings()
     }
 
+    /// Keeps the aggregated representations of this many new records at most, by their keys, in place of those kept so
+    /// far. [`Predictor::predict`] then asks the secondaries only if one of its records has another key.
+    ///
+    /// The linker must link each record by its key alone.
+    pub fn keep(&mut self, records: usize) {
+        self.cache = MemoryCache::new(records);
+    }
+
+    /// Returns the number of records that [`Predictor::predict`] predicted without the secondaries.
+    pub fn known_records(&self) -> u64 {
+        self.known_records
+    }
+
     /// Returns the model's activated outputs for new records of the primary, [n, outputs]: a probability, the
     /// values before the softmax, or a label scaled by [`fet_core::objective::LabelScale`]. The secondaries link
     /// the new keys and represent their neighbours.
     pub fn predict(&mut self, table: PartyTable) -> Result<Matrix<f32>, RunError> {
-        let new = self.link_new(table)?;
-        self.outputs(&new, &new.parties())
+        let records = self.preparing.apply(table)?;
+        if let Some(known) = self.cache.get(&records.raw_keys) {
+            self.known_records += records.raw_keys.rows() as u64;
+            return self.core.outputs_of_known(&records, &known);
+        }
+        let new = self.core.link_new(records, &self.similarity_scales)?;
+        let (cache, keys) = (&mut self.cache, &new.records.raw_keys);
+        self.core.outputs(&new, &new.parties(), &mut |rows, memory| cache.keep(keys, rows, memory))
     }
 
     /// Prepares new records and links them with every party. The records replace earlier new records at the
@@ -92,7 +117,7 @@ impl Predictor {
     /// secondaries (from 0, ascending). Without secondaries, the model gets a memory of zeros, the sum over no
     /// party.
     pub fn outputs(&mut self, new: &NewRecords, parties: &[usize]) -> Result<Matrix<f32>, RunError> {
-        self.core.outputs(new, parties)
+        self.core.outputs(new, parties, &mut |_, _| {})
     }
 
     /// Returns the privacy spent by the predictions so far, in addition to that of the run; `None` without a privacy

@@ -9,7 +9,7 @@ use fet_core::experiment::Experiment;
 use fet_eval::conformal::Conformal;
 use fet_federation::trainer::SavedModel;
 
-use super::served::{Served, dataset};
+use super::served::{Served, are_independent, dataset};
 use crate::calibration::Calibration;
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
@@ -95,6 +95,12 @@ impl Model {
     /// Returns the bounds of predictions by all parties.
     pub(crate) fn conformal(&self) -> Option<&Conformal> {
         self.calibration.as_ref().map(|calibration| &calibration.conformal).or(self.model.conformal())
+    }
+
+    /// Returns true if the links of a row depend on no other row.
+    pub(crate) fn links_rows_alone(&self) -> anyhow::Result<bool> {
+        let linker = self.run.experiment.linker.build(&()).map_err(input)?;
+        Ok(are_independent(&linker.about(), &self.model))
     }
 
     /// Reads the roster of parties on other machines, if the arguments name one. Setting `stop` ends the wait for them.

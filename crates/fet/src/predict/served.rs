@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fet_core::data::{Column, Columns, DatasetContext, Features, Folders, PartyTable};
+use fet_core::data::{Column, Columns, DatasetContext, Features, Folders, Matrix, PartyTable};
 use fet_core::experiment::Experiment;
 use fet_core::linker::{About, Links};
 use fet_core::party::Party;
@@ -184,26 +184,48 @@ impl Served {
         records: PartyTable,
         conformal: Option<&Conformal>,
     ) -> Result<Answered, PredictError> {
-        let rows = records.rows();
         let mut warnings = odd_cells(&records, model);
         let drift = Drift::of_columns(model, &records);
         let new = self.predictor.link_new(records)?;
         let outputs = self.predictor.outputs(&new, &new.parties())?;
-        let values = model.scale().predictions(outputs.values());
-        if let Some(place) = values.iter().position(|value| !value.is_finite()) {
-            return Err(PredictError::Row(format!(
-                "{name} row {} (from 0): the model's output is not finite. A cell of this row, or of a linked record, is far \
-                 outside the range of the training data.",
-                place / model.objective().outputs
-            )));
-        }
+        let values = predicted_values(model, name, &outputs)?;
         warnings.extend(drift.warnings(model, &values));
+        let columns = self.columns(model, &values, conformal, &mut warnings);
+        Ok(Answered { new, values, columns, warnings })
+    }
+
+    /// Predicts the records of a request for a service, which may keep representations of earlier ones. Returns the columns
+    /// of the table of predictions, and warnings about these rows.
+    pub(crate) fn answer_request(
+        &mut self,
+        model: &SavedModel,
+        records: PartyTable,
+        conformal: Option<&Conformal>,
+    ) -> Result<(Vec<Column>, Vec<String>), PredictError> {
+        let mut warnings = odd_cells(&records, model);
+        let drift = Drift::of_columns(model, &records);
+        let outputs = self.predictor.predict(records)?;
+        let values = predicted_values(model, "the request", &outputs)?;
+        warnings.extend(drift.warnings(model, &values));
+        let columns = self.columns(model, &values, conformal, &mut warnings);
+        Ok((columns, warnings))
+    }
+
+    /// Returns the columns of the table of predictions, and adds warnings about rows without links.
+    fn columns(
+        &self,
+        model: &SavedModel,
+        values: &[f64],
+        conformal: Option<&Conformal>,
+        warnings: &mut Vec<String>,
+    ) -> Vec<Column> {
+        let rows = values.len() / model.objective().outputs;
         let predicted = Predicted {
             objective: model.objective(),
             class_names: model.class_names(),
             // The bounds were calibrated with all parties and hold only with all of them.
             conformal: conformal.filter(|_| self.missing.is_empty()),
-            values: &values,
+            values,
         };
         let mut columns = vec![number(ROW, (0..rows).map(|row| row as f64).collect())];
         columns.extend(predicted.columns());
@@ -223,13 +245,26 @@ impl Served {
             columns.push(number(&format!("similarity to {}", party.name()), best));
         }
         warnings.extend(self.where_drawn.clone().filter(|_| drawn));
-        Ok(Answered { new, values, columns, warnings })
+        columns
     }
 
     /// Returns the secondaries' tables.
     pub(crate) fn secondaries(&self) -> anyhow::Result<Vec<PartyTable>> {
         self.dataset.secondaries().map_err(input)
     }
+}
+
+/// Returns the predictions of a model's outputs.
+fn predicted_values(model: &SavedModel, name: &str, outputs: &Matrix<f32>) -> Result<Vec<f64>, PredictError> {
+    let values = model.scale().predictions(outputs.values());
+    if let Some(place) = values.iter().position(|value| !value.is_finite()) {
+        return Err(PredictError::Row(format!(
+            "{name} row {} (from 0): the model's output is not finite. A cell of this row, or of a linked record, is far \
+             outside the range of the training data.",
+            place / model.objective().outputs
+        )));
+    }
+    Ok(values)
 }
 
 /// Builds the dataset of an experiment.

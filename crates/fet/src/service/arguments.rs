@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::nats::NatsArguments;
 use crate::predict::ModelArguments;
-use crate::reporter::Log;
+use crate::reporter::{Log, LogLevel};
 
 /// Arguments of `fet serve`.
 #[derive(Debug, Clone, clap::Args)]
@@ -26,6 +26,10 @@ pub struct ServeArguments {
     /// Largest number of rows of a request.
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
     pub most_rows: usize,
+    /// Number of records whose representations the service keeps. A request whose keys are all among them is answered without
+    /// the parties, which do not count it and cannot refuse it.
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "parties")]
+    pub cache: usize,
     /// Seconds within which a request is answered, or ends with 504; a request may state a shorter time.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub timeout: u32,
@@ -35,4 +39,7 @@ pub struct ServeArguments {
     /// Form of log messages.
     #[arg(long, value_enum, default_value_t)]
     pub log: Log,
+    /// Least important messages that are shown.
+    #[arg(long, value_enum, default_value_t)]
+    pub log_level: LogLevel,
 }

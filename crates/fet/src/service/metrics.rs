@@ -18,6 +18,7 @@ pub(super) struct Metrics {
     registry: Registry,
     requests: Family<Vec<(&'static str, String)>, Counter>,
     rows: Counter,
+    known_rows: Counter,
     seconds: Histogram,
     waiting: Gauge<i64, AtomicI64>,
     ready: Gauge<i64, AtomicI64>,
@@ -27,16 +28,18 @@ impl Metrics {
     pub(super) fn new() -> Self {
         let mut registry = Registry::with_prefix("fet_serve");
         let requests = Family::default();
-        let rows = Counter::default();
+        let (rows, known_rows) = (Counter::default(), Counter::default());
         let seconds = Histogram::new(SECONDS);
         let (waiting, ready) = (Gauge::default(), Gauge::default());
         registry.register("requests", "Requests for predictions, by their status", Family::clone(&requests));
         registry.register("rows", "Rows that were predicted", rows.clone());
+        let help = "Rows that were predicted from the cache, without the parties";
+        registry.register("cached_rows", help, known_rows.clone());
         let help = "Time from the end of a request to its answer, for requests that were predicted";
         registry.register("request_seconds", help, seconds.clone());
         registry.register("waiting", "Requests in the queue", waiting.clone());
         registry.register("ready", "1 if all needed parties have joined, otherwise 0", ready.clone());
-        Self { registry, requests, rows, seconds, waiting, ready }
+        Self { registry, requests, rows, known_rows, seconds, waiting, ready }
     }
 
     /// Counts an answer with this status.
@@ -48,6 +51,11 @@ impl Metrics {
     pub(super) fn predicted(&self, rows: usize, time: Duration) {
         self.rows.inc_by(rows as u64);
         self.seconds.observe(time.as_secs_f64());
+    }
+
+    /// Counts predictions without the parties.
+    pub(super) fn predicted_from_cache(&self, rows: u64) {
+        self.known_rows.inc_by(rows);
     }
 
     pub(super) fn joined_queue(&self) {

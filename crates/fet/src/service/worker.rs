@@ -18,7 +18,7 @@ use super::json::BodyError;
 use super::metrics::Metrics;
 use super::rows::{self, Form};
 use crate::parties::Unreached;
-use crate::predict::{Answered, Model, ModelArguments, PredictError, Served, read_records};
+use crate::predict::{Model, ModelArguments, PredictError, Served, read_records};
 use crate::predictions::table;
 use crate::reporter::Reporter;
 use crate::run::party_error;
@@ -185,7 +185,9 @@ impl Worker<'_> {
         let wait = Duration::from_secs(u64::from(*timeout)).saturating_sub(SILENCE).max(PAUSE);
         let model = ModelArguments { wait: model.wait.or(Some(wait.as_secs())), ..model.clone() };
         let elsewhere = self.model.elsewhere(&model, self.stop)?;
-        self.model.serve(elsewhere.as_ref())
+        let mut served = self.model.serve(elsewhere.as_ref())?;
+        served.predictor.keep(self.arguments.cache);
+        Ok(served)
     }
 
     fn answer(&self, served: &mut Served, job: &Job) -> Result<Reply, Problem> {
@@ -210,9 +212,10 @@ impl Worker<'_> {
             return Err(Problem::new(400, "the request must have at least one row"));
         }
         span.record("rows", rows as i64);
-        let Answered { columns, mut warnings, .. } = served
-            .answer(model, "the request", records, self.model.conformal())
-            .map_err(Problem::of_prediction)?;
+        let known = served.predictor.known_records();
+        let (columns, mut warnings) =
+            served.answer_request(model, records, self.model.conformal()).map_err(Problem::of_prediction)?;
+        self.metrics.predicted_from_cache(served.predictor.known_records() - known);
         warnings.splice(0..0, served.warnings.iter().cloned());
         let body = table(columns).map_err(|error| error.to_string());
         let body = body.and_then(|table| rows::answer(job.accepted, &table, &warnings));

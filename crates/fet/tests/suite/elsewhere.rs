@@ -142,7 +142,7 @@ fn trainings_and_predictions_share_the_parties() {
         r#"{start}
 listen=127.0.0.1:{}
 fet predict result --rows new.csv --parties roster.toml --key bank.key --out alone.csv
-fet serve result --parties roster.toml --key bank.key --listen $listen --log json > serve.log &
+fet serve result --parties roster.toml --key bank.key --listen $listen --cache 400 --log json > serve.log &
 until grep -q '"event":"ready"' serve.log; do sleep 0.1; done
 trainings=
 for run in second third; do
@@ -155,6 +155,9 @@ for round in 1 2 3; do
     cmp alone.csv served.csv
     rm served.csv
 done
+python3 -c "import urllib.request as r; print(r.urlopen('http://$listen/metrics').read().decode())" > metrics
+grep -q '^fet_serve_rows_total 600$' metrics
+grep -q '^fet_serve_cached_rows_total 400$' metrics
 fet predict result --rows new.csv --parties roster.toml --key bank.key --out beside.csv
 cmp alone.csv beside.csv
 if [ -e second/report.json ] || [ -e third/report.json ]; then exit 9; fi

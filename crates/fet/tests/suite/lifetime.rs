@@ -177,6 +177,71 @@ fn predictions_with_noise_count_up_to_the_limit() {
     }
 }
 
+/// A request whose keys are kept is answered without the parties, whatever its other columns are. Its predictions are those
+/// of the parties' answers, and with noise it is no further release.
+#[test]
+fn kept_records_are_predicted_without_the_parties() {
+    let (primary, _) = divide(square(100, Task::Regression));
+    let table = |keys: &[usize], features: &[usize]| {
+        let PartyTable { name, keys: all, features: of_all, .. } = primary.table.clone();
+        let (keys, features) = (all.select_rows(keys), of_all.select_rows(features));
+        PartyTable { name, keys, features, bounds: None }
+    };
+    let (rows, others): (Vec<usize>, Vec<usize>) = ((0..20).collect(), (40..60).collect());
+    for sets in [
+        &[][..],
+        &["aggregator.kind=similarity-weighted"],
+        &["method.kind=fedsim"],
+        &["method.kind=fet-pool"],
+        &[SECURE],
+        &[SECURE, "privacy.kind=discrete-gaussian", "privacy.target_epsilon=4.0"],
+    ] {
+        let noisy = sets.len() > 2;
+        let sets = [&["train.epochs=1", "train.evaluation_batch_size=8"], sets].concat();
+        let states = tempfile::tempdir().expect("a folder");
+        let policy = Policy {
+            lifetime_epsilon: if noisy { 100.0 } else { 0.0 },
+            predictions: true,
+            neighbouring: noisy.then_some(fet_core::privacy::Neighbouring::Replace).into_iter().collect(),
+            ..Policy::default()
+        };
+        let trainer = run(&sets, states.path(), &policy).expect("a run");
+        let predict = |predictor: &mut Predictor, keys: &[usize], features: &[usize]| {
+            predictor.predict(table(keys, features)).expect("predictions")
+        };
+        let mut plain = serving(&sets, states.path(), &policy, &trainer).expect("joined");
+        let expected = predict(&mut plain, &rows, &rows);
+        let expected_of_others = predict(&mut plain, &rows, &others);
+        assert_eq!(plain.known_records(), 0, "{sets:?}");
+        assert_ne!(expected, expected_of_others, "{sets:?}: the primary's columns count");
+        drop(plain);
+        let mut keeping = serving(&sets, states.path(), &policy, &trainer).expect("joined");
+        keeping.keep(40);
+        let first = predict(&mut keeping, &rows, &rows);
+        let spent = keeping.spent().and_then(|spent| spent.epsilon);
+        assert_eq!(keeping.known_records(), 0, "{sets:?}");
+        assert_eq!(predict(&mut keeping, &rows, &rows), first, "{sets:?}: kept");
+        assert_eq!(predict(&mut keeping, &rows[3..7], &rows[3..7]).values(), &first.values()[3..7]);
+        let of_others = predict(&mut keeping, &rows, &others);
+        assert_eq!(keeping.known_records(), 44, "{sets:?}");
+        assert_eq!(keeping.spent().and_then(|spent| spent.epsilon), spent, "{sets:?}: no further release");
+        if !noisy {
+            assert_eq!((&first, &of_others), (&expected, &expected_of_others), "{sets:?}");
+        }
+        // One new key has the parties asked for all.
+        let with_new: Vec<usize> = rows[..3].iter().chain(&others[..1]).copied().collect();
+        predict(&mut keeping, &with_new, &with_new);
+        assert_eq!(keeping.known_records(), 44, "{sets:?}");
+        // A small cache evicts.
+        keeping.keep(8);
+        predict(&mut keeping, &rows, &rows);
+        predict(&mut keeping, &rows, &rows);
+        assert_eq!(keeping.known_records(), 44, "{sets:?}: the first rows were evicted");
+        predict(&mut keeping, &rows[16..], &rows[16..]);
+        assert_eq!(keeping.known_records(), 48, "{sets:?}: the last rows were kept");
+    }
+}
+
 #[test]
 fn run_without_a_mechanism_makes_the_total_unbounded() {
     let states = tempfile::tempdir().expect("a folder");
