@@ -5,8 +5,7 @@
 //! a list of releases with their noise. Any version of the program can compose the lists of all runs, without
 //! their settings. A party writes a line before the releases that the line covers leave. The lines:
 //!
-//! - `join`: a session begins, or the party signs the account's age for the other parties; it makes the account
-//!   older, which distinguishes it from an old copy;
+//! - `join`: a session begins; it makes the account older, which distinguishes it from an old copy;
 //! - `reserve`: a bound on the loss of all releases of the run, from now on;
 //! - `close`: the loss of all releases of the run at the end of a session;
 //! - `add`: the operator adds releases that the account does not know.
@@ -15,7 +14,7 @@
 //! replaced, its written loss stays, and that of the new ledger is added. Only one process at a time writes
 //! the account.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -34,8 +33,11 @@ pub const FILE: &str = "lifetime.jsonl";
 /// the program read them.
 const VERSION: u32 = 2;
 
-/// Number by which an account grows older when its party signs the age.
-const STEP: u64 = 100;
+/// Number by which an account becomes older than an age that the operator states. Others may have seen as many refused sessions
+/// since.
+const MARGIN: u64 = 1000;
+/// Largest age that the operator may state.
+pub const LARGEST_AGE: u64 = 1_000_000_000_000;
 
 /// A party's lifetime account.
 #[derive(Debug)]
@@ -43,6 +45,10 @@ pub struct Lifetime {
     path: PathBuf,
     lines: Lines,
     age: u64,
+    /// Age when the account was opened, or the last age that the party signed since then.
+    signed: u64,
+    /// Parties whose accounts were refused as old copies while this account is open, by identity.
+    refused: BTreeSet<String>,
     runs: Vec<RunLoss>,
     /// Ledgers of former versions whose loss the operator has added.
     covered: Vec<String>,
@@ -124,7 +130,15 @@ impl Lifetime {
             LinesError::Damaged(_) => failed(format!("is damaged: {error}")),
             error => failed(format!("cannot be read: {error}")),
         })?;
-        let mut account = Self { path: path.clone(), lines, age: 0, runs: Vec::new(), covered: Vec::new() };
+        let mut account = Self {
+            path: path.clone(),
+            lines,
+            age: 0,
+            signed: 0,
+            refused: BTreeSet::new(),
+            runs: Vec::new(),
+            covered: Vec::new(),
+        };
         for (index, object) in objects.iter().enumerate() {
             #[derive(Deserialize)]
             struct Version {
@@ -142,6 +156,7 @@ impl Lifetime {
             }
             account.apply(serde_json::from_str(object).map_err(unknown)?);
         }
+        account.signed = account.age;
         Ok(account)
     }
 
@@ -249,14 +264,29 @@ impl Lifetime {
         Ok(Age { found, now: self.age })
     }
 
-    /// Makes the account older before the party signs its age for the other parties, and returns the age before and after.
+    /// Returns the age that the party signs for the other parties: the age when the account was opened, or the last age that
+    /// was signed since then, and the present age.
     ///
-    /// The step is large: if several sessions join an old copy at the same time, their lines do not make up for it.
-    pub(crate) fn grow(&mut self, name: &str) -> Result<Age, StateError> {
-        let found = self.age;
-        let run = self.run(name).cloned().unwrap_or_else(|| RunLoss::new(name.to_string()));
-        self.append(Kind::Join, &run, Vec::new(), found + STEP)?;
-        Ok(Age { found, now: self.age })
+    /// Any age that another party knows was signed before the account was opened, or since then. For this reason, the account
+    /// is never mistaken for an old copy, in whatever order several sessions join and agree on keys. An old copy is one when
+    /// it is opened, whatever number of sessions join at the same time.
+    pub(crate) fn sign(&mut self) -> Age {
+        let age = Age { found: self.signed, now: self.age };
+        self.signed = self.age;
+        age
+    }
+
+    /// Returns true if the account of the party with this identity was last refused as an old copy.
+    pub(crate) fn refuses(&self, identity: &str) -> bool {
+        self.refused.contains(identity)
+    }
+
+    /// Notes whether the account of the party with this identity was refused as an old copy.
+    pub(crate) fn note_refusal(&mut self, identity: &str, refused: bool) {
+        match refused {
+            true => drop(self.refused.insert(identity.to_string())),
+            false => drop(self.refused.remove(identity)),
+        }
     }
 
     /// Writes the total loss that the run's releases may have from now on. `ended` is true if no other line
@@ -268,9 +298,9 @@ impl Lifetime {
 
     /// Adds releases that the account does not know: releases in ledgers of former versions, or releases
     /// missing from an old copy of the account. [`Loss::NONE`] states that none is missing. The account becomes
-    /// older than `age`, the age that others remember.
-    pub fn add(&mut self, loss: Loss, age: u64) -> Result<(), StateError> {
-        let age = self.age.max(age) + 1;
+    /// much older than `age`, the age that others remembered when they refused the account.
+    pub fn add(&mut self, loss: Loss, age: Option<u64>) -> Result<(), StateError> {
+        let age = age.map_or(self.age + 1, |age| self.age.max(age.min(LARGEST_AGE)) + MARGIN);
         // A statement that nothing is missing does not cover the ledgers of former versions.
         let covered = if loss.is_none() { Vec::new() } else { self.unknown_ledgers() };
         let run = RunLoss { loss, ..RunLoss::new(format!("added-{age}")) };

@@ -49,6 +49,20 @@ impl Hub {
     /// If a file cannot be used, the authority does not vouch for the server, the server does not know the
     /// identity, its packet limit is too low, or it cannot be reached.
     pub fn connect(server: &Server, keys: &Arc<Keys>, wait: Duration) -> Result<Self, NatsError> {
+        Self::connect_while(server, keys, wait, &mut |_| true)
+    }
+
+    /// Like [`Hub::connect`], and calls `goes_on` with the error of each attempt that may be repeated. The wait ends with this
+    /// error if `goes_on` returns false.
+    ///
+    /// # Errors
+    /// As [`Hub::connect`].
+    pub fn connect_while(
+        server: &Server,
+        keys: &Arc<Keys>,
+        wait: Duration,
+        goes_on: &mut dyn FnMut(&NatsError) -> bool,
+    ) -> Result<Self, NatsError> {
         server.check_files()?;
         let addresses = server.addresses()?;
         // An error means that the program has already chosen another provider, which suffices.
@@ -81,7 +95,7 @@ impl Hub {
                         NatsError::Certificate { .. } => refusals < REFUSALS,
                         _ => false,
                     };
-                    if !passes {
+                    if !passes || !goes_on(&error) {
                         return Err(error);
                     }
                     std::thread::sleep(PAUSE);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use chrono::DateTime;
 use fet_core::policy::Policy;
 use fet_core::privacy::{Learning, Loss, NoisyReleases};
-use fet_federation::lifetime::{Lifetime, RunLoss};
+use fet_federation::lifetime::{LARGEST_AGE, Lifetime, RunLoss};
 use fet_privacy::accountant::{Event, Total, gaussian};
 use serde_json::{Value, json};
 
@@ -312,8 +312,15 @@ fn add(arguments: &LedgerAddArguments) -> anyhow::Result<String> {
             }
         }
     };
-    account.lifetime.add(loss, arguments.age.unwrap_or(0)).map_err(input)?;
-    show(&LedgerShowArguments { place: arguments.place.clone(), delta: None, json: false })
+    if let Some(age) = arguments.age.filter(|age| *age > LARGEST_AGE) {
+        return Err(input(format!(
+            "--age must be at most {LARGEST_AGE}, the age that the refusal names; it is {age}"
+        )));
+    }
+    account.lifetime.add(loss, arguments.age).map_err(input)?;
+    let age = account.lifetime.age();
+    let text = show(&LedgerShowArguments { place: arguments.place.clone(), delta: None, json: false })?;
+    Ok(format!("{text}age of the account: {age}\n"))
 }
 
 /// Returns a one-line summary of the lifetime account of the party with this `state` folder; `None` if the

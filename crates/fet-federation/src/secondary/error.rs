@@ -204,7 +204,7 @@ pub enum SecondaryError {
         round: Round,
     },
     /// Another party's lifetime account is an old copy.
-    #[error("party {party}: {source}")]
+    #[error("party {party} of the roster: {source}")]
     OldAccount {
         /// The party's number, from 1.
         party: usize,

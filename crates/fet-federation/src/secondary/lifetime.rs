@@ -145,24 +145,27 @@ impl Spending {
         Ok(Self { account, folder, run, limit, rehearsal, standing, others, reserved: None, settled: false })
     }
 
-    /// Returns an age of the account for the other parties, which the party signs.
-    ///
-    /// All parties have joined before. For this reason, the age is not below any that another party knew when it joined,
-    /// whatever the order in which several runs join and agree on keys.
-    pub(super) fn age_to_sign(&self) -> Result<Age, StateError> {
-        self.account.lock().grow(&self.run.name)
+    /// Returns the age of the account that the party signs for the other parties, after all have joined.
+    pub(super) fn age_to_sign(&self) -> Age {
+        self.account.lock().sign()
     }
 
     /// Remembers the ages of the accounts of other parties, by identity. Returns the position of the first party whose account
     /// was older before this session began, with its ages.
     pub(super) fn see(&self, ages: &[(String, Age)]) -> Result<Option<(usize, OutdatedAccount)>, StateError> {
         // No other session of the party may write the file at the same time.
-        let _account = self.account.lock();
+        let mut account = self.account.lock();
         let path = self.folder.join(OTHERS);
         let mut known = KnownAges::read(&path).map_err(|problem| unreadable(&self.folder, problem))?;
         let mut refused = None;
         for (position, (identity, age)) in ages.iter().enumerate() {
-            let seen = known.see_since(self.others.of(identity), identity, *age);
+            // Another session may have refused the account since this one began.
+            let before = match account.refuses(identity) {
+                true => known.of(identity),
+                false => self.others.of(identity),
+            };
+            let seen = known.see_since(before, identity, *age);
+            account.note_refusal(identity, seen.is_err());
             refused = refused.or(seen.err().map(|old| (position, old)));
         }
         known.keep().map_err(|error| unreadable(&self.folder, error.to_string()))?;

@@ -54,7 +54,7 @@ pub(super) fn make_key(session: &mut Session) -> Result<SignedKey, SecondaryErro
     };
     let participant = Participant::new(session.terms.party.index(), *secret, terms);
     let lifetime = session.release.account.lifetime.as_ref();
-    let age = lifetime.map(Spending::age_to_sign).transpose()?.unwrap_or_default();
+    let age = lifetime.map(Spending::age_to_sign).unwrap_or_default();
     let secure_sum::SignedKey { key, signature, .. } =
         participant.signed_key(&session.credentials.identity, [age.found, age.now]);
     session.release.participant = Some(participant);

@@ -152,15 +152,16 @@ impl Elsewhere {
         let _lock = File::open(&self.key).and_then(|key| key.lock().map(|()| key));
         let before = self.before.borrow();
         let mut known = KnownAges::read(&self.ages).map_err(input)?;
-        let mut seen = Ok(());
+        let mut old = Vec::new();
         let joined = self.roster.parties().iter().zip(standings);
         for (party, LifetimeState { age, .. }) in
             joined.filter_map(|(party, standing)| Some((party, (*standing)?)))
         {
             let identity = party.identity.to_string();
             let before = before.as_ref().map_or(0, |ages| ages.of(&identity));
-            let outcome = known.see_since(before, &identity, age);
-            seen = seen.and(outcome.map_err(|old| input(format!("party \"{}\": {old}", party.name))));
+            if let Err(outdated) = known.see_since(before, &identity, age) {
+                old.push(format!("party \"{}\": {outdated}", party.name));
+            }
         }
         if let Err(error) = known.keep() {
             let path = self.ages.display();
@@ -168,7 +169,7 @@ impl Elsewhere {
                 "warning: {path}: {error}; the primary could not detect an old copy of a party's state"
             );
         }
-        seen
+        if old.is_empty() { Ok(()) } else { Err(input(old.join("; "))) }
     }
 
     /// Returns the links if the parties have joined.
@@ -203,7 +204,7 @@ impl PartyNetwork {
     ) -> anyhow::Result<Self> {
         let wait = Duration::from_secs(roster.file.wait);
         let local = Local::new(Arc::clone(keys), about.text());
-        let hub = roster.connect(keys, wait)?;
+        let hub = roster.connect(keys, stop, &|message| fet_io::note!("{message}"))?;
         let mut links = Vec::new();
         for (place, party) in roster.parties().iter().enumerate() {
             let route = roster.route(place);

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fet_core::experiment::syntax;
@@ -16,6 +17,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use fet_io::input::input;
+
+/// Longest wait for the server that needs no message.
+const SHORT: Duration = Duration::from_secs(15);
 
 /// File of a roster.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -242,9 +246,23 @@ impl Roster {
         }
     }
 
-    /// Connects to the server as the owner of these keys, and waits for a server that does not answer.
-    pub(super) fn connect(&self, keys: &Arc<Keys>, wait: Duration) -> anyhow::Result<Hub> {
-        Hub::connect(&self.server(), keys, wait).map_err(|error| match error {
+    /// Connects to the server as the owner of these keys, and waits for a server that does not answer. Setting `stop` ends the
+    /// wait; `tell` receives a message about a long one.
+    pub(super) fn connect(
+        &self,
+        keys: &Arc<Keys>,
+        stop: &AtomicBool,
+        tell: &dyn Fn(String),
+    ) -> anyhow::Result<Hub> {
+        let wait = Duration::from_secs(self.file.wait);
+        let mut told = wait <= SHORT;
+        let mut goes_on = |error: &NatsError| {
+            if !std::mem::replace(&mut told, true) {
+                tell(format!("{error}; the command tries again for up to {} s", wait.as_secs()));
+            }
+            !stop.load(Ordering::Relaxed)
+        };
+        Hub::connect_while(&self.server(), keys, wait, &mut goes_on).map_err(|error| match error {
             NatsError::Unreachable { .. } => Unreached(error.to_string()).into(),
             error => input(error),
         })

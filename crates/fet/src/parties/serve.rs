@@ -101,7 +101,12 @@ pub fn serve(arguments: &PartyArguments, stop: &Arc<AtomicBool>) -> anyhow::Resu
         let reporter = Reporter::new(&name, arguments.log).at(arguments.log_level);
         opened.push(OpenRoster::new(path, number, files, &mut states[at], reporter)?);
     }
-    let connected = opened.into_iter().map(OpenRoster::connect).collect::<anyhow::Result<Vec<_>>>()?;
+    let connected = opened.into_iter().map(|roster| roster.connect(stop)).collect::<anyhow::Result<Vec<_>>>();
+    // A stop while the server is away is not a failure.
+    if connected.is_err() && stop.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    let connected = connected?;
     let (rosters, links): (Vec<_>, Vec<_>) = connected.into_iter().unzip();
     let mirrors: Vec<Mirror> = states.iter().map(|state| state.mirror(&rosters, &links)).collect();
     #[cfg(unix)]
@@ -305,7 +310,7 @@ impl OpenRoster {
     }
 
     /// Connects to the server.
-    fn connect(self) -> anyhow::Result<(ServedRoster, Service)> {
+    fn connect(self, stop: &AtomicBool) -> anyhow::Result<(ServedRoster, Service)> {
         let Self { number, files, setup, owner, programs, metrics, monitor } = self;
         let PartyFiles { file, roster, index, keys, .. } = files;
         let wait = Duration::from_secs(roster.file.wait);
@@ -313,7 +318,7 @@ impl OpenRoster {
         let local = Local::new(keys, about.text());
         let reporter = setup.reporter.clone();
         reporter.tell("connecting", format_args!("connecting to {}", roster.file.server));
-        let hub = roster.connect(&local.keys, wait)?;
+        let hub = roster.connect(&local.keys, stop, &|message| reporter.tell("waiting", message))?;
         let (route, identity) = (roster.route(index), roster.primary().identity);
         let transport = hub.to_primary(&route).map_err(input)?;
         let service = Service::new(transport, local, route, identity, remote::settings(wait));

@@ -144,16 +144,16 @@ impl PartyFiles {
 
     /// Returns the error of an experiment with the party's own table. An error of that table names the party's file.
     fn refuse(&self, error: FileError) -> anyhow::Error {
-        let own = format!("data.secondaries[{}]", self.index);
-        match &error {
-            FileError::Settings { source, .. } if !self.file.data.is_empty() => {
-                let problem = source.to_string();
-                match problem.contains(&own) {
-                    true => input(format!("{}: {}", self.path.display(), problem.replace(&own, "data"))),
-                    false => input(error),
-                }
-            }
-            _ => input(error),
+        let FileError::Settings { source, .. } = &error else { return input(error) };
+        let problem = source.to_string();
+        let table = format!("secondaries[{}]", self.index);
+        // Either the setting is named in full, or the table's name comes before the rest.
+        let own = problem
+            .replace(&format!("data.{table}"), "data")
+            .replace(&format!("`data`: `{table}."), "`data.");
+        match own != problem && !self.file.data.is_empty() {
+            true => input(format!("{}: {own}", self.path.display())),
+            false => input(error),
         }
     }
 

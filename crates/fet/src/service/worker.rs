@@ -36,6 +36,9 @@ const IDLE: Duration = Duration::from_secs(5);
 /// Longest time that a party may take to answer this look.
 const ANSWER: Duration = Duration::from_secs(3);
 
+/// Status of a request that a party refuses.
+const FORBIDDEN: u16 = 403;
+
 /// Readiness of the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -83,6 +86,7 @@ impl Worker<'_> {
         let mut was_ready = false;
         let mut heard = Instant::now();
         let mut pause = PAUSE;
+        let mut refusal = String::new();
         while !self.stop.load(Ordering::Relaxed) {
             let Some(parties) = &mut served else {
                 match self.join() {
@@ -142,6 +146,10 @@ impl Worker<'_> {
             let reply = match answered {
                 Ok(reply) => reply,
                 Err(Problem { status, reason, is_lost }) => {
+                    if status == FORBIDDEN && refusal != reason {
+                        self.reporter.tell("refused", &reason);
+                        refusal.clone_from(&reason);
+                    }
                     if is_lost {
                         served = None;
                         self.lose(reason.clone());
@@ -246,7 +254,7 @@ impl Problem {
                 Self { status: 503, reason, is_lost: true }
             }
             // A refusal follows from the party's policy; the primary may ask for something else.
-            PredictError::Run(RunError::Party(_)) => Self { status: 403, reason, is_lost: false },
+            PredictError::Run(RunError::Party(_)) => Self { status: FORBIDDEN, reason, is_lost: false },
             PredictError::Run(RunError::Data(_) | RunError::Link { .. }) | PredictError::Row(_) => {
                 Self { status: 400, reason, is_lost: false }
             }

@@ -568,6 +568,11 @@ EOF
     for (lines, code, parts) in [
         ("fet party party.toml", 75, &["nats://127.0.0.1:9", "cannot be reached"][..]),
         (
+            "sed -i 's/^wait.*/wait = 600/' roster.toml; fet party party.toml > said2 2>&1 & until grep -q 'tries again for up to 600 s' said2; do sleep 0.1; done; kill %1; wait %1",
+            0,
+            &[],
+        ),
+        (
             "sed -i s/^party/partie/ party.toml; fet party party.toml",
             2,
             &["party.toml: `partie` is not a setting"],
@@ -614,6 +619,11 @@ EOF
             "sed -i 's/^data.*/data = { fil = \"streets.csv\" }/' party.toml; fet party party.toml",
             2,
             &["party.toml: `data.fil` is not a setting"],
+        ),
+        (
+            "sed -i 's/^data.*/data = { file = \"streets.csv\", keys = [\"x\", \"y\"], columns = { lines = \"intger\" } }/' party.toml; fet party party.toml",
+            2,
+            &["party.toml: `data.columns"],
         ),
         (
             "for rows in 0 134217729 99999999999999999999; do code=0; fet party check party.toml --rows $rows || code=$?; [ $code = 2 ]; done; exit 2",

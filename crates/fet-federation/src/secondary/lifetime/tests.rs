@@ -247,11 +247,13 @@ fn ledgers_of_former_versions_must_be_added() {
     let refused = Session::join(folder.path(), &run, &lifetime(30.0)).err().expect("refused").to_string();
     assert!(refused.contains("former versions"), "{refused}");
     let mut account = Lifetime::open(folder.path()).expect("sound");
-    account.add(Loss::of_releases(NoisyReleases { noise: 4.0, rate: 1.0, count: 50 }), 0).expect("written");
+    account
+        .add(Loss::of_releases(NoisyReleases { noise: 4.0, rate: 1.0, count: 50 }), None)
+        .expect("written");
     assert!(account.unknown_ledgers().is_empty() && account.total().epsilon(DELTA) > 6.0);
     Session::join(folder.path(), &run, &lifetime(30.0)).expect("they are in the account");
     account = Lifetime::open(folder.path()).expect("sound");
-    account.add(Loss::of_releases(NoisyReleases { noise: 0.0, rate: 1.0, count: 1 }), 0).expect("written");
+    account.add(Loss::of_releases(NoisyReleases { noise: 0.0, rate: 1.0, count: 1 }), None).expect("written");
     assert_eq!(account.total().epsilon(DELTA), f64::INFINITY);
     let refused = Session::join(folder.path(), &run, &lifetime(30.0)).err().expect("refused").to_string();
     assert!(refused.contains("lifetime_epsilon"), "{refused}");
@@ -306,7 +308,7 @@ fn an_old_copy_of_the_account_is_refused_until_its_releases_are_added() {
     }
     let mut account = Lifetime::open(folder.path()).expect("sound");
     account
-        .add(Loss::of_releases(NoisyReleases { noise: 4.0, rate: 1.0, count: 1 }), known)
+        .add(Loss::of_releases(NoisyReleases { noise: 4.0, rate: 1.0, count: 1 }), Some(known))
         .expect("written");
     see(session(20)).expect("the missing release is added");
 }

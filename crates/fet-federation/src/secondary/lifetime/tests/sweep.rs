@@ -193,7 +193,10 @@ fn no_sequence_of_runs_is_accounted_below_its_exact_loss() {
                         let mut opened = Lifetime::open(party.folder.path()).expect("sound");
                         let noise = 1.0 / exact.squares().max(1e-9).sqrt();
                         opened
-                            .add(Loss::of_releases(NoisyReleases { noise, rate: 1.0, count: 1 }), old.known)
+                            .add(
+                                Loss::of_releases(NoisyReleases { noise, rate: 1.0, count: 1 }),
+                                Some(old.known),
+                            )
                             .expect("written");
                         party.loose = true;
                         seen[1] += 1;
