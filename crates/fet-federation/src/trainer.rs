@@ -9,6 +9,7 @@ mod begin;
 mod core;
 mod error;
 mod labels;
+mod linking;
 mod links;
 mod memory_cache;
 mod predictor;
