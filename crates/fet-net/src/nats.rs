@@ -16,7 +16,7 @@ use async_nats::{Auth, ConnectOptions};
 
 pub use errors::NatsError;
 pub use link::NatsLink;
-pub use server::Server;
+pub use server::{Server, innermost_reason, tls_error};
 
 use crate::identity::Keys;
 use crate::names::Route;

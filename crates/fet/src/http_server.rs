@@ -15,6 +15,7 @@ use axum::http::StatusCode;
 use axum::middleware::{self, Next};
 use axum::response::IntoResponse;
 use axum::serve::Listener;
+use futures_util::future::join;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -83,11 +84,11 @@ impl HttpServer {
         self.runtime.block_on(work)
     }
 
-    /// Refuses new connections, and waits for open requests.
-    pub(crate) fn stop(self) {
+    /// Refuses new connections, and waits for open requests and for `rest`, the last work in the threads of the server.
+    pub(crate) fn stop(self, rest: impl Future<Output = ()>) {
         let Self { runtime, stop, ended } = self;
         let _ = stop.send(());
-        drop(runtime.block_on(async { tokio::time::timeout(END, ended).await }));
+        drop(runtime.block_on(async { tokio::time::timeout(END, join(ended, rest)).await }));
         runtime.shutdown_background();
     }
 }

@@ -30,7 +30,7 @@ impl LogLevel {
     /// Returns the importance of an event.
     fn of(event: &str) -> Self {
         match event {
-            "warning" | "refused" | "unable" | "silent" | "waiting" => Self::Warn,
+            "warning" | "refused" | "unable" | "silent" | "waiting" | "disconnected" => Self::Warn,
             _ => Self::Info,
         }
     }

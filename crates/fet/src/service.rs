@@ -26,6 +26,7 @@ pub use self::arguments::ServeArguments;
 use self::http::Shared;
 use self::metrics::Metrics;
 pub use self::nats::NatsArguments;
+use self::nats::{NatsService, NatsSettings};
 use self::worker::{Stage, Worker};
 use crate::access::read_token;
 use crate::http_server::HttpServer;
@@ -47,6 +48,8 @@ pub fn serve(arguments: &ServeArguments, stop: &Arc<AtomicBool>) -> anyhow::Resu
     if arguments.queue == 0 || arguments.most_rows == 0 || arguments.timeout == 0 {
         return Err(input("--queue, --most-rows and --timeout must be at least 1"));
     }
+    let reporter = Reporter::new("serve", arguments.log).at(arguments.log_level);
+    let settings = NatsSettings::new(&arguments.nats, &reporter)?;
     let model = Model::open(&arguments.model)?;
     if arguments.cache > 0 && !model.links_rows_alone()? {
         return Err(input(
@@ -58,7 +61,6 @@ pub fn serve(arguments: &ServeArguments, stop: &Arc<AtomicBool>) -> anyhow::Resu
     let refuse = |error| input(format!("--listen {}: {error}", arguments.listen));
     let listener = TcpListener::bind(arguments.listen).map_err(refuse)?;
     let address = listener.local_addr().context("the system does not tell the address of a socket")?;
-    let reporter = Reporter::new("serve", arguments.log).at(arguments.log_level);
     let (jobs, waiting) = sync_channel(usize::from(arguments.queue));
     let stage = Arc::new(Mutex::new(Stage::Joining("the parties have not joined yet".into())));
     let metrics = Arc::new(Metrics::new());
@@ -71,21 +73,29 @@ pub fn serve(arguments: &ServeArguments, stop: &Arc<AtomicBool>) -> anyhow::Resu
         timeout: Duration::from_secs(arguments.timeout.into()),
         metrics: Arc::clone(&metrics),
         about: openapi::about(&model, arguments.most_rows)?,
+        nats: settings.as_ref().map(|settings| Arc::clone(&settings.state)),
     };
     let routes = http::routes(shared);
     let server = HttpServer::start(listener, routes.clone())?;
-    let most = usize::from(arguments.queue) + 1;
-    nats::start(&arguments.nats, &server, routes, (&address.to_string(), most))?;
-    if let Some(url) = &arguments.nats.nats {
-        let subject = &arguments.nats.subject;
-        reporter.tell("subscribed", format_args!("subscribed to {subject} at {url}"));
-    }
+    let nats = match &settings {
+        None => None,
+        Some(settings) => {
+            let most = arguments.queue.saturating_add(1);
+            let nats = NatsService::start(settings, &server, routes, (&address.to_string(), most))?;
+            reporter.tell("subscribed", format_args!("subscribed to {}", settings.place()));
+            Some(nats)
+        }
+    };
     reporter.tell("listening", format_args!("listening on http://{address}"));
     let worker = Worker { model, arguments, reporter: reporter.clone(), stage, metrics, stop };
     let ended = worker.work(&waiting);
-    // Waiting requests end with a refusal.
-    drop(waiting);
-    server.stop();
+    server.stop(async {
+        match nats {
+            Some(nats) => nats.stop(waiting).await,
+            // Waiting requests end with a refusal.
+            None => drop(waiting),
+        }
+    });
     if stop.load(Ordering::Relaxed) {
         reporter.tell("stopped", "stopped");
         return Ok(());

@@ -66,16 +66,18 @@ impl Server {
     /// Returns the error for a failed attempt to connect as the identity of `keys`.
     pub(super) fn refused(&self, keys: &Keys, error: &ConnectError) -> NatsError {
         let url = self.url.clone();
-        if let Some(why) = tls_error(error) {
-            return NatsError::Certificate { url, why, ca: self.ca.clone() };
+        if let Some(found) = tls_error(error) {
+            return NatsError::Certificate { url, why: found.to_string(), ca: self.ca.clone() };
         }
         match error.kind() {
             ConnectErrorKind::ServerParse => NatsError::Address { url },
             ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
                 NatsError::NotAuthorised { url, identity: keys.public() }
             }
-            ConnectErrorKind::Tls => NatsError::Certificate { url, why: reason(error), ca: self.ca.clone() },
-            _ => NatsError::Unreachable { url, why: reason(error) },
+            ConnectErrorKind::Tls => {
+                NatsError::Certificate { url, why: innermost_reason(error), ca: self.ca.clone() }
+            }
+            _ => NatsError::Unreachable { url, why: innermost_reason(error) },
         }
     }
 
@@ -104,18 +106,18 @@ impl Server {
     }
 }
 
-/// Returns the innermost reason.
-fn reason(error: &dyn Error) -> String {
+/// Returns the innermost reason of an error.
+pub fn innermost_reason(error: &dyn Error) -> String {
     match error.source() {
-        Some(source) => reason(source),
+        Some(source) => innermost_reason(source),
         None => error.to_string(),
     }
 }
 
 /// Returns the TLS error at any depth of the chain of errors.
-fn tls_error(error: &(dyn Error + 'static)) -> Option<String> {
+pub fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     if let Some(found) = error.downcast_ref::<rustls::Error>() {
-        return Some(found.to_string());
+        return Some(found);
     }
     let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     let inner = inner.and_then(|inner| tls_error(inner));

@@ -83,7 +83,7 @@ impl Monitor {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some(server) = self.server.take() {
-            server.stop();
+            server.stop(std::future::ready(()));
         }
     }
 }

@@ -79,7 +79,7 @@ impl RunMonitor {
 impl Drop for RunMonitor {
     fn drop(&mut self) {
         if let Some(server) = self.server.take() {
-            server.stop();
+            server.stop(std::future::ready(()));
         }
     }
 }

@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{
-    ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::metrics::Metrics;
+use super::nats::NatsState;
 use super::openapi::About;
 use super::rows::{self, Form};
 use super::worker::{Job, Reply, Stage};
@@ -44,6 +45,8 @@ pub(super) struct Shared {
     pub(super) timeout: Duration,
     pub(super) metrics: Arc<Metrics>,
     pub(super) about: About,
+    /// Connection of the service over NATS.
+    pub(super) nats: Option<Arc<NatsState>>,
 }
 
 /// Returns the paths of the service.
@@ -103,6 +106,7 @@ async fn predict(State(shared): Service, request: Request) -> Response {
 
 async fn predicted(shared: &Shared, request: Request, began: Instant) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
+    check_single(&parts.headers)?;
     shared.check_token(&parts.headers)?;
     let timeout = shared.timeout(&parts.headers)?;
     let header = |name: &HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok());
@@ -180,6 +184,20 @@ async fn predicted(shared: &Shared, request: Request, began: Instant) -> Result<
     }
 }
 
+/// Refuses a header that states two values for one setting.
+fn check_single(headers: &HeaderMap) -> Result<(), Refusal> {
+    for (name, shown) in
+        [(AUTHORIZATION, "Authorization"), (CONTENT_TYPE, "Content-Type"), (TIMEOUT, "Request-Timeout")]
+    {
+        let times = headers.get_all(&name).iter().count();
+        if times > 1 {
+            let reason = format!("the request has {times} headers `{shown}`, but must have only one");
+            return Err(Refusal::new(StatusCode::BAD_REQUEST, reason));
+        }
+    }
+    Ok(())
+}
+
 async fn about(State(shared): Service, headers: HeaderMap) -> Response {
     match shared.check_token(&headers) {
         Ok(()) => answer_json(StatusCode::OK, &shared.about.model),
@@ -195,10 +213,19 @@ async fn metrics(State(shared): Service) -> Response {
     ([(CONTENT_TYPE, METRICS)], shared.metrics.text()).into_response()
 }
 
+/// Answers whether the next request over HTTP can be answered. A lost connection to the NATS server is named, but keeps status 200:
+/// a restart of the service would not restore the connection, and requests over HTTP still have answers.
 async fn ready(State(shared): Service) -> Response {
-    match shared.check_stage() {
-        Ok(()) => "ready\n".into_response(),
-        Err(refusal) => refusal.into_response(),
+    let stage = shared.check_stage();
+    let Some(nats) = &shared.nats else {
+        return stage.map_or_else(Refusal::into_response, |()| "ready\n".into_response());
+    };
+    let nats = nats.word();
+    match stage {
+        Ok(()) => answer_json(StatusCode::OK, &json!({ "ready": true, "nats": nats })),
+        Err(Refusal { status, reason }) => {
+            answer_json(status, &json!({ "ready": false, "error": reason, "nats": nats }))
+        }
     }
 }
 

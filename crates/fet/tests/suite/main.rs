@@ -32,6 +32,7 @@ mod learning;
 mod lifetime;
 mod link;
 mod monitor;
+mod nats;
 mod neighbouring;
 mod own_data;
 mod page;

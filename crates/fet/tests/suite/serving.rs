@@ -7,6 +7,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fet_core::rng::{Purpose, stream};
@@ -28,13 +29,13 @@ primary = { name = "bank", file = "shops.csv", keys = ["east", "north"] }
 secondaries = [{ name = "streets", file = "streets.csv", keys = ["east", "north"] }]
 "#;
 
-fn fet(folder: &Path, arguments: &[&str]) -> Output {
+pub(super) fn fet(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fet"));
     command.current_dir(folder).env_remove("FET_DATA").args(arguments).output().expect("it runs")
 }
 
 /// Returns a folder with a finished run in `run`, and new rows in `new.csv`.
-fn finished() -> TempDir {
+pub(super) fn finished() -> TempDir {
     finished_with("linker = { kind = \"nearest\", neighbours = 3 }")
 }
 
@@ -68,14 +69,16 @@ fn finished_with(linker: &str) -> TempDir {
     folder
 }
 
-struct Server {
-    process: Child,
+pub(super) struct Server {
+    pub(super) process: Child,
     url: String,
+    /// Lines of the log.
+    pub(super) log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
     /// Starts a server and waits until it is ready.
-    fn start(folder: &Path, more: &[&str]) -> Self {
+    pub(super) fn start(folder: &Path, more: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fet"));
         command.current_dir(folder).env_remove("FET_DATA").args([
             "serve",
@@ -86,10 +89,14 @@ impl Server {
             "json",
         ]);
         let mut process = command.args(more).stdout(Stdio::piped()).spawn().expect("it starts");
-        let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&log);
+        let keep = move |line: &String| kept.lock().expect("no panic").push(line.clone());
+        let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+        let mut lines = lines.map(|line| line.expect("text")).inspect(keep);
         let mut told = |event: &str| -> String {
             for line in lines.by_ref() {
-                let line: Value = serde_json::from_str(&line.expect("text")).expect("JSON");
+                let line: Value = serde_json::from_str(&line).expect("JSON");
                 if line["event"] == event {
                     return line["message"].as_str().expect("a text").to_string();
                 }
@@ -100,11 +107,11 @@ impl Server {
         told("ready");
         // Nothing stops because its lines are not read.
         std::thread::spawn(move || lines.for_each(drop));
-        Self { process, url }
+        Self { process, url, log }
     }
 
     /// Sends a request, and returns the status, the media type and the body of the answer.
-    fn post(&self, body: &[u8], headers: &[(&str, &str)]) -> (u16, String, Vec<u8>) {
+    pub(super) fn post(&self, body: &[u8], headers: &[(&str, &str)]) -> (u16, String, Vec<u8>) {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
         let mut request = agent.post(format!("{}/v1/predict", self.url));
         for (name, value) in headers {
@@ -123,13 +130,13 @@ impl Server {
         }
     }
 
-    fn get(&self, path: &str) -> (u16, String, Vec<u8>) {
+    pub(super) fn get(&self, path: &str) -> (u16, String, Vec<u8>) {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
         answered(agent.get(format!("{}{path}", self.url)).call())
     }
 
     /// Stops the server as Ctrl-C does, and returns its exit code.
-    fn stop(mut self) -> Option<i32> {
+    pub(super) fn stop(mut self) -> Option<i32> {
         let stopped = Command::new("kill").args(["-INT", &self.process.id().to_string()]).status();
         assert!(stopped.expect("a signal").success());
         let began = Instant::now();
@@ -157,11 +164,11 @@ fn answered(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> 
     (response.status().as_u16(), media.to_string(), response.body_mut().read_to_vec().expect("a body"))
 }
 
-const JSON: (&str, &str) = ("Content-Type", "application/json");
+pub(super) const JSON: (&str, &str) = ("Content-Type", "application/json");
 const CSV: (&str, &str) = ("Content-Type", "text/csv");
 
 /// Returns the rows of `new.csv` as JSON.
-fn rows(folder: &Path) -> Vec<Value> {
+pub(super) fn rows(folder: &Path) -> Vec<Value> {
     let text = fs::read_to_string(folder.join("new.csv")).expect("a file");
     let row = |line: &str| {
         let cells: Vec<&str> = line.splitn(3, ',').collect();
@@ -448,7 +455,7 @@ fn refuses_invalid_requests_with_a_reason() {
     assert_eq!(server.get("/else").0, 404);
 }
 
-fn set_mode(path: &Path, mode: u32) {
+pub(super) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("its owner");
 }
 
@@ -506,88 +513,4 @@ fn tokens_and_addresses_are_checked() {
     assert_eq!(server.post(good, &[JSON]).0, 401);
     assert_eq!(server.get("/v1/model").0, 401);
     assert_eq!(server.get("/healthz").0, 200);
-}
-
-/// Answers over NATS are those over HTTP, with the same statuses. A client without the token is refused, and an answer that the
-/// server cannot pass on is, too.
-#[test]
-fn answers_over_nats_are_those_over_http() {
-    let Some(program) = crate::elsewhere::nats() else { return };
-    let folder = finished();
-    let at = folder.path();
-    fs::write(at.join("token"), "a token of 16 signs\n".replace(' ', "-")).expect("writable");
-    set_mode(&at.join("token"), 0o600);
-    let port = crate::elsewhere::free();
-    fs::write(at.join("nats.conf"), format!("port: {port}\nmax_payload: 64KB\n")).expect("writable");
-    let mut nats = Command::new(program);
-    let nats =
-        nats.args(["-a", "127.0.0.1", "-c"]).arg(at.join("nats.conf")).arg("-l").arg(at.join("nats.log"));
-    let mut nats = nats.spawn().expect("it starts");
-    let url = format!("nats://127.0.0.1:{port}");
-    let began = Instant::now();
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(began.elapsed() < Duration::from_secs(20), "the server does not listen");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let server = Server::start(at, &["--nats", &url, "--subject", "shops.predict", "--token-file", "token"]);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = runtime.expect("a thread");
-    let client = runtime.block_on(async_nats::connect(&url)).expect("connected");
-    let bearer = ("Authorization", "Bearer a-token-of-16-signs");
-    let ask = |body: &[u8], headers: &[(&str, &str)]| -> (u16, String, Vec<u8>) {
-        let mut map = async_nats::HeaderMap::new();
-        headers.iter().for_each(|(name, value)| map.insert(*name, *value));
-        let asked = client.request_with_headers("shops.predict", map, body.to_vec().into());
-        let reply = runtime.block_on(asked).expect("a reply");
-        let header = |name: &str| {
-            let value = reply.headers.as_ref().and_then(|headers| headers.get(name));
-            value.map(ToString::to_string).unwrap_or_default()
-        };
-        (header("Status").parse().expect("a status"), header("content-type"), reply.payload.to_vec())
-    };
-    let rows = rows(at);
-    let body = |rows: &[Value]| json!({ "rows": rows }).to_string().into_bytes();
-    for count in [1, 7] {
-        let http = server.post(&body(&rows[..count]), &[JSON, bearer]);
-        assert_eq!(http.0, 200, "{}", String::from_utf8_lossy(&http.2));
-        assert_eq!(ask(&body(&rows[..count]), &[JSON, bearer]), http);
-    }
-    let csv = fs::read(at.join("new.csv")).expect("rows");
-    let as_csv = ("Content-Type", "text/csv");
-    assert_eq!(ask(&csv, &[as_csv, bearer]), server.post(&csv, &[as_csv, bearer]));
-    for (sent, headers, expected) in [
-        (&body(&rows[..1])[..], &[JSON][..], 401),
-        (&body(&rows[..1]), &[bearer], 415),
-        (b"{\"rows\": [{}]}", &[JSON, bearer], 400),
-        (&body(&rows[..1]), &[JSON, bearer, ("Request-Timeout", "soon")], 400),
-    ] {
-        let (status, form, refusal) = ask(sent, headers);
-        let refusal = String::from_utf8_lossy(&refusal).into_owned();
-        assert_eq!((status, form.as_str()), (expected, "application/json"), "{refusal}");
-        assert!(refusal.starts_with("{\"error\":"), "{refusal}");
-    }
-    // 400 rows in CSV fit into a message, and their answer in JSON does not.
-    let lines: Vec<&str> = std::str::from_utf8(&csv).expect("text").lines().collect();
-    let many: String = std::iter::once(lines[0])
-        .chain((0..400).map(|row| lines[1 + row % 40]))
-        .collect::<Vec<_>>()
-        .join("\n");
-    let (status, _, refusal) = ask(many.as_bytes(), &[as_csv, bearer, ("Accept", "application/json")]);
-    let refusal = String::from_utf8_lossy(&refusal).into_owned();
-    assert!(status == 413 && refusal.contains("send fewer rows"), "{status} {refusal}");
-    assert_eq!(server.stop(), Some(0));
-    for (more, expected, part) in [
-        (&["--nats", "http://127.0.0.1:1"][..], 2, "--nats http://127.0.0.1:1"),
-        (&["--nats", "nats://127.0.0.1:1"], 75, "--nats nats://127.0.0.1:1"),
-        (&["--nats", &url, "--subject", "shops.>"], 2, "--subject"),
-        (&["--nats", &url, "--nats-credentials", "none.creds"], 2, "none.creds"),
-        (&["--subject", "shops"], 2, "--nats"),
-    ] {
-        let refused = fet(at, &[&["serve", "run", "--listen", "127.0.0.1:0"][..], more].concat());
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert_eq!(refused.status.code(), Some(expected), "{said}");
-        assert!(said.contains(part), "{said}");
-    }
-    nats.kill().expect("it can be ended");
-    drop(nats.wait());
 }
