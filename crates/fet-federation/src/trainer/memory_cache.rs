@@ -62,7 +62,7 @@ impl MemoryCache {
         // The parties may have other numbers of records since they joined again.
         let first = memories.first()?;
         let alike = |one: &Arc<RowMemory>| (one.shape, one.available) == (first.shape, first.available);
-        memories.iter().all(alike).then(|| KnownMemories(memories))
+        memories.iter().all(alike).then_some(KnownMemories(memories))
     }
 
     /// Keeps the memories of a batch: those of the records `rows` with these keys.

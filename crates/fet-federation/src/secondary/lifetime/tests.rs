@@ -318,7 +318,7 @@ fn an_old_copy_of_the_account_is_refused_until_its_releases_are_added() {
 fn accounts_may_be_older_than_the_seed_and_ledgers_may_not() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::folder(folder.path().to_path_buf());
-    for file in [FILE, crate::lifetime::OTHERS] {
+    for file in [FILE, OTHERS] {
         std::fs::write(folder.path().join(file), "").expect("written");
     }
     store.own_seed(false).expect("a new seed");
