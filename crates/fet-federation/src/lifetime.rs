@@ -33,8 +33,7 @@ pub const FILE: &str = "lifetime.jsonl";
 /// the program read them.
 const VERSION: u32 = 2;
 
-/// Number by which an account becomes older than an age that the operator states. Others may have seen as many refused sessions
-/// since.
+/// Number by which an account becomes older than the age that its operator states: others raise their ages at each refusal.
 const MARGIN: u64 = 1000;
 /// Largest age that the operator may state.
 pub const LARGEST_AGE: u64 = 1_000_000_000_000;
@@ -264,12 +263,12 @@ impl Lifetime {
         Ok(Age { found, now: self.age })
     }
 
-    /// Returns the age that the party signs for the other parties: the age when the account was opened, or the last age that
-    /// was signed since then, and the present age.
+    /// Returns the ages that the party signs for the other parties: the age when the account was opened, or the last age that
+    /// it signed since then, and the present age.
     ///
-    /// Any age that another party knows was signed before the account was opened, or since then. For this reason, the account
-    /// is never mistaken for an old copy, in whatever order several sessions join and agree on keys. An old copy is one when
-    /// it is opened, whatever number of sessions join at the same time.
+    /// Every age that another party knows was signed before the account was opened, or since then. For this reason, no party
+    /// takes the account for an old copy, in whatever order several sessions join and agree on keys. An old copy has its old
+    /// age when it is opened, however many sessions join at the same time.
     pub(crate) fn sign(&mut self) -> Age {
         let age = Age { found: self.signed, now: self.age };
         self.signed = self.age;

@@ -357,7 +357,7 @@ fn sessions_at_the_same_time_agree_on_keys_in_any_order() {
         let text = std::fs::read_to_string(&account).expect("an account");
         let (copy, _) = text.trim_end().rsplit_once('\n').expect("several lines");
         std::fs::write(&account, format!("{copy}\n")).expect("writable");
-        // Repeated and simultaneous sessions do not make up for what the copy lacks.
+        // The parties also refuse the copy in repeated and simultaneous sessions.
         for _ in 0..3 {
             let accounts = [(); 2].map(|()| SharedLifetime::default());
             let mut later = ["seed=2", "seed=3"].map(|seed| Joining::new(seed, states.path(), &accounts));
