@@ -159,51 +159,112 @@ fn agree(
     probe(name, gradient, parts, floor, loss_at);
 }
 
+/// Loss and gradients of one step.
+struct Step {
+    loss: f64,
+    own: Vec<f32>,
+    memory: Option<Vec<f32>>,
+}
+
+/// Largest difference of two forms of computation, relative to the gradient's length. A zeroed part of a gradient differs by
+/// more, and so does a wrong sign.
+const AGREEMENT: f64 = 1e-4;
+
+impl Step {
+    fn of(case: &mut StepCase) -> Self {
+        let (loss, memory) = case.loss(case.memory.clone());
+        Self { loss, own: case.primary.learner().gradient().values.clone(), memory: memory.map(host) }
+    }
+
+    /// Returns the largest difference from another step, relative to the loss or the length of the gradient.
+    fn difference(&self, other: &Self) -> f64 {
+        let between = |a: &[f32], b: &[f32]| {
+            if a.len() != b.len() {
+                return f64::INFINITY;
+            }
+            let difference: Vec<f32> = a.iter().zip(b).map(|(a, b)| a - b).collect();
+            (square(&difference) / square(a).max(f64::MIN_POSITIVE)).sqrt()
+        };
+        let memory = match (&self.memory, &other.memory) {
+            (None, None) => 0.0,
+            (Some(a), Some(b)) => between(a, b),
+            _ => f64::INFINITY,
+        };
+        let loss = (self.loss - other.loss).abs() / self.loss.abs();
+        loss.max(between(&self.own, &other.own)).max(memory)
+    }
+}
+
 /// Compares the gradients with respect to the half's own parameters and to the memory from the other parties with central
-/// differences. A method that takes all training rows at once has no such gradients.
+/// differences. A fused form that agrees with the plain one has the same gradients. A method that takes all training rows at
+/// once has none.
 pub fn gradients_match_central_differences(slot: &Slot<dyn Method>, device: &Device) {
     if build(slot).plan().at_once.is_some() {
         return;
     }
-    let mut before = None;
-    for (task, fused) in TASKS.into_iter().flat_map(|task| [(task, false), (task, true)]) {
-        let name = format!("{}, {task:?}, fused: {fused}", slot.kinds());
-        let mut case = StepCase::new(slot, task, device, fused);
-        let memory = case.memory.clone();
-        let (loss, memory_gradient) = case.loss(memory.clone());
-        let gradient = case.primary.learner().gradient().values.clone();
-        let memory_gradient = memory_gradient.map(host);
-        // A method without blocks to fuse computes the same bits again.
-        let found = (loss, gradient.clone(), memory_gradient.clone());
-        if before.as_ref() == Some(&found) {
-            continue;
-        }
-        before = Some(found);
-        let start = case.primary.learner().parameters().clone();
-        let parts = start.segments().iter().map(|segment| segment.range.clone());
-        // Trees that are not grown yet are empty.
-        let parts: Vec<_> = parts.filter(|range| !range.is_empty()).collect();
-        agree(&name, &gradient, &parts, 1.5e-3, |direction, step| {
-            let mut other = Parameters::default();
-            let values = moved(start.values(), direction, step);
-            for segment in start.segments() {
-                other.push(&segment.name, &segment.shape, &values[segment.range.clone()]);
-            }
-            case.primary.learner_mut().load(&other).expect("the same names");
-            case.loss(memory.clone()).0
-        });
-        case.primary.learner_mut().load(&start).expect("the same names");
-        let Some(memory) = memory else { continue };
-        let gradient = memory_gradient.expect("a method with secondaries differentiates");
-        let (start, shape) = (host(memory.tensor.clone()), memory.tensor.dims());
-        let row = shape[1] * shape[2];
-        let rows: Vec<_> = (0..shape[0]).map(|index| index * row..(index + 1) * row).collect();
-        agree(&format!("{name}, memory"), &gradient, &rows, 5e-3, |direction, step| {
-            let data = TensorData::new(moved(&start, direction, step), shape);
-            let tensor = Tensor::from_data(data, device);
-            case.loss(Some(Memory { tensor, ..memory.clone() })).0
-        });
+    for task in TASKS {
+        let plain = compare_gradients(slot, task, device, false, None);
+        compare_gradients(slot, task, device, true, Some(&plain));
     }
+}
+
+/// Compares the loss and the gradients on a second device with those of the first, in both forms of computation.
+pub fn gradients_agree_between_devices(slot: &Slot<dyn Method>, first: &Device, second: &Device) {
+    if build(slot).plan().at_once.is_some() {
+        return;
+    }
+    for (task, fused) in TASKS.into_iter().flat_map(|task| [(task, false), (task, true)]) {
+        let [expected, found] =
+            [first, second].map(|device| Step::of(&mut StepCase::new(slot, task, device, fused)));
+        let difference = expected.difference(&found);
+        let kinds = slot.kinds();
+        assert!(
+            difference < AGREEMENT,
+            "{kinds}, {task:?}, fused: {fused}: devices differ by {difference:.1e}"
+        );
+    }
+}
+
+/// Compares the gradients of one form of computation with central differences, unless they agree with those of `checked`.
+fn compare_gradients(
+    slot: &Slot<dyn Method>,
+    task: Task,
+    device: &Device,
+    fused: bool,
+    checked: Option<&Step>,
+) -> Step {
+    let name = format!("{}, {task:?}, fused: {fused}", slot.kinds());
+    let mut case = StepCase::new(slot, task, device, fused);
+    let step = Step::of(&mut case);
+    if checked.is_some_and(|checked| checked.difference(&step) < AGREEMENT) {
+        return step;
+    }
+    let memory = case.memory.clone();
+    let start = case.primary.learner().parameters().clone();
+    let parts = start.segments().iter().map(|segment| segment.range.clone());
+    // Trees that are not grown yet are empty.
+    let parts: Vec<_> = parts.filter(|range| !range.is_empty()).collect();
+    agree(&name, &step.own, &parts, 1.5e-3, |direction, step| {
+        let mut other = Parameters::default();
+        let values = moved(start.values(), direction, step);
+        for segment in start.segments() {
+            other.push(&segment.name, &segment.shape, &values[segment.range.clone()]);
+        }
+        case.primary.learner_mut().load(&other).expect("the same names");
+        case.loss(memory.clone()).0
+    });
+    case.primary.learner_mut().load(&start).expect("the same names");
+    let Some(memory) = memory else { return step };
+    let gradient = step.memory.as_ref().expect("a method with secondaries differentiates");
+    let (start, shape) = (host(memory.tensor.clone()), memory.tensor.dims());
+    let row = shape[1] * shape[2];
+    let rows: Vec<_> = (0..shape[0]).map(|index| index * row..(index + 1) * row).collect();
+    agree(&format!("{name}, memory"), gradient, &rows, 5e-3, |direction, step| {
+        let data = TensorData::new(moved(&start, direction, step), shape);
+        let tensor = Tensor::from_data(data, device);
+        case.loss(Some(Memory { tensor, ..memory.clone() })).0
+    });
+    step
 }
 
 /// Tests that a prediction repeats, and that it does not depend on the other rows of its batch.

@@ -7,9 +7,18 @@ use crate::support::devices;
 
 #[test]
 fn primary_gradients_match_central_differences() {
-    for backend in devices() {
+    let devices = devices();
+    for slot in fet_contract::all::<dyn Method>() {
+        methods::gradients_match_central_differences(&slot, &devices[0].device);
+    }
+}
+
+#[test]
+fn primary_gradients_agree_between_devices() {
+    let devices = devices();
+    for backend in &devices[1..] {
         for slot in fet_contract::all::<dyn Method>() {
-            methods::gradients_match_central_differences(&slot, &backend.device);
+            methods::gradients_agree_between_devices(&slot, &devices[0].device, &backend.device);
         }
     }
 }
