@@ -76,7 +76,15 @@ fn finds_that_another_party_does_not_help() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     tables(folder, false);
-    let (code, out, err) = fet(&WORTH, folder);
+    // An experiment file of few epochs: networks have nothing to learn here.
+    let init = ["init", "primary.csv", "other.csv", "--label", "label", "--out", "few.toml"];
+    let (code, _, err) = fet(&init, folder);
+    assert_eq!(code, 0, "{err}");
+    let experiment = fs::read_to_string(folder.join("few.toml")).expect("written");
+    assert!(experiment.contains("\nepochs = 100\n"), "{experiment}");
+    let experiment = experiment.replace("\nepochs = 100\n", "\nepochs = 5\n");
+    fs::write(folder.join("few.toml"), experiment).expect("written");
+    let (code, out, err) = fet(&["worth", "few.toml", "--quick"], folder);
     assert_eq!(code, 0, "{err}");
     let found = answer(folder);
     assert_ne!(found["answer"]["verdict"], "yes", "{out}");
