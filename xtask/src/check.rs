@@ -29,6 +29,9 @@ pub(crate) struct Arguments {
     /// Skip the tests.
     #[arg(long)]
     fast: bool,
+    /// Optional parts to check as well, such as `fet/columnar,fet/telemetry`.
+    #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
+    features: Vec<String>,
 }
 
 /// `cargo xtask test`.
@@ -50,7 +53,7 @@ pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
         eprintln!("check: FAILED: imports between files\n{}", found.join("\n"));
         return Ok(ExitCode::FAILURE);
     }
-    for step in steps(has_libtorch, arguments.fast) {
+    for step in steps(has_libtorch, arguments) {
         let line = step.join(" ");
         eprintln!("\ncheck: cargo {line}");
         let start = Instant::now();
@@ -73,8 +76,11 @@ pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
 
 /// Returns the steps of `check`, the fast steps first. All steps share the release profile, so that little is
 /// built twice.
-fn steps(has_libtorch: bool, fast: bool) -> Vec<Vec<String>> {
-    let feature: &[&str] = if has_libtorch { &["--features", FEATURE] } else { &[] };
+fn steps(has_libtorch: bool, arguments: &Arguments) -> Vec<Vec<String>> {
+    let features = has_libtorch.then_some(FEATURE).into_iter();
+    let features: Vec<&str> = features.chain(arguments.features.iter().map(String::as_str)).collect();
+    let features = features.join(",");
+    let feature: &[&str] = if features.is_empty() { &[] } else { &["--features", &features] };
     let mut steps = vec![
         words(&[&["fmt", "--all", "--check"]]),
         words(&[
@@ -90,7 +96,7 @@ fn steps(has_libtorch: bool, fast: bool) -> Vec<Vec<String>> {
         steps.push(words(&[&["check", "--release", "-p", "fet", "--features", "libtorch"]]));
     }
     steps.push(words(&[&["doc", "--release", "--no-deps", "--workspace"], feature]));
-    if !fast {
+    if !arguments.fast {
         steps.push(words(&[TEST, feature]));
     }
     steps
