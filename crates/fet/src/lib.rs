@@ -56,6 +56,12 @@ use fet_components as _;
 use fet_data as _;
 use fet_linkers as _;
 
+/// A training step allocates and frees tensors of several megabytes. The allocator of the C library returns each to the
+/// operating system, and the next step spends a quarter of its time on clearing new pages.
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The code of the guides in `docs`, compiled and run as documentation tests.
 #[cfg(doctest)]
 mod guides {
