@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn steps_follow_libtorch_and_fast() {
         let check = |has_libtorch, fast, commands: &[&str], with_feature: usize| {
-            let steps = steps(has_libtorch, fast);
+            let steps = steps(has_libtorch, &Arguments { fast, features: Vec::new() });
             let first: Vec<&str> = steps.iter().map(|step| step[0].as_str()).collect();
             assert_eq!(first, commands, "libtorch {has_libtorch}, fast {fast}");
             let feature = steps.iter().filter(|step| step.contains(&"--features".to_string())).count();
@@ -167,5 +167,13 @@ mod tests {
         check(false, true, &["fmt", "clippy", "check", "check", "doc"], 0);
         check(true, false, &["fmt", "clippy", "check", "check", "check", "doc", "test"], 4);
         check(true, true, &["fmt", "clippy", "check", "check", "check", "doc"], 3);
+    }
+
+    #[test]
+    fn features_are_checked_next_to_libtorch() {
+        let arguments = Arguments { fast: true, features: vec!["a/b".into(), "c/d".into()] };
+        let clippy = |has_libtorch| steps(has_libtorch, &arguments)[1].join(" ");
+        assert!(clippy(true).contains("--features fet/libtorch,a/b,c/d"), "{}", clippy(true));
+        assert!(clippy(false).contains("--features a/b,c/d"), "{}", clippy(false));
     }
 }
