@@ -28,6 +28,9 @@ use crate::errors::{InputError, raised};
 /// Name of a capsule with an Arrow stream.
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 
+/// Name of a key column in the frame, and in the written table.
+type Key = (String, String);
+
 /// Labels of a frame's rows.
 #[derive(FromPyObject)]
 pub(crate) enum Labels {
@@ -69,8 +72,8 @@ pub(crate) fn write_table(
 }
 
 /// Refuses key columns that the frame lacks.
-fn check_keys(schema: &Schema, keys: &[(String, String)]) -> anyhow::Result<()> {
-    let has = |key: &&(String, String)| schema.fields().iter().any(|field| *field.name() == key.0);
+fn check_keys(schema: &Schema, keys: &[Key]) -> anyhow::Result<()> {
+    let has = |key: &&Key| schema.fields().iter().any(|field| *field.name() == key.0);
     match keys.iter().find(|key| !has(key)) {
         Some((key, _)) => {
             let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
@@ -127,7 +130,7 @@ fn stream(frame: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
 fn write(
     stream: RecordBatchStreamReader,
     path: &Path,
-    (keys, complete): (&[(String, String)], &[(String, String)]),
+    (keys, complete): (&[Key], &[Key]),
     label: Option<(String, ArrayRef)>,
 ) -> anyhow::Result<Vec<String>> {
     let given = stream.schema();
