@@ -34,6 +34,8 @@ const CONNECTIONS: usize = 256;
 const IDLE: Duration = Duration::from_secs(600);
 /// Longest time in which a server ends its connections.
 const END: Duration = Duration::from_secs(5);
+/// Time in which a server that stops still answers.
+const LAST: Duration = Duration::from_millis(250);
 
 /// Returns routes that refuse requests of another site's page in a browser on this machine.
 pub(crate) fn local_only(routes: Router, listening: IpAddr) -> Router {
@@ -84,11 +86,18 @@ impl HttpServer {
         self.runtime.block_on(work)
     }
 
-    /// Refuses new connections, and waits for open requests and for `rest`, the last work in the threads of the server.
+    /// Waits for `rest`, the last work in the threads of the server, then refuses new connections and waits for open requests.
+    ///
+    /// The system has already taken connections that the server has not yet seen, and would reset them. So the server
+    /// answers them for a moment more.
     pub(crate) fn stop(self, rest: impl Future<Output = ()>) {
         let Self { runtime, stop, ended } = self;
-        let _ = stop.send(());
-        drop(runtime.block_on(async { tokio::time::timeout(END, join(ended, rest)).await }));
+        let work = async {
+            join(tokio::time::sleep(LAST), rest).await;
+            let _ = stop.send(());
+            drop(ended.await);
+        };
+        drop(runtime.block_on(async { tokio::time::timeout(END, work).await }));
         runtime.shutdown_background();
     }
 }

@@ -120,16 +120,6 @@ impl Server {
         answered(request.send(body))
     }
 
-    /// Sends rows in JSON, and returns the status if the server took the connection.
-    fn try_post(&self, body: &[u8]) -> Option<u16> {
-        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
-        match agent.post(format!("{}/v1/predict", self.url)).header(JSON.0, JSON.1).send(body) {
-            Ok(response) => Some(response.status().as_u16()),
-            Err(ureq::Error::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => None,
-            Err(error) => panic!("a request was lost: {error}"),
-        }
-    }
-
     pub(super) fn get(&self, path: &str) -> (u16, String, Vec<u8>) {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
         answered(agent.get(format!("{}{path}", self.url)).call())
@@ -459,23 +449,35 @@ pub(super) fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("its owner");
 }
 
-/// Waiting requests end with a refusal when the server stops, and so do new ones.
+/// Waiting requests end with a refusal when the server stops, also those that the server has not read yet.
 #[test]
 fn a_stop_answers_every_request() {
     let folder = finished();
     let server = Server::start(folder.path(), &["--most-rows", "40"]);
     let many = json!({ "rows": rows(folder.path()) }).to_string();
-    let process = server.process.id().to_string();
-    let statuses: Vec<Option<u16>> = std::thread::scope(|scope| {
-        let ask = || scope.spawn(|| server.try_post(many.as_bytes()));
-        let asked: Vec<_> = (0..40).map(|_| ask()).collect();
-        std::thread::sleep(Duration::from_millis(30));
-        assert!(Command::new("kill").args(["-INT", &process]).status().expect("a signal").success());
-        asked.into_iter().map(|thread| thread.join().expect("an answer or a refused connection")).collect()
-    });
-    // A connection after the stop is refused by the system.
-    assert!(statuses.iter().flatten().all(|status| [200, 503].contains(status)), "{statuses:?}");
-    assert!(statuses.iter().any(Option::is_some), "{statuses:?}");
+    let address = server.url.strip_prefix("http://").expect("an address").to_string();
+    let request = format!(
+        "POST /v1/predict HTTP/1.1\r\nHost: {address}\r\nContent-Type: {}\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{many}",
+        JSON.1,
+        many.len()
+    );
+    let send = |_| {
+        let mut connection = TcpStream::connect(&address).expect("the server listens");
+        connection.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
+        connection.write_all(request.as_bytes()).expect("sent");
+        connection
+    };
+    let sent: Vec<TcpStream> = (0..40).map(send).collect();
+    assert_eq!(server.stop(), Some(0));
+    let status = |mut connection: TcpStream| {
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).expect("an answer");
+        answer.split_whitespace().nth(1).unwrap_or_default().to_string()
+    };
+    let statuses: Vec<String> = sent.into_iter().map(status).collect();
+    assert!(statuses.iter().all(|status| ["200", "503"].contains(&status.as_str())), "{statuses:?}");
+    assert!(TcpStream::connect(&address).is_err(), "a server that stopped listens");
 }
 
 #[test]
