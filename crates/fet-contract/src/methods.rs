@@ -166,8 +166,8 @@ struct Step {
     memory: Option<Vec<f32>>,
 }
 
-/// Largest difference of two forms of computation, relative to the gradient's length. A zeroed part of a gradient differs by
-/// more, and so does a wrong sign.
+/// Tolerance between two forms of computation, relative to the loss and to the length of the gradient. The comparison misses
+/// a wrong part of a gradient only if the part is shorter than that.
 const AGREEMENT: f64 = 1e-4;
 
 impl Step {
@@ -176,7 +176,7 @@ impl Step {
         Self { loss, own: case.primary.learner().gradient().values.clone(), memory: memory.map(host) }
     }
 
-    /// Returns the largest difference from another step, relative to the loss or the length of the gradient.
+    /// Returns the relative differences of the losses and of the gradients, added up so that NaN is never lost.
     fn difference(&self, other: &Self) -> f64 {
         let between = |a: &[f32], b: &[f32]| {
             if a.len() != b.len() {
@@ -191,7 +191,7 @@ impl Step {
             _ => f64::INFINITY,
         };
         let loss = (self.loss - other.loss).abs() / self.loss.abs();
-        loss.max(between(&self.own, &other.own)).max(memory)
+        loss + between(&self.own, &other.own) + memory
     }
 }
 
@@ -280,5 +280,31 @@ pub fn predicts_each_row_on_its_own(slot: &Slot<dyn Method>, device: &Device) {
                 format!("{kinds}, {task:?}: a row's prediction depends on the other rows of its batch");
             assert!((alone - together).abs() < 1e-4, "{name}: {alone} and {together}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_differ_by_wrong_parts_and_by_numbers_that_are_none() {
+        let step = || Step { loss: 2.0, own: vec![3.0, 0.0, 4.0], memory: Some(vec![1.0, -1.0]) };
+        let agrees = |change: fn(&mut Step)| {
+            let mut other = step();
+            change(&mut other);
+            step().difference(&other) < AGREEMENT
+        };
+        assert!(agrees(|_| {}));
+        assert!(agrees(|other| other.own[1] = 1e-5));
+        assert!(!agrees(|other| other.own[1] = 1e-3));
+        assert!(!agrees(|other| other.own[0] = 0.0));
+        assert!(!agrees(|other| other.own[2] = f32::NAN));
+        assert!(!agrees(|other| other.own.truncate(2)));
+        assert!(!agrees(|other| other.memory = Some(vec![1.0, 1.0])));
+        assert!(!agrees(|other| other.memory = Some(vec![f32::NAN, -1.0])));
+        assert!(!agrees(|other| other.memory = None));
+        assert!(!agrees(|other| other.loss = 2.001));
+        assert!(!agrees(|other| other.loss = f64::NAN));
     }
 }
