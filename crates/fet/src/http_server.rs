@@ -32,9 +32,9 @@ const THREADS: usize = 2;
 const CONNECTIONS: usize = 256;
 /// Time after which a connection without any byte is closed.
 const IDLE: Duration = Duration::from_secs(600);
-/// Longest time in which a server ends its connections.
+/// Maximum time to end all connections after a stop.
 const END: Duration = Duration::from_secs(5);
-/// Time in which a server that stops still answers.
+/// Time after a stop during which the server still accepts connections.
 const LAST: Duration = Duration::from_millis(250);
 
 /// Returns routes that refuse requests of another site's page in a browser on this machine.
@@ -86,18 +86,19 @@ impl HttpServer {
         self.runtime.block_on(work)
     }
 
-    /// Waits for `rest`, the last work in the threads of the server, then refuses new connections and waits for open requests.
+    /// Refuses new connections after [`LAST`], and waits for open requests and for `rest`, the last work in the threads of
+    /// the server.
     ///
-    /// The system has already taken connections that the server has not yet seen, and would reset them. So the server
-    /// answers them for a moment more.
+    /// The operating system queues connections before the server accepts them, and resets the queue when the server stops
+    /// listening. Without the delay, a client that has already sent its request would get no answer.
     pub(crate) fn stop(self, rest: impl Future<Output = ()>) {
         let Self { runtime, stop, ended } = self;
-        let work = async {
-            join(tokio::time::sleep(LAST), rest).await;
+        let end = async {
+            tokio::time::sleep(LAST).await;
             let _ = stop.send(());
             drop(ended.await);
         };
-        drop(runtime.block_on(async { tokio::time::timeout(END, work).await }));
+        drop(runtime.block_on(async { tokio::time::timeout(END, join(end, rest)).await }));
         runtime.shutdown_background();
     }
 }
