@@ -189,7 +189,7 @@ fn check_labels(rows: usize, labels: usize, fit: bool) -> anyhow::Result<()> {
     if fit { Ok(()) } else { Err(input(format!("{labels} labels do not fit a table of {rows} rows"))) }
 }
 
-/// Returns the columns that hold the index of a pandas frame; the index is no column of the frame.
+/// Returns the columns that hold the index of a pandas frame, which pandas does not list among its columns.
 fn index_of_pandas(schema: &Schema) -> HashSet<String> {
     let described = schema.metadata().get("pandas").and_then(|text| serde_json::from_str(text).ok());
     let described: serde_json::Value = described.unwrap_or_default();

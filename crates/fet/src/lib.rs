@@ -56,8 +56,8 @@ use fet_components as _;
 use fet_data as _;
 use fet_linkers as _;
 
-/// A training step allocates and frees tensors of several megabytes. The allocator of the C library returns each to the
-/// operating system, and the next step spends a quarter of its time on clearing new pages.
+/// Each training step allocates and frees tensors of several megabytes. The C library's allocator returns that memory to the
+/// operating system, which then has to clear new pages for the next step.
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -76,7 +76,7 @@ fn finds_that_another_party_does_not_help() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     tables(folder, false);
-    // An experiment file of few epochs: networks have nothing to learn here.
+    // Train for a few epochs only: the other party has no information for the networks to learn.
     let init = ["init", "primary.csv", "other.csv", "--label", "label", "--out", "few.toml"];
     let (code, _, err) = fet(&init, folder);
     assert_eq!(code, 0, "{err}");
