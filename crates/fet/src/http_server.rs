@@ -177,3 +177,52 @@ impl AsyncWrite for Connection {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net;
+    use std::sync::mpsc;
+
+    use axum::routing::get;
+
+    use super::*;
+
+    /// The threads of the server are busy until it stops, so that the operating system still queues all connections then.
+    #[test]
+    fn a_stop_answers_queued_connections() {
+        let listener = net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let server = HttpServer::start(listener, Router::new().route("/", get(|| async { "here" })))
+            .expect("it starts");
+        let busy: Vec<mpsc::Sender<()>> = (0..THREADS)
+            .map(|_| {
+                let (free, freed) = mpsc::channel();
+                let (begin, begun) = mpsc::channel();
+                server.runtime.spawn(async move {
+                    begin.send(()).expect("the test waits");
+                    let _ = freed.recv();
+                });
+                begun.recv().expect("the task runs");
+                free
+            })
+            .collect();
+        let ask = |_| {
+            let mut connection = net::TcpStream::connect(address).expect("the server listens");
+            connection.write_all(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n").expect("sent");
+            connection
+        };
+        let asked: Vec<net::TcpStream> = (0..120).map(ask).collect();
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            drop(busy);
+        });
+        server.stop(std::future::ready(()));
+        for mut connection in asked {
+            let mut answer = String::new();
+            connection.read_to_string(&mut answer).expect("an answer");
+            assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("here"), "{answer}");
+        }
+        assert!(net::TcpStream::connect(address).is_err(), "the server still listens");
+    }
+}
