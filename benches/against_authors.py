@@ -5,7 +5,7 @@
     cargo xtask bench --against CHECKOUT -- --case hdb --device libtorch --rounds 3
 
 CHECKOUT is a copy of https://github.com/Xtra-Computing/FeT (its `src/model/FeT.py` is imported, unchanged). Both train the same model on
-tables of the same shapes with the same number of threads. With --device libtorch-cuda both compute on the GPU; memory is the host's alone then. The authors' side is timed from a batch that already lies in memory: forward, loss,
+tables of the same shapes with the same number of threads. With --device libtorch-cuda or cuda both compute on the GPU; memory is the host's alone then. The authors' side is timed from a batch that already lies in memory: forward, loss,
 backward and LAMB; their search for neighbours in every epoch and their data loader are not counted. Ours is the whole step, gathering
 included.
 
@@ -60,7 +60,7 @@ SETTINGS = {
 def place_of(device):
     """Where PyTorch computes beside one of our devices."""
     name, _, index = device.partition(":")
-    return "cuda" + (f":{index}" if index else "") if name == "libtorch-cuda" else "cpu"
+    return "cuda" + (f":{index}" if index else "") if name in ("libtorch-cuda", "cuda") else "cpu"
 
 
 def authors(checkout, case, steps, place):

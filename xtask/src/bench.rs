@@ -47,11 +47,18 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
         return Ok(exit_code(status));
     };
     let passed: Vec<&str> = arguments.arguments.iter().map(String::as_str).collect();
-    against(&workspace, checkout, &passed)
+    against(&workspace, checkout, &[], &passed)
 }
 
 /// Runs the comparison with the authors' program in a checkout.
-pub(crate) fn against(workspace: &Workspace, checkout: &Path, arguments: &[&str]) -> Result<ExitCode> {
+///
+/// `features` are cargo's arguments for features besides LibTorch.
+pub(crate) fn against(
+    workspace: &Workspace,
+    checkout: &Path,
+    features: &[&str],
+    arguments: &[&str],
+) -> Result<ExitCode> {
     if !checkout.join("src/model/FeT.py").is_file() {
         bail!(
             "--against: {} is not a checkout of the authors' program: src/model/FeT.py is missing",
@@ -59,7 +66,7 @@ pub(crate) fn against(workspace: &Workspace, checkout: &Path, arguments: &[&str]
         );
     }
     let python = environment(&workspace.target.join("authors"))?;
-    let summary = summary(workspace)?;
+    let summary = summary(workspace, features)?;
     let mut command = Command::new(python);
     command.arg(workspace.root.join("benches/against_authors.py")).arg(checkout).arg(summary);
     if let Some(folder) = libtorch::folder(&workspace.target)? {
@@ -93,10 +100,11 @@ fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Builds the benchmark and returns its path, which cargo reports in its messages.
-fn summary(workspace: &Workspace) -> Result<PathBuf> {
+fn summary(workspace: &Workspace, features: &[&str]) -> Result<PathBuf> {
     let arguments = ["bench", "--package", "fet-e2e", "--bench", "summary", "--no-run"];
     let mut cargo = cargo_with_devices(workspace, &arguments)?;
     let mut built = cargo
+        .args(features)
         .arg("--message-format=json-render-diagnostics")
         .stdout(Stdio::piped())
         .spawn()

@@ -7,7 +7,7 @@ use burn::tensor::Device;
 /// Selected device.
 #[derive(Debug, Clone)]
 pub struct Backend {
-    /// Its name: `flex`, `ndarray`, `libtorch`, or `libtorch-cuda` with an optional `:index`.
+    /// Its name, one of [`NAMES`]; the name of a GPU may end in `:index`.
     pub name: String,
     /// Device of the tensors, without autodiff.
     pub device: Device,
@@ -45,20 +45,25 @@ pub enum BackendError {
         hint: String,
     },
     /// The device exists, but this program was built without it.
-    #[error(
-        "`device` \"{name}\" was not compiled in; build with `--features libtorch` \
-         (`cargo xtask libtorch` fetches LibTorch; it is then used by every `cargo xtask` command)"
-    )]
+    #[error("`device` \"{name}\" was not compiled in; build with `--features {feature}`{}", if *feature == "libtorch" {
+        " (`cargo xtask libtorch` fetches LibTorch; it is then used by every `cargo xtask` command)"
+    } else {
+        ""
+    })]
     NotCompiled {
         /// Requested device.
         name: String,
+        /// Feature of the program that has it.
+        feature: &'static str,
     },
-    /// LibTorch was compiled in, but sees no such GPU.
-    #[error("`device` \"{name}\" does not exist: LibTorch finds {found} CUDA devices")]
+    /// The backend was compiled in, but sees no such GPU.
+    #[error("`device` \"{name}\" does not exist: {finder} finds {found} {}", if *found == 1 { "device" } else { "devices" })]
     NoGpu {
         /// Requested device.
         name: String,
-        /// Number of GPUs that LibTorch sees.
+        /// The library that looked for it.
+        finder: &'static str,
+        /// Number of devices that it sees.
         found: usize,
     },
     /// A LibTorch without CUDA.
@@ -81,25 +86,55 @@ pub fn has_cuda() -> bool {
 }
 
 /// Device names in listing order.
-pub const NAMES: [&str; 4] = ["flex", "ndarray", "libtorch", "libtorch-cuda"];
+pub const NAMES: [&str; 6] = ["flex", "ndarray", "wgpu", "cuda", "libtorch", "libtorch-cuda"];
+
+/// Returns the feature of the program that has a device, or `None` for a device of every build.
+fn feature(name: &str) -> Option<&'static str> {
+    match name {
+        "wgpu" => Some("wgpu"),
+        "cuda" => Some("cuda"),
+        "libtorch" | "libtorch-cuda" => Some("libtorch"),
+        _ => None,
+    }
+}
 
 /// True if the program was built with the device `name`.
 pub fn is_compiled(name: &str) -> bool {
-    let pure = matches!(name, "flex" | "ndarray");
-    pure || (cfg!(feature = "libtorch") && matches!(name, "libtorch" | "libtorch-cuda"))
+    NAMES.contains(&name)
+        && match feature(name) {
+            Some("wgpu") => cfg!(feature = "wgpu"),
+            Some("cuda") => cfg!(feature = "cuda"),
+            Some(_) => cfg!(feature = "libtorch"),
+            None => true,
+        }
 }
 
 /// Opens a device by name.
 pub fn open(name: &str) -> Result<Backend, BackendError> {
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let on_host = !name.starts_with("libtorch-cuda");
-    let backend =
-        |device, party_threads| Ok(Backend { name: name.to_string(), device, party_threads, on_host });
-    match name {
-        "flex" => backend(Device::flex(), cores),
-        "ndarray" => backend(ndarray(), cores),
-        _ => libtorch(name).and_then(|device| backend(device, if on_host { cores } else { 1 })),
+    let (kind, index) = match name.split_once(':') {
+        Some((kind @ ("wgpu" | "cuda" | "libtorch-cuda"), index)) => {
+            (kind, index.parse::<usize>().map_err(|_| unknown(name))?)
+        }
+        Some(_) => return Err(unknown(name)),
+        None => (name, 0),
+    };
+    if !NAMES.contains(&kind) {
+        return Err(unknown(name));
     }
+    if !is_compiled(kind) {
+        let feature = feature(kind).unwrap_or_default();
+        return Err(BackendError::NotCompiled { name: name.to_string(), feature });
+    }
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let on_host = matches!(kind, "flex" | "ndarray" | "libtorch");
+    let device = match kind {
+        "flex" => Device::flex(),
+        "ndarray" => ndarray(),
+        "wgpu" => wgpu(name, index)?,
+        "cuda" => cuda(name, index)?,
+        _ => libtorch(name, kind, index)?,
+    };
+    Ok(Backend { name: name.to_string(), device, party_threads: if on_host { cores } else { 1 }, on_host })
 }
 
 #[expect(
@@ -110,37 +145,61 @@ fn ndarray() -> Device {
     Device::ndarray()
 }
 
+/// Returns a device of those that CubeCL finds. Without an adapter a tensor would stop the program.
+#[cfg(any(feature = "wgpu", feature = "cuda"))]
+fn among(
+    found: impl IntoIterator<Item = Device>,
+    name: &str,
+    index: usize,
+    finder: &'static str,
+) -> Result<Device, BackendError> {
+    let found: Vec<Device> = found.into_iter().collect();
+    let device = found.get(index).cloned();
+    device.ok_or_else(|| BackendError::NoGpu { name: name.to_string(), finder, found: found.len() })
+}
+
+#[cfg(feature = "wgpu")]
+fn wgpu(name: &str, index: usize) -> Result<Device, BackendError> {
+    among(Device::enumerate(burn::tensor::DeviceType::Wgpu), name, index, "wgpu")
+}
+
+#[cfg(feature = "cuda")]
+fn cuda(name: &str, index: usize) -> Result<Device, BackendError> {
+    among(Device::enumerate(burn::tensor::DeviceType::Cuda), name, index, "CUDA")
+}
+
 #[cfg(feature = "libtorch")]
 #[expect(
     deprecated,
     reason = "users select it by name; ARCHITECTURE.md describes the change to its successor"
 )]
-fn libtorch(name: &str) -> Result<Device, BackendError> {
-    if name == "libtorch" {
+fn libtorch(name: &str, kind: &str, index: usize) -> Result<Device, BackendError> {
+    if kind == "libtorch" {
         return Ok(Device::libtorch());
     }
-    let index = match name.strip_prefix("libtorch-cuda") {
-        Some("") => Some(0),
-        Some(index) => index.strip_prefix(':').and_then(|index| index.parse::<usize>().ok()),
-        None => None,
-    };
-    let index = index.ok_or_else(|| unknown(name))?;
     let found = usize::try_from(tch::Cuda::device_count()).unwrap_or(0);
     if index < found {
         Ok(Device::libtorch_cuda(index))
     } else if !has_cuda() {
         Err(BackendError::NoCuda { name: name.into() })
     } else {
-        Err(BackendError::NoGpu { name: name.into(), found })
+        Err(BackendError::NoGpu { name: name.into(), finder: "LibTorch", found })
     }
 }
 
+// A build without a feature does not reach these: `is_compiled` refused the name.
+#[cfg(not(feature = "wgpu"))]
+fn wgpu(name: &str, _index: usize) -> Result<Device, BackendError> {
+    Err(unknown(name))
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda(name: &str, _index: usize) -> Result<Device, BackendError> {
+    Err(unknown(name))
+}
+
 #[cfg(not(feature = "libtorch"))]
-fn libtorch(name: &str) -> Result<Device, BackendError> {
-    let base = name.split(':').next().unwrap_or(name);
-    if base == "libtorch" || base == "libtorch-cuda" {
-        return Err(BackendError::NotCompiled { name: name.to_string() });
-    }
+fn libtorch(name: &str, _kind: &str, _index: usize) -> Result<Device, BackendError> {
     Err(unknown(name))
 }
 

@@ -44,8 +44,8 @@ pub struct Experiment {
     /// Seed of every random stream: the same seed gives the same run.
     #[serde(default)]
     pub seed: u64,
-    /// Compute device: "flex" or "ndarray" in Rust, "libtorch" or "libtorch-cuda" if the program includes
-    /// them (`fet list device`).
+    /// Compute device: "flex" or "ndarray" on the CPU; "wgpu" or "cuda" on a GPU, "libtorch" or "libtorch-cuda",
+    /// if the program includes them (`fet list device`).
     #[serde(default = "default_device")]
     pub device: String,
     /// Length of the run and batch sizes.

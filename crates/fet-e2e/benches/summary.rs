@@ -100,8 +100,8 @@ fn place() -> PathBuf {
 
 /// Returns every case with its devices.
 fn cases() -> Vec<(Workload, Vec<&'static str>)> {
-    let both = vec!["flex", "libtorch", "libtorch-cuda"];
-    let every = vec!["flex", "ndarray", "libtorch", "libtorch-cuda"];
+    let both = vec!["flex", "libtorch", "libtorch-cuda", "cuda", "wgpu"];
+    let every = vec!["flex", "ndarray", "libtorch", "libtorch-cuda", "cuda", "wgpu"];
     vec![
         (Workload::hdb(1_500), every),
         (Workload::hdb(1_000).with("hdb, operation by operation", &["train.kernels=tensor"]), both.clone()),

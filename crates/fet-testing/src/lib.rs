@@ -6,11 +6,23 @@
 //! and calls [`left_out`] if one is absent.
 
 /// Requirements of tests: real data in `FET_DATA`, golden files in `FET_GOLDEN`, Debian's chromium, a Slurm
-/// cluster for tests, the TOML language server taplo in `FET_TAPLO`, LibTorch, a GPU, a `fet` in the folder
-/// of `xtask`, the program `nats-server` in `FET_NATS` or on the path, and the program `prometheus`, next to
-/// `promtool`, in `FET_PROMETHEUS`.
-pub const PARTS: [&str; 10] =
-    ["data", "golden", "chromium", "slurm", "taplo", "libtorch", "gpu", "fet", "nats", "prometheus"];
+/// cluster for tests, the TOML language server taplo in `FET_TAPLO`, the features `libtorch`, `cuda` and
+/// `wgpu` (with an adapter), a GPU with CUDA, a `fet` in the folder of `xtask`, the program `nats-server` in
+/// `FET_NATS` or on the path, and the program `prometheus`, next to `promtool`, in `FET_PROMETHEUS`.
+pub const PARTS: [&str; 12] = [
+    "data",
+    "golden",
+    "chromium",
+    "slurm",
+    "taplo",
+    "libtorch",
+    "cuda",
+    "wgpu",
+    "gpu",
+    "fet",
+    "nats",
+    "prometheus",
+];
 
 /// Prints that a test is skipped because `part` is absent.
 ///

@@ -535,7 +535,13 @@ fn obey(command: FetCommand) -> anyhow::Result<ExitCode> {
 
 /// Version, commit, features, and the versions on which the parties of a run must agree.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
-    let features = [("columnar", cfg!(feature = "columnar")), ("libtorch", cfg!(feature = "libtorch"))];
+    let features = [
+        ("columnar", cfg!(feature = "columnar")),
+        ("cuda", cfg!(feature = "cuda")),
+        ("libtorch", cfg!(feature = "libtorch")),
+        ("telemetry", cfg!(feature = "telemetry")),
+        ("wgpu", cfg!(feature = "wgpu")),
+    ];
     let built: Vec<&str> = features.into_iter().filter(|(_, built)| *built).map(|(name, _)| name).collect();
     let built = if built.is_empty() { "none".to_string() } else { built.join(", ") };
     format!(

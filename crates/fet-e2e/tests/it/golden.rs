@@ -14,8 +14,11 @@ fn devices() -> Vec<Backend> {
     for name in fet_backends::NAMES {
         match fet_backends::open(name) {
             Ok(backend) => found.push(backend),
-            Err(BackendError::NotCompiled { .. }) => {
-                left_out("libtorch", &format!("{name} is not compiled in"))
+            Err(BackendError::NotCompiled { feature, .. }) => {
+                left_out(feature, &format!("{name} is not compiled in"))
+            }
+            Err(error @ BackendError::NoGpu { .. }) if name == "wgpu" => {
+                left_out("wgpu", &error.to_string());
             }
             Err(error @ (BackendError::NoGpu { .. } | BackendError::NoCuda { .. })) => {
                 left_out("gpu", &error.to_string());
