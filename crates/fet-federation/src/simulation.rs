@@ -14,7 +14,7 @@ use fet_core::policy::Policy;
 use fet_core::registry::Violation;
 use fet_core::rng::OwnSeed;
 use fet_io::memory;
-use fet_privacy::identity::Identity;
+use fet_privacy::identity::{Identities, Identity};
 
 use crate::data::{divided, read};
 use crate::federation::PartyIndex;
@@ -194,7 +194,7 @@ impl<'a> Simulation<'a> {
         let seeds: Vec<OwnSeed> =
             (1..=tables.len()).map(|number| self.seed(number)).collect::<Result<_, _>>()?;
         let identity = |seed: &OwnSeed| Identity::from_secret(*seed.secret("identity"));
-        let roster: Arc<[_]> = seeds.iter().map(|seed| identity(seed).public()).collect();
+        let roster: Identities = seeds.iter().map(|seed| identity(seed).public()).collect();
         let evaluation_cache = self.experiment.train.evaluation_cache_of(tables.len());
         let party =
             |(((index, table), seed), model): (((usize, PartyTable), OwnSeed), Option<FinishedModel>)| {
@@ -204,7 +204,7 @@ impl<'a> Simulation<'a> {
                     settings: self.experiment.common(),
                     identity: identity(&seed),
                     seed,
-                    roster: Arc::clone(&roster),
+                    roster: roster.clone(),
                     // The models belong to the user, who may make any number of predictions.
                     policy: Policy {
                         predictions: true,

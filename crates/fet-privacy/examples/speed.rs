@@ -4,7 +4,6 @@
 
 #![expect(clippy::print_stdout, reason = "the example prints its measurements")]
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use fet_privacy::identity::Identity;
@@ -38,7 +37,7 @@ struct Times {
 
 fn sums(parties: usize, degree: usize) -> Times {
     let identity = |party: usize| Identity::from_secret([party as u8; 32]);
-    let roster: Arc<[_]> = (0..parties).map(|party| identity(party).public()).collect();
+    let roster = (0..parties).map(|party| identity(party).public()).collect();
     let terms = Terms { context: [0; 32], roster, least: 2, colluding: 0 };
     let active: Vec<usize> = (0..parties).collect();
     let secret = |party: usize| [party as u8 ^ 0x55; 32];

@@ -4,9 +4,13 @@
 //! signature against the identity that it pinned before the run. The party received that identity over a
 //! different channel than the relay.
 
+use std::collections::HashSet;
 use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
+use sha2::{Digest, Sha256};
 
 /// Secret signing key of a party (Ed25519). `Debug` does not show the secret.
 pub struct Identity(SigningKey);
@@ -46,6 +50,52 @@ impl PublicIdentity {
     }
 }
 
+/// Identities of all parties, in their order.
+///
+/// Clones share the signatures that one of them found valid. A simulation has all parties in one process, and
+/// so verifies each signature once instead of once for each party.
+#[derive(Debug, Clone)]
+pub struct Identities {
+    all: Arc<[PublicIdentity]>,
+    /// Digests of identity, message and signature.
+    valid: Arc<Mutex<HashSet<[u8; 32]>>>,
+}
+
+impl FromIterator<PublicIdentity> for Identities {
+    fn from_iter<I: IntoIterator<Item = PublicIdentity>>(identities: I) -> Self {
+        Self { all: identities.into_iter().collect(), valid: Arc::default() }
+    }
+}
+
+impl Deref for Identities {
+    type Target = [PublicIdentity];
+
+    fn deref(&self) -> &[PublicIdentity] {
+        &self.all
+    }
+}
+
+impl Identities {
+    /// Returns true if `party` signed `message` for `purpose`, as [`PublicIdentity::signed`] does.
+    ///
+    /// # Panics
+    /// If there is no such party.
+    pub fn signed(&self, party: usize, purpose: &str, message: &[u8], signature: &Signature) -> bool {
+        let identity = self.all[party];
+        let digest = Sha256::new().chain_update(identity.0).chain_update(signature);
+        let digest: [u8; 32] = digest.chain_update(framed(purpose, message)).finalize().into();
+        let valid = || self.valid.lock().unwrap_or_else(PoisonError::into_inner);
+        if valid().contains(&digest) {
+            return true;
+        }
+        let signed = identity.signed(purpose, message, signature);
+        if signed {
+            valid().insert(digest);
+        }
+        signed
+    }
+}
+
 fn framed(purpose: &str, message: &[u8]) -> Vec<u8> {
     [&(purpose.len() as u64).to_le_bytes(), purpose.as_bytes(), message].concat()
 }
@@ -65,6 +115,20 @@ impl fmt::Debug for PublicIdentity {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_valid_signature_is_remembered_for_itself_alone() {
+        let [first, second] = [1, 2].map(|byte| Identity::from_secret([byte; 32]));
+        let all: Identities = [first.public(), second.public()].into_iter().collect();
+        let signature = first.sign("keys", b"message");
+        for identities in [&all, &all.clone()] {
+            assert!(identities.signed(0, "keys", b"message", &signature));
+            assert!(!identities.signed(1, "keys", b"message", &signature));
+            assert!(!identities.signed(0, "key", b"smessage", &signature));
+            assert!(!identities.signed(0, "keys", b"another", &signature));
+            assert!(!identities.signed(0, "keys", b"message", &[0; 64]));
+        }
+    }
 
     #[test]
     fn a_signature_holds_for_one_identity_one_purpose_and_one_message() {

@@ -13,7 +13,7 @@ use fet_federation::secondary::{PartyConfig, Secondary, Store};
 use fet_federation::simulation::Simulation;
 use fet_federation::trainer::{Machine, Trainer};
 use fet_io::input::input;
-use fet_privacy::identity::{Identity, PublicIdentity};
+use fet_privacy::identity::{Identities, Identity};
 use rand::Rng;
 
 use super::canaries::Canaries;
@@ -124,7 +124,7 @@ impl<'a> Game<'a> {
             OwnSeed::repeating(secret)
         };
         let identity = |party: usize| Identity::from_secret(*secret(party).secret("identity"));
-        let roster: Arc<[PublicIdentity]> = (0..parties).map(|party| identity(party).public()).collect();
+        let roster: Identities = (0..parties).map(|party| identity(party).public()).collect();
         let simulation = Simulation::new(self.experiment, self.machine);
         let mut tapes = Vec::with_capacity(parties);
         let mut all: Vec<Box<dyn Party>> = Vec::with_capacity(parties);
@@ -136,7 +136,7 @@ impl<'a> Game<'a> {
                 settings: self.experiment.common(),
                 seed: secret(index),
                 identity: identity(index),
-                roster: Arc::clone(&roster),
+                roster: roster.clone(),
                 policy: self.experiment.policy.clone(),
                 device: self.machine.device.clone(),
                 computation: self.experiment.train.computation(self.machine.on_host),

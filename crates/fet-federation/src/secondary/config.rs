@@ -9,7 +9,7 @@ use fet_core::encoder::Computation;
 use fet_core::experiment::CommonSettings;
 use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
-use fet_privacy::identity::{Identity, PublicIdentity};
+use fet_privacy::identity::{Identities, Identity};
 
 use super::state::{FinishedModel, Store};
 use crate::lifetime::SharedLifetime;
@@ -28,7 +28,7 @@ pub struct PartyConfig {
     pub identity: Identity,
     /// Identities of all secondaries, in their order. The party must get them by another channel than the
     /// primary.
-    pub roster: Arc<[PublicIdentity]>,
+    pub roster: Identities,
     /// Limits on the disclosure to the primary, independent of the common settings.
     pub policy: Policy,
     /// Device on which the party computes, without autodiff.

@@ -13,7 +13,7 @@ use fet_core::message::{Forward, LARGEST_FRAME, Round};
 use fet_core::parameters::Parameters;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::rng::OwnSeed;
-use fet_privacy::identity::{Identity, PublicIdentity};
+use fet_privacy::identity::{Identities, Identity};
 use fet_privacy::secure_sum::Participant;
 use sha2::{Digest, Sha256};
 
@@ -83,7 +83,7 @@ impl AgreedTerms {
 pub(super) struct Credentials {
     pub(super) seed: OwnSeed,
     pub(super) identity: Identity,
-    pub(super) roster: Arc<[PublicIdentity]>,
+    pub(super) roster: Identities,
 }
 
 /// The party's records.

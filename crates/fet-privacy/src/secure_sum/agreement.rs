@@ -6,13 +6,11 @@
 //! parties different keys or sets, or repeats a key of an earlier session, lacks the second signature. An
 //! honest party gives the second signature once per session, for the key that it holds at that time.
 
-use std::sync::Arc;
-
 use super::error::SumError;
 use super::key_share::holders;
 use super::member::{Member, PublicKey};
 use super::quorum::quorum;
-use crate::identity::{Identity, PublicIdentity, Signature};
+use crate::identity::{Identities, Identity, Signature};
 
 /// Terms that a participant knows before it hears from the relay.
 #[derive(Debug, Clone)]
@@ -20,7 +18,7 @@ pub struct Terms {
     /// Context of the session; parties with different contexts cannot agree.
     pub context: [u8; 32],
     /// Identities of all parties.
-    pub roster: Arc<[PublicIdentity]>,
+    pub roster: Identities,
     /// Minimum number of parties in a sum, by this participant's policy.
     pub least: usize,
     /// Maximum number of parties that may collude with the receiver.
@@ -97,7 +95,7 @@ impl Agreement {
         let mut all = vec![None; roster.len()];
         for (party, SignedKey { key, numbers, signature }) in keys {
             let message = key_message(context, *party, key, *numbers);
-            let sound = roster[*party].signed(SIGNS_KEY, &message, signature);
+            let sound = roster.signed(*party, SIGNS_KEY, &message, signature);
             if !sound || (*party == own && *key != self.member.public()) {
                 return Err(SumError::Unsigned { party: party + 1 });
             }
@@ -134,7 +132,7 @@ impl Agreement {
         }
         for (party, signature) in signatures {
             let message = numbered(&self.terms.context, *party, self.member.transcript());
-            if !self.terms.roster[*party].signed(SIGNS_TRANSCRIPT, &message, signature) {
+            if !self.terms.roster.signed(*party, SIGNS_TRANSCRIPT, &message, signature) {
                 return Err(SumError::Unconfirmed { party: party + 1 });
             }
         }

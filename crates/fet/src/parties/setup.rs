@@ -17,7 +17,7 @@ use fet_federation::secondary::{
 use fet_federation::state_file::StateError;
 use fet_federation::trainer::Machine;
 use fet_io::{hex, sha256_of_file};
-use fet_privacy::identity::PublicIdentity;
+use fet_privacy::identity::Identities;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use zeroize::Zeroizing;
@@ -173,7 +173,7 @@ pub(super) struct PartySetup {
     table: PartyTable,
     machine: Machine,
     policy: Policy,
-    roster: Arc<[PublicIdentity]>,
+    roster: Identities,
     secret: Zeroizing<[u8; 32]>,
     /// Number of the party, from 1.
     number: usize,
@@ -267,7 +267,7 @@ impl PartySetup {
             machine: machine(&backend),
             table,
             policy: file.policy.clone(),
-            roster: signing.into(),
+            roster: signing.into_iter().collect(),
             secret: keys.secret("secure sums"),
             number: index + 1,
             state: own_folder(&folder.join(&file.state)),
@@ -417,7 +417,7 @@ impl PartySetup {
             settings: self.experiment.common(),
             seed,
             identity: fet_privacy::identity::Identity::from_secret(*self.secret),
-            roster: Arc::clone(&self.roster),
+            roster: self.roster.clone(),
             policy: self.policy.clone(),
             device: self.machine.device.clone(),
             computation: self.experiment.train.computation(self.machine.on_host),

@@ -1,7 +1,6 @@
 //! A group of parties. Some collude with the receiver; the honest ones are the real
 //! [`Participant`]s.
 
-use std::sync::Arc;
 
 use fet_privacy::identity::Identity;
 use fet_privacy::secure_sum::{
@@ -39,7 +38,7 @@ pub(crate) fn secret(party: usize, session: u8) -> [u8; 32] {
 }
 
 pub(crate) fn terms(parties: usize, colluding: usize) -> Terms {
-    let roster: Arc<[_]> = (0..parties).map(|party| identity(party).public()).collect();
+    let roster = (0..parties).map(|party| identity(party).public()).collect();
     Terms { context: CONTEXT, roster, least: 2, colluding }
 }
 
