@@ -93,6 +93,8 @@ def main():
     parser.add_argument("--folder", type=Path, help="keep the tables and the runs here")
     parser.add_argument("--out", type=Path, help="picture of the growth")
     arguments = parser.parse_args()
+    if arguments.out:
+        import matplotlib  # noqa: F401  A missing package must not be found after an hour.
     fet, found = arguments.fet.resolve(), []
     print("| rows of each table | run, s | of it the epoch, s | training rows/s | run, MB | predict, s | rows/s | predict, MB |")
     print("|---|---|---|---|---|---|---|---|")

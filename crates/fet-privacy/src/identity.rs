@@ -90,7 +90,12 @@ impl Identities {
         }
         let signed = identity.signed(purpose, message, signature);
         if signed {
-            valid().insert(digest);
+            let mut valid = valid();
+            // A session has two signatures of each party: a party that runs for months keeps those of the last sessions alone.
+            if valid.len() >= 8 * self.all.len() {
+                valid.clear();
+            }
+            valid.insert(digest);
         }
         signed
     }

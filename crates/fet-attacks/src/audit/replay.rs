@@ -65,7 +65,7 @@ impl<'a> Copies<'a> {
             settings: self.experiment.common(),
             seed: OwnSeed::new([0; 32]),
             identity: Identity::from_secret([0; 32]),
-            roster: vec![Identity::from_secret([0; 32]).public(); parties].into(),
+            roster: std::iter::repeat_n(Identity::from_secret([0; 32]).public(), parties).collect(),
             policy: Policy::default(),
             device: self.machine.device.clone(),
             computation: self.experiment.train.computation(self.machine.on_host),
