@@ -177,6 +177,7 @@ def picture(found, path):
     import matplotlib
 
     matplotlib.use("svg")
+    matplotlib.rcParams["svg.fonttype"] = "none"
     from matplotlib import pyplot
 
     figure, charts = pyplot.subplots(1, 3, figsize=(13, 4))

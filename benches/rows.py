@@ -122,6 +122,7 @@ def picture(found, path):
     import matplotlib
 
     matplotlib.use("svg")
+    matplotlib.rcParams["svg.fonttype"] = "none"
     from matplotlib import pyplot
 
     figure, (times, memories) = pyplot.subplots(1, 2, figsize=(10, 4))

@@ -267,7 +267,7 @@ fn noise_depends_on_the_partys_own_seed() {
         let parties = tables.into_iter().map(|table| -> Box<dyn Party> {
             let seed = fet_core::rng::OwnSeed::new(own);
             let identity = Identity::from_secret(own);
-            let roster = [identity.public(); 2].into();
+            let roster = [identity.public(); 2].into_iter().collect();
             Box::new(Secondary::new(PartyConfig {
                 seed,
                 identity,

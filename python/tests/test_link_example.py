@@ -1,0 +1,78 @@
+"""The example that links tables in DuckDB."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy
+import numpy.typing
+import pandas
+import pytest
+
+import fet
+
+Numbers = numpy.typing.NDArray[numpy.float64]
+SCRIPT = Path(__file__).parents[2] / "examples" / "duckdb" / "link.py"
+
+
+def tables(folder: Path, rows: int = 300, records: int = 400) -> tuple[Numbers, Numbers]:
+    """Writes tables with dense and empty places, equal records, and a row far from all records; returns their keys."""
+    draw = numpy.random.default_rng(3)
+    primary = numpy.concatenate([draw.normal(0, 0.01, (rows // 2, 2)), draw.random((rows - rows // 2 - 1, 2)), [[50.0, -70.0]]])
+    other = numpy.concatenate([draw.normal(0, 0.02, (records // 2, 2)), draw.random((records // 2 - 20, 2)), numpy.full((20, 2), 0.5)])
+    value = other[:, 0] + draw.normal(0, 0.1, len(other))
+    label = primary.sum(1) + draw.normal(0, 0.1, len(primary))
+    pandas.DataFrame({"x": primary[:, 0], "y": primary[:, 1], "label": label}).to_csv(folder / "primary.csv", index=False)
+    pandas.DataFrame({"x": other[:, 0], "y": other[:, 1], "value": value}).to_csv(folder / "other.csv", index=False)
+    return primary, other
+
+
+def link(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT), "primary.csv", "other.csv", "--keys", "x,y", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("out", ["linked.csv", "linked.parquet"])
+def test_its_records_are_the_nearest_in_the_order_of_the_primary(tmp_path: Path, out: str) -> None:
+    primary, other = tables(tmp_path)
+    done = link(tmp_path, "--neighbours", "4", "--out", out)
+    assert done.returncode == 0, done.stderr
+    found = (pandas.read_csv if out.endswith("csv") else pandas.read_parquet)(tmp_path / out)
+    assert list(found.columns) == ["x", "y", "value", "distance"]
+    expected = numpy.sort(numpy.linalg.norm(primary[:, None] - other[None], axis=2), axis=1)[:, :4]
+    assert numpy.allclose(found["distance"].to_numpy().reshape(-1, 4), expected, rtol=0, atol=1e-9)
+    apart = numpy.linalg.norm(numpy.repeat(primary, 4, axis=0) - found[["x", "y"]].to_numpy(), axis=1)
+    assert numpy.allclose(apart, found["distance"], rtol=0, atol=1e-9)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["primary.csv", "other.csv", out])
+
+
+def test_a_run_takes_its_table(tmp_path: Path) -> None:
+    tables(tmp_path)
+    assert link(tmp_path, "--neighbours", "4", "--out", "linked.csv").returncode == 0
+    result = fet.run(
+        {
+            "name": "linked",
+            "data": {
+                "kind": "linked",
+                "task": "regression",
+                "label": "label",
+                "primary": {"name": "primary", "file": str(tmp_path / "primary.csv"), "keys": ["x", "y"]},
+                "secondaries": [{"name": "other", "file": str(tmp_path / "linked.csv"), "keys": ["x", "y"]}],
+            },
+            "linker": {"kind": "aligned", "neighbours": 4},
+            "method": {"kind": "fet-pool"},
+            "encoder": {"kind": "mlp"},
+            "train": {"epochs": 2},
+        }
+    )
+    assert sum(result.report["rows"].values()) == 300
+
+
+def test_it_refuses_rows_without_a_key_and_too_few_records(tmp_path: Path) -> None:
+    tables(tmp_path)
+    few = link(tmp_path, "--neighbours", "401", "--out", "linked.csv")
+    assert few.returncode == 1 and "other.csv has 400 records; 401 are needed" in few.stderr
+    (tmp_path / "primary.csv").write_text("x,y,label\n1,,2\n1,2,3\n")
+    missing = link(tmp_path, "--out", "linked.csv")
+    assert missing.returncode == 1 and "primary.csv: 1 of 2 rows lack a key" in missing.stderr
+    assert not (tmp_path / "linked.csv").exists()
