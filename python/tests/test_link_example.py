@@ -12,7 +12,7 @@ import pytest
 import fet
 
 Numbers = numpy.typing.NDArray[numpy.float64]
-SCRIPT = Path(__file__).parents[2] / "examples" / "duckdb" / "link.py"
+SCRIPT = Path(__file__).parents[1] / "examples" / "link_with_duckdb.py"
 
 
 def tables(folder: Path, rows: int = 300, records: int = 400) -> tuple[Numbers, Numbers]:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Links a party's table with the primary's table in DuckDB, for the linker `aligned`; the tables need not fit into memory.
 
-    link.py PRIMARY OTHER --keys x,y --neighbours 5 --out linked.parquet [--memory 2GB] [--threads 2]
+    link_with_duckdb.py PRIMARY OTHER --keys x,y --neighbours 5 --out linked.parquet [--memory 2GB] [--threads 2]
 
 PRIMARY and OTHER are CSV or Parquet files with the two key columns. The result has K rows for each row of PRIMARY, in the order of PRIMARY:
 the columns of its K nearest records in OTHER, nearest first, and their distance. Needs the package duckdb.
