@@ -30,9 +30,12 @@ def numbered(database, table, file, keys):
     """Makes a table of row numbers, from 0, and keys."""
     columns = ", ".join(f"{quoted(key)}::DOUBLE AS k{at}" for at, key in enumerate(keys))
     database.execute(f"CREATE TABLE {table} AS SELECT row_number() OVER () - 1 AS row, {columns} FROM {literal(file)}")
-    rows, missing = database.execute(f"SELECT count(*), count(*) FILTER (k0 IS NULL OR k1 IS NULL) FROM {table}").fetchone()
+    sound = "coalesce(isfinite(k0) AND isfinite(k1), false)"
+    rows, missing = database.execute(f"SELECT count(*), count(*) FILTER (NOT {sound}) FROM {table}").fetchone()
     if missing:
         raise SystemExit(f"{file}: {missing} of {rows} rows lack a key; remove them or fill the cells")
+    if rows == 0:
+        raise SystemExit(f"{file} has no rows")
     return rows
 
 
@@ -71,11 +74,14 @@ def linked(database, keys, given):
     # About twice K records in a circle of this radius, if they are spread evenly.
     side = max((2 * given.neighbours * area / (3.14 * records)) ** 0.5, 1e-9)
     link(database, given.neighbours, side)
+    columns = [name for name, *_ in database.execute(f"SELECT * FROM {literal(given.other)} LIMIT 0").description]
+    if taken := {"distance", "link_row"}.intersection(columns):
+        raise SystemExit(f"{given.other} has a column `{taken.pop()}`, which this program adds; rename it")
     form = "CSV, HEADER" if given.out.endswith(".csv") else "PARQUET"
     database.execute(f"""
-        COPY (SELECT content.* EXCLUDE (row), sqrt(pair.square) AS distance
+        COPY (SELECT content.* EXCLUDE (link_row), sqrt(pair.square) AS distance
               FROM (SELECT row, unnest(records) AS record, unnest(squares) AS square FROM found) AS pair
-              JOIN (SELECT row_number() OVER () - 1 AS row, * FROM {literal(given.other)}) AS content ON content.row = pair.record
+              JOIN (SELECT row_number() OVER () - 1 AS link_row, * FROM {literal(given.other)}) AS content ON content.link_row = pair.record
               ORDER BY pair.row, pair.square, pair.record)
         TO {literal(given.out)} (FORMAT {form})""")
 
@@ -93,10 +99,15 @@ def main():
     keys = given.keys.split(",")
     if len(keys) != 2:
         parser.error("--keys needs two columns")
+    if given.neighbours < 1:
+        parser.error("--neighbours must be at least 1")
     # A database in a file: what exceeds the memory goes to the disk.
     with tempfile.TemporaryDirectory(dir=Path(given.out).resolve().parent) as folder:
         with duckdb.connect(f"{folder}/link.duckdb") as database:
-            linked(database, keys, given)
+            try:
+                linked(database, keys, given)
+            except duckdb.Error as error:
+                raise SystemExit(str(error)) from error
 
 
 if __name__ == "__main__":

@@ -68,11 +68,19 @@ def test_a_run_takes_its_table(tmp_path: Path) -> None:
     assert sum(result.report["rows"].values()) == 300
 
 
-def test_it_refuses_rows_without_a_key_and_too_few_records(tmp_path: Path) -> None:
-    tables(tmp_path)
-    few = link(tmp_path, "--neighbours", "401", "--out", "linked.csv")
-    assert few.returncode == 1 and "other.csv has 400 records; 401 are needed" in few.stderr
-    (tmp_path / "primary.csv").write_text("x,y,label\n1,,2\n1,2,3\n")
-    missing = link(tmp_path, "--out", "linked.csv")
-    assert missing.returncode == 1 and "primary.csv: 1 of 2 rows lack a key" in missing.stderr
-    assert not (tmp_path / "linked.csv").exists()
+@pytest.mark.parametrize(
+    ("primary", "other", "message"),
+    [
+        ("x,y\n1,2\n", "x,y\n1,2\n", "other.csv has 1 records; 5 are needed"),
+        ("x,y\n1,\n1,2\n", "x,y\n1,2\n", "primary.csv: 1 of 2 rows lack a key"),
+        ("x,y\nnan,1\n1,2\n", "x,y\n1,2\n", "primary.csv: 1 of 2 rows lack a key"),
+        ("x,z\n1,2\n", "x,y\n1,2\n", '"y"'),
+        ("x,y\n1,2\n", "x,y,distance\n" + 6 * "1,2,3\n", "other.csv has a column `distance`"),
+    ],
+)
+def test_it_refuses_unsound_tables(tmp_path: Path, primary: str, other: str, message: str) -> None:
+    (tmp_path / "primary.csv").write_text(primary)
+    (tmp_path / "other.csv").write_text(other)
+    done = link(tmp_path, "--out", "linked.csv")
+    assert done.returncode == 1 and message in done.stderr and "Traceback" not in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.csv", "primary.csv"]
