@@ -1,7 +1,7 @@
 //! Detects the format of a file: compressed or not, text, Parquet or Arrow. The first bytes decide; the name
 //! decides only if the bytes have no known signature.
 
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Chain, Cursor, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
@@ -105,26 +105,66 @@ pub(crate) fn start_of(path: &Path) -> std::io::Result<(Vec<u8>, bool)> {
     Ok((start, compressed))
 }
 
-/// Reads and decompresses all bytes of a reader.
-pub(crate) fn bytes_of(mut reader: impl Read, file: &str) -> Result<Vec<u8>, TableError> {
+/// Reader of a file, which decompresses it if it has the signature of a compressed file.
+pub(crate) enum Decompressed<R: Read> {
+    Plain(Buffered<R>),
+    Gzip(Box<MultiGzDecoder<Buffered<R>>>),
+    Zstd(Box<zstd::Decoder<'static, Buffered<R>>>),
+}
+
+type Buffered<R> = BufReader<Chain<Cursor<Vec<u8>>, R>>;
+
+/// Opens a reader, compressed or not.
+pub(crate) fn decompressed<R: Read>(mut reader: R, file: &str) -> Result<Decompressed<R>, TableError> {
     let mut start = Vec::new();
-    let unreadable = |error: std::io::Error| TableError::file(file, format!("cannot be read: {error}"));
-    reader.by_ref().take(MAGIC as u64).read_to_end(&mut start).map_err(unreadable)?;
-    let mut bytes = Vec::new();
-    let cut = |what: &str, error: std::io::Error| {
-        TableError::file(file, format!("cannot be decompressed as {what}: {error} (is the file complete?)"))
-    };
-    let all = BufReader::with_capacity(1 << 18, start.as_slice().chain(reader));
-    if is_gzip(&start) {
-        MultiGzDecoder::new(all).read_to_end(&mut bytes).map_err(|error| cut("gzip", error))?;
-    } else if is_zstd(&start) {
-        zstd::Decoder::with_buffer(all)
-            .and_then(|mut decoder| decoder.read_to_end(&mut bytes))
-            .map_err(|error| cut("zstd", error))?;
+    reader.by_ref().take(MAGIC as u64).read_to_end(&mut start).map_err(|error| refuse(file, None, &error))?;
+    let (gzip, zstd) = (is_gzip(&start), is_zstd(&start));
+    let all = BufReader::with_capacity(1 << 18, Cursor::new(start).chain(reader));
+    Ok(if gzip {
+        Decompressed::Gzip(Box::new(MultiGzDecoder::new(all)))
+    } else if zstd {
+        let decoder = zstd::Decoder::with_buffer(all).map_err(|error| refuse(file, Some("zstd"), &error))?;
+        Decompressed::Zstd(Box::new(decoder))
     } else {
-        let mut all = all;
-        all.read_to_end(&mut bytes).map_err(unreadable)?;
+        Decompressed::Plain(all)
+    })
+}
+
+impl<R: Read> Read for Decompressed<R> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Plain(reader) => reader.read(to),
+            Self::Gzip(reader) => reader.read(to),
+            Self::Zstd(reader) => reader.read(to),
+        }
     }
+}
+
+impl<R: Read> Decompressed<R> {
+    /// Describes an error of this reader.
+    pub(crate) fn refuse(&self, file: &str, error: &std::io::Error) -> TableError {
+        let how = match self {
+            Self::Plain(_) => None,
+            Self::Gzip(_) => Some("gzip"),
+            Self::Zstd(_) => Some("zstd"),
+        };
+        refuse(file, how, error)
+    }
+}
+
+fn refuse(file: &str, how: Option<&str>, error: &std::io::Error) -> TableError {
+    let problem = match how {
+        None => format!("cannot be read: {error}"),
+        Some(how) => format!("cannot be decompressed as {how}: {error} (is the file complete?)"),
+    };
+    TableError::file(file, problem)
+}
+
+/// Reads and decompresses all bytes of a reader.
+pub(crate) fn bytes_of(reader: impl Read, file: &str) -> Result<Vec<u8>, TableError> {
+    let mut bytes = Vec::new();
+    let mut reader = decompressed(reader, file)?;
+    reader.read_to_end(&mut bytes).map_err(|error| reader.refuse(file, &error))?;
     Ok(bytes)
 }
 

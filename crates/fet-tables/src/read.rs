@@ -5,14 +5,19 @@ use std::path::Path;
 
 use crate::arrow::{self, Source};
 use crate::delimited;
+use crate::delimited::content::Content;
 use crate::error::TableError;
 use crate::format::{self, Format};
 use crate::options::Options;
 use crate::table::Table;
 
+/// Size of a file, compressed or not, from which its text is not held in memory.
+const LARGE: u64 = 1 << 23;
+
 /// Reads the table in the file `path`: CSV or TSV, plain or in `.gz` or `.zst`, Parquet, or Arrow IPC.
 ///
-/// A Parquet file is read column by column from the disk. Any other file is held in memory while it is read.
+/// A Parquet file is read column by column from the disk, and a large text file in pieces, several times. Any other
+/// file is held in memory while it is read.
 ///
 /// # Errors
 /// Fails if the file is absent or damaged, or does not match `options`. The message names the place and gives
@@ -37,7 +42,31 @@ pub fn read(path: &Path, options: &Options) -> Result<Table, TableError> {
             return with_notes(notes, arrow::read_parquet(&Source::Path(path), &file, options));
         }
     }
+    if path.metadata().map_err(unreadable)?.len() >= LARGE
+        && let Some(table) = read_large(path, &file, named, options)?
+    {
+        return Ok(table);
+    }
     from_bytes(format::bytes_of(fet_io::open(path).map_err(unreadable)?, &file)?, &file, named, options)
+}
+
+/// Reads a large text file in pieces. Returns `None` if it is no text, or if its lines are very long.
+fn read_large(
+    path: &Path,
+    file: &str,
+    named: Option<Format>,
+    options: &Options,
+) -> Result<Option<Table>, TableError> {
+    let mut notes = Vec::new();
+    let content = Content::file(path, file)?;
+    // The header and the rows that decide the delimiter are within the head of the text.
+    let is_usual = content.head().iter().filter(|byte| **byte == b'\n').nth(1000).is_some();
+    match Format::of_bytes(content.head(), file, named, &mut notes)? {
+        Format::Csv if is_usual => {
+            with_notes(notes, delimited::read(&content, file, options, delimited::PIECE)).map(Some)
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Reads the table in `bytes`, the content of the file `path` at some time. The formats are those of
@@ -69,7 +98,7 @@ fn from_bytes(
 ) -> Result<Table, TableError> {
     let mut notes = Vec::new();
     let table = match Format::of_bytes(&bytes, file, named, &mut notes)? {
-        Format::Csv => delimited::read(&bytes, file, options, delimited::PIECE),
+        Format::Csv => delimited::read(&Content::memory(&bytes, file)?, file, options, delimited::PIECE),
         Format::Parquet => arrow::read_parquet(&Source::Bytes(bytes.into()), file, options),
         Format::ArrowFile => arrow::read_file(&bytes, file, options),
         Format::ArrowStream => arrow::read_stream(&bytes, file, options),

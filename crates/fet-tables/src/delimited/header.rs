@@ -18,17 +18,6 @@ pub(super) struct Header {
     pub(super) end: usize,
 }
 
-/// Returns the text without its byte order mark.
-pub(super) fn without_mark<'a>(bytes: &'a [u8], file: &str) -> Result<&'a [u8], TableError> {
-    match bytes {
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
-            Err(TableError::file(file, "is UTF-16; save it as UTF-8 (in Excel: \"CSV UTF-8\")"))
-        }
-        [0xef, 0xbb, 0xbf, text @ ..] => Ok(text),
-        text => Ok(text),
-    }
-}
-
 /// Returns the delimiter of a spreadsheet's hint (`sep=;` on a separate line before the header), and the
 /// offset of the header.
 pub(super) fn hint(bytes: &[u8]) -> Option<(u8, usize)> {

@@ -1,7 +1,8 @@
 //! Text files with a delimiter (CSV, TSV): a header, then one row per line, with quotes around cells that
-//! contain the delimiter or a line end. The text is in memory. Threads read its rows twice, in pieces: first
-//! to infer the kinds of the columns, then to fill the columns.
+//! contain the delimiter or a line end. Threads read its rows twice, in pieces: first to infer the kinds of the
+//! columns, then to fill the columns. The text is in memory, or in a file that each pass reads again.
 
+pub(crate) mod content;
 mod delimiter;
 mod header;
 mod pieces;
@@ -10,18 +11,18 @@ pub(crate) mod units;
 mod written;
 
 use std::io::Read;
-use std::ops::Range;
 
 use csv::{ByteRecord, ReaderBuilder};
 use rayon::prelude::*;
 
 use crate::date;
-use crate::error::{Fault, Place, TableError};
+use crate::error::{Fault, TableError};
 use crate::fill::{Filler, most_categories};
 use crate::number;
 use crate::options::{Kind, Missing, Options};
 use crate::select::{nothing_but_missing, wanted};
 use crate::table::{Column, Table};
+use content::{Content, Cut, CutError, Piece};
 use header::BLANK;
 use pieces::Quote;
 use survey::Survey;
@@ -34,7 +35,8 @@ pub(crate) const PIECE: usize = 1 << 20;
 /// Text of a file, with its header and the settings for reading it.
 struct Text<'a> {
     file: &'a str,
-    bytes: &'a [u8],
+    content: &'a Content<'a>,
+    cut: Cut,
     delimiter: u8,
     header: Vec<String>,
     missing: Missing,
@@ -56,8 +58,13 @@ struct Wanted<'a> {
 }
 
 /// Reads the text of a file, in pieces of about `piece` bytes.
-pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) -> Result<Table, TableError> {
-    let bytes = header::without_mark(bytes, file)?;
+pub(crate) fn read(
+    content: &Content<'_>,
+    file: &str,
+    options: &Options,
+    piece: usize,
+) -> Result<Table, TableError> {
+    let bytes = content.head();
     let hint = header::hint(bytes);
     let start = hint.map_or(0, |(_, start)| start);
     let (delimiter, mut notes) = match (hint, options.delimiter) {
@@ -68,8 +75,11 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
         (_, given) => delimiter::choose(&bytes[start..], file, given)?,
     };
     let header = header::read(bytes, start, file, delimiter, &mut notes)?;
-    let cut = pieces::cut(bytes, header.end, delimiter, header.names.len() == 1, piece)
-        .map_err(|fault| wrong_quote(file, bytes, fault))?;
+    let cut =
+        content.cut(header.end, delimiter, header.names.len() == 1, piece).map_err(|error| match error {
+            CutError::Quote(fault) => wrong_quote(file, content, fault),
+            CutError::Table(error) => error,
+        })?;
     if cut.blank > 0 && header.names.len() == 1 {
         notes.push(format!(
             "{} blank lines were skipped; the missing cell of a table with one column is written as \"\"",
@@ -78,7 +88,8 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
     }
     let text = Text {
         file,
-        bytes,
+        content,
+        cut,
         delimiter,
         header: header.names,
         missing: Missing::new(options),
@@ -93,8 +104,8 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
         })
         .collect();
 
-    let (rows, mut surveys) = text.survey(&cut.pieces, &wanted)?;
-    text.look_again(&cut.pieces, &wanted, &mut surveys)?;
+    let (rows, mut surveys) = text.survey(&wanted)?;
+    text.look_again(&wanted, &mut surveys)?;
     if rows == 0 {
         return Err(TableError::file(file, "is empty below its header"));
     }
@@ -122,7 +133,7 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
     }
     for (column, survey) in wanted.iter().zip(&surveys) {
         if let Some(few) = survey.few() {
-            return Err(text.refuse_few(&cut.pieces, column, &few)?);
+            return Err(text.refuse_few(column, &few)?);
         }
     }
     for (column, survey) in wanted.iter().zip(&surveys) {
@@ -137,9 +148,9 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
     });
     let wrong: Vec<Option<Kind>> = wrong.collect();
     if wrong.iter().any(Option::is_some) {
-        text.refuse_wrong_cells(&cut.pieces, &wanted, &wrong)?;
+        text.refuse_wrong_cells(&wanted, &wrong)?;
     }
-    let filled = text.fill(&cut.pieces, &wanted, &kinds)?;
+    let filled = text.fill(&wanted, &kinds)?;
     let forms = wanted.iter().zip(&surveys).filter_map(|(column, survey)| {
         let form = survey.form(column.kind).filter(|form| column.kind != Some(form))?;
         Some((column.name.to_string(), form))
@@ -160,13 +171,9 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
 
 impl Text<'_> {
     /// Returns the number of rows, and a survey of each wanted column.
-    fn survey(
-        &self,
-        pieces: &[Range<usize>],
-        wanted: &[Wanted<'_>],
-    ) -> Result<(usize, Vec<Survey>), TableError> {
+    fn survey(&self, wanted: &[Wanted<'_>]) -> Result<(usize, Vec<Survey>), TableError> {
         let commas = self.delimiter != b',';
-        let parts = pieces.par_iter().map(|piece| {
+        let parts = self.parts(|piece| {
             let mut surveys = vec![Survey::new(commas, self.identifiers); wanted.len()];
             let mut rows = 0;
             self.each(piece, |record, offset| {
@@ -183,11 +190,8 @@ impl Text<'_> {
             })?;
             Ok((rows, surveys))
         });
-        let parts: Vec<Result<(usize, Vec<Survey>), TableError>> = parts.collect();
         let mut all = (0, vec![Survey::new(commas, self.identifiers); wanted.len()]);
-        for part in parts {
-            // The first piece with an error has the first error of the file.
-            let (rows, surveys) = part?;
+        for (rows, surveys) in parts? {
             all.0 += rows;
             all.1.iter_mut().zip(&surveys).for_each(|(all, survey)| all.merge(survey));
         }
@@ -195,18 +199,13 @@ impl Text<'_> {
     }
 
     /// Looks for other formats of dates and numbers in the columns without a plain format.
-    fn look_again(
-        &self,
-        pieces: &[Range<usize>],
-        wanted: &[Wanted<'_>],
-        surveys: &mut [Survey],
-    ) -> Result<(), TableError> {
+    fn look_again(&self, wanted: &[Wanted<'_>], surveys: &mut [Survey]) -> Result<(), TableError> {
         let is_open = |at: &usize| !wanted[*at].held && surveys[*at].is_open(wanted[*at].kind);
         let open: Vec<usize> = (0..wanted.len()).filter(is_open).collect();
         if open.is_empty() {
             return Ok(());
         }
-        let parts = pieces.par_iter().map(|piece| {
+        let parts = self.parts(|piece| {
             let mut all = vec![WrittenSurvey::new(); open.len()];
             self.each(piece, |record, offset| {
                 for (at, written) in open.iter().zip(&mut all) {
@@ -221,7 +220,7 @@ impl Text<'_> {
             })?;
             Ok(all)
         });
-        let parts: Vec<Vec<WrittenSurvey>> = parts.collect::<Result<_, TableError>>()?;
+        let parts: Vec<Vec<WrittenSurvey>> = parts?;
         for (place, at) in open.into_iter().enumerate() {
             let mut whole = WrittenSurvey::new();
             parts.iter().for_each(|part| whole.merge(&part[place]));
@@ -231,34 +230,28 @@ impl Text<'_> {
     }
 
     /// Fills the wanted columns.
-    fn fill(
-        &self,
-        pieces: &[Range<usize>],
-        wanted: &[Wanted<'_>],
-        kinds: &[(Option<Kind>, bool)],
-    ) -> Result<Vec<Filler>, TableError> {
+    fn fill(&self, wanted: &[Wanted<'_>], kinds: &[(Option<Kind>, bool)]) -> Result<Vec<Filler>, TableError> {
         let new = || kinds.iter().map(|(kind, comma)| Filler::new(kind.as_ref(), *comma)).collect::<Vec<_>>();
-        let parts = pieces.par_iter().map(|piece| {
+        let parts = self.parts(|piece| {
             let mut fillers = new();
             self.each(piece, |record, offset| {
                 for (column, filler) in wanted.iter().zip(&mut fillers) {
                     let cell = self.missing.present(self.cell(record, column, offset)?, column.declared);
                     filler.push(cell).map_err(|fault| {
-                        let place = place(self.bytes, offset);
-                        TableError::cell(self.file, place, column.name, cell.unwrap_or_default(), fault)
+                        self.wrong_cell(offset, column.name, cell.unwrap_or_default(), fault)
                     })?;
                 }
                 Ok(())
             })?;
             Ok(fillers)
         });
-        let parts: Vec<Result<Vec<Filler>, TableError>> = parts.collect();
+        let parts = parts?;
         // Group the pieces by column, so that the pieces of a column are freed as soon as the column is
         // complete.
         let mut by_column: Vec<Vec<Filler>> =
             wanted.iter().map(|_| Vec::with_capacity(parts.len())).collect();
         for part in parts {
-            by_column.iter_mut().zip(part?).for_each(|(column, filler)| column.push(filler));
+            by_column.iter_mut().zip(part).for_each(|(column, filler)| column.push(filler));
         }
         let whole = by_column.into_par_iter().zip(new()).map(|(pieces, mut whole)| {
             pieces.into_iter().for_each(|piece| whole.append(piece));
@@ -268,15 +261,10 @@ impl Text<'_> {
     }
 
     /// An error that names the first of few cells that would decide the form of a column.
-    fn refuse_few(
-        &self,
-        pieces: &[Range<usize>],
-        column: &Wanted<'_>,
-        few: &Deciding,
-    ) -> Result<TableError, TableError> {
+    fn refuse_few(&self, column: &Wanted<'_>, few: &Deciding) -> Result<TableError, TableError> {
         let (mut first, mut example) = (None, None);
-        for piece in pieces {
-            self.each(piece, |record, offset| {
+        for piece in self.content.pieces(&self.cut)? {
+            self.each(&piece?, |record, offset| {
                 let cell = self.missing.present(self.cell(record, column, offset)?, column.declared);
                 let Some(cell) = cell else { return Ok(()) };
                 if few.fits(cell) {
@@ -290,19 +278,14 @@ impl Text<'_> {
         let (cell, offset) = first.unwrap_or_default();
         let [rule, advice] = few.fault(column.name, example.as_deref());
         let fault = Fault::new(rule, advice);
-        Ok(TableError::cell(self.file, place(self.bytes, offset), column.name, &cell, fault))
+        Ok(self.wrong_cell(offset, column.name, &cell, fault))
     }
 
     /// The first cell of the columns that are nearly of a kind which is not of it.
-    fn refuse_wrong_cells(
-        &self,
-        pieces: &[Range<usize>],
-        wanted: &[Wanted<'_>],
-        nearly: &[Option<Kind>],
-    ) -> Result<(), TableError> {
+    fn refuse_wrong_cells(&self, wanted: &[Wanted<'_>], nearly: &[Option<Kind>]) -> Result<(), TableError> {
         let comma = self.delimiter != b',';
-        for piece in pieces {
-            self.each(piece, |record, offset| {
+        for piece in self.content.pieces(&self.cut)? {
+            self.each(&piece?, |record, offset| {
                 for (column, kind) in wanted.iter().zip(nearly) {
                     let Some(kind) = kind else { continue };
                     let Some(cell) = self.missing.present(self.cell(record, column, offset)?, None) else { continue };
@@ -318,7 +301,7 @@ impl Text<'_> {
                             "correct it, add it to `missing` if it marks a missing value, or set the column's kind to \
                              category or text",
                         );
-                        return Err(TableError::cell(self.file, place(self.bytes, offset), column.name, cell, fault));
+                        return Err(self.wrong_cell(offset, column.name, cell, fault));
                     }
                 }
                 Ok(())
@@ -327,17 +310,29 @@ impl Text<'_> {
         Ok(())
     }
 
-    /// Calls `row` with each record of a piece and its offset in the file.
+    /// Returns the results of `work` for all pieces, in their order, or the first error of the text.
+    fn parts<R: Send>(
+        &self,
+        work: impl Fn(&Piece<'_>) -> Result<R, TableError> + Sync,
+    ) -> Result<Vec<R>, TableError> {
+        let pieces = self.content.pieces(&self.cut)?.par_bridge();
+        let done = pieces.map(|piece| piece.map(|piece| (piece.index, work(&piece))));
+        let mut done: Vec<_> = done.collect::<Result<_, TableError>>()?;
+        done.sort_unstable_by_key(|(index, _)| *index);
+        done.into_iter().map(|(_, result)| result).collect()
+    }
+
+    /// Calls `row` with each record of a piece and its offset in the text.
     fn each(
         &self,
-        piece: &Range<usize>,
+        piece: &Piece<'_>,
         mut row: impl FnMut(&ByteRecord, usize) -> Result<(), TableError>,
     ) -> Result<(), TableError> {
         let mut reader = ReaderBuilder::new()
             .delimiter(self.delimiter)
             .has_headers(false)
             .flexible(true)
-            .from_reader(BLANK.chain(&self.bytes[piece.clone()]));
+            .from_reader(BLANK.chain(&*piece.bytes));
         let mut record = ByteRecord::new();
         let unreadable = |error: csv::Error| TableError::file(self.file, format!("cannot be read: {error}"));
         while reader.read_byte_record(&mut record).map_err(unreadable)? {
@@ -362,8 +357,16 @@ impl Text<'_> {
             let rule = format!("must be valid UTF-8; byte {} of the cell is not", error.valid_up_to() + 1);
             let fault = Fault::new(rule, "save the file as UTF-8");
             let value = String::from_utf8_lossy(cell);
-            TableError::cell(self.file, place(self.bytes, offset), column.name, &value, fault)
+            self.wrong_cell(offset, column.name, &value, fault)
         })
+    }
+
+    /// An error about a cell of the record at `offset`.
+    fn wrong_cell(&self, offset: usize, column: &str, value: &str, fault: Fault) -> TableError {
+        match self.content.place(offset) {
+            Ok(place) => TableError::cell(self.file, place, column, value, fault),
+            Err(error) => error,
+        }
     }
 
     fn ragged(&self, record: &ByteRecord, offset: usize) -> TableError {
@@ -373,27 +376,25 @@ impl Text<'_> {
             self.header.len(),
             delimiter::name(self.delimiter),
         );
-        TableError::Row { file: self.file.into(), place: place(self.bytes, offset), problem }
+        wrong_row(self.file, self.content, offset, problem)
     }
 }
 
-/// Returns the line on which the record at `offset` begins. A record's position may lie before the line ends
-/// that precede the record.
-fn place(bytes: &[u8], offset: usize) -> Place {
-    let skipped = bytes[offset..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-    let before = &bytes[..offset + skipped];
-    let ends = before.iter().zip(before[1.min(before.len())..].iter().chain(&[0]));
-    let lines = ends.filter(|(byte, next)| **byte == b'\n' || (**byte == b'\r' && **next != b'\n')).count();
-    Place::Line(lines as u64 + 1)
+/// An error about the record at `offset`.
+fn wrong_row(file: &str, content: &Content<'_>, offset: usize, problem: String) -> TableError {
+    match content.place(offset) {
+        Ok(place) => TableError::Row { file: file.into(), place, problem },
+        Err(error) => error,
+    }
 }
 
-fn wrong_quote(file: &str, bytes: &[u8], fault: Quote) -> TableError {
+fn wrong_quote(file: &str, content: &Content<'_>, fault: Quote) -> TableError {
     let (at, problem) = match fault {
         Quote::NeverClosed(at) => (at, "opens a quote that is never closed"),
         Quote::Within(at) => (at, "has a quote within a quoted cell"),
     };
     let problem = format!("{problem} (close it, or double quotes that belong to the text)");
-    TableError::Row { file: file.into(), place: place(bytes, at), problem }
+    wrong_row(file, content, at, problem)
 }
 
 #[cfg(test)]

@@ -29,7 +29,9 @@ pub(super) fn cut(
     size: usize,
 ) -> Result<Pieces, Quote> {
     if count_blank || bytes[start..].contains(&b'"') {
-        return cut_with_quotes(bytes, start, delimiter, size);
+        let mut cutter = Cutter::new(start, delimiter, size);
+        cutter.feed(&bytes[start..])?;
+        return cutter.finish();
     }
     let (mut pieces, mut from) = (Vec::new(), start);
     while from < bytes.len() {
@@ -43,7 +45,7 @@ pub(super) fn cut(
 }
 
 /// State of the scan within a cell.
-#[derive(PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 enum At {
     Start,
     Plain,
@@ -54,47 +56,96 @@ enum At {
     Closed,
 }
 
-fn cut_with_quotes(bytes: &[u8], start: usize, delimiter: u8, size: usize) -> Result<Pieces, Quote> {
-    let (mut pieces, mut from) = (Vec::new(), start);
-    let (mut at, mut opened, mut record) = (At::Start, start, start);
-    let (mut blank, mut pending) = (0, 0);
-    for (place, &byte) in bytes.iter().enumerate().skip(start) {
-        at = match (at, byte) {
-            (At::Quoted, b'"') => At::AfterQuote,
-            (At::Quoted, _) => At::Quoted,
-            (At::AfterQuote, b'"') => At::Quoted,
-            (At::Start, b'"') => {
-                opened = place;
-                At::Quoted
-            }
-            (_, byte) if byte == delimiter => At::Start,
-            (_, b'\r' | b'\n') => {
-                let second_half = byte == b'\n' && place > start && bytes[place - 1] == b'\r';
-                if place > record {
-                    blank += std::mem::take(&mut pending);
-                } else if !second_half {
-                    pending += 1;
+/// Cuts a text that arrives in parts.
+pub(super) struct Cutter {
+    delimiter: u8,
+    size: usize,
+    at: At,
+    /// Offset of the quote that opened the present cell.
+    opened: usize,
+    /// Offset of the present record.
+    record: usize,
+    /// Offset of the present piece.
+    from: usize,
+    /// Offset and value of the byte before the next part; a text has none before its first byte.
+    place: usize,
+    previous: Option<u8>,
+    blank: usize,
+    pending: usize,
+    pieces: Vec<Range<usize>>,
+}
+
+impl Cutter {
+    /// Cuts a text whose rows begin at `start` into pieces of about `size` bytes.
+    pub(super) fn new(start: usize, delimiter: u8, size: usize) -> Self {
+        Self {
+            delimiter,
+            size,
+            at: At::Start,
+            opened: start,
+            record: start,
+            from: start,
+            place: start,
+            previous: None,
+            blank: 0,
+            pending: 0,
+            pieces: Vec::new(),
+        }
+    }
+
+    /// Pieces that are complete.
+    pub(super) fn pieces(&self) -> &[Range<usize>] {
+        &self.pieces
+    }
+
+    /// Reads the next part of the text.
+    pub(super) fn feed(&mut self, part: &[u8]) -> Result<(), Quote> {
+        for &byte in part {
+            let place = self.place;
+            self.at = match (self.at, byte) {
+                (At::Quoted, b'"') => At::AfterQuote,
+                (At::Quoted, _) => At::Quoted,
+                (At::AfterQuote, b'"') => At::Quoted,
+                (At::Start, b'"') => {
+                    self.opened = place;
+                    At::Quoted
                 }
-                record = place + 1;
-                if record - from >= size {
-                    pieces.push(from..record);
-                    from = record;
+                (_, byte) if byte == self.delimiter => At::Start,
+                (_, b'\r' | b'\n') => {
+                    let second_half = byte == b'\n' && self.previous == Some(b'\r');
+                    if place > self.record {
+                        self.blank += std::mem::take(&mut self.pending);
+                    } else if !second_half {
+                        self.pending += 1;
+                    }
+                    self.record = place + 1;
+                    if self.record - self.from >= self.size {
+                        self.pieces.push(self.from..self.record);
+                        self.from = self.record;
+                    }
+                    At::Start
                 }
-                At::Start
-            }
-            (At::AfterQuote | At::Closed, b' ' | b'\t') => At::Closed,
-            (At::AfterQuote | At::Closed, _) => return Err(Quote::Within(place)),
-            _ => At::Plain,
-        };
+                (At::AfterQuote | At::Closed, b' ' | b'\t') => At::Closed,
+                (At::AfterQuote | At::Closed, _) => return Err(Quote::Within(place)),
+                _ => At::Plain,
+            };
+            self.previous = Some(byte);
+            self.place += 1;
+        }
+        Ok(())
     }
-    if at == At::Quoted {
-        return Err(Quote::NeverClosed(opened));
+
+    /// Returns the pieces of the whole text.
+    pub(super) fn finish(mut self) -> Result<Pieces, Quote> {
+        if self.at == At::Quoted {
+            return Err(Quote::NeverClosed(self.opened));
+        }
+        if self.from < self.place {
+            self.pieces.push(self.from..self.place);
+        }
+        if self.record < self.place {
+            self.blank += self.pending;
+        }
+        Ok(Pieces { pieces: self.pieces, blank: self.blank })
     }
-    if from < bytes.len() {
-        pieces.push(from..bytes.len());
-    }
-    if record < bytes.len() {
-        blank += pending;
-    }
-    Ok(Pieces { pieces, blank })
 }

@@ -1,7 +1,32 @@
 //! Tests that the boundaries of pieces change neither the table nor the error.
 
+use std::io::Write;
+
 use super::*;
 use crate::table::Values;
+
+/// Reads a text in memory and in a file, which must give the same. The file is plain or compressed in turn.
+fn read(text: &[u8], file: &str, options: &Options, piece: usize) -> Result<Table, TableError> {
+    let expected = Content::memory(text, file).and_then(|text| super::read(&text, file, options, piece));
+    let stored = match text.len().wrapping_add(piece) % 3 {
+        0 => text.to_vec(),
+        1 => zstd::encode_all(text, 1).expect("memory is writable"),
+        _ => {
+            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            gzip.write_all(text).expect("memory is writable");
+            gzip.finish().expect("memory is writable")
+        }
+    };
+    let mut stored_file = tempfile::NamedTempFile::new().expect("a temporary file");
+    stored_file.write_all(&stored).expect("a writable file");
+    let content = Content::file(stored_file.path(), file);
+    match (&expected, content.and_then(|text| super::read(&text, file, options, piece))) {
+        (Ok(expected), Ok(found)) => assert_eq!(format!("{expected:?}"), format!("{found:?}")),
+        (Err(expected), Err(found)) => assert_eq!(expected.to_string(), found.to_string()),
+        (expected, found) => panic!("{expected:?} and {found:?}"),
+    }
+    expected
+}
 
 /// Deterministic pseudo-random numbers (xorshift64*).
 struct Random(u64);
@@ -118,5 +143,26 @@ fn accepts_a_byte_order_mark_in_a_cell_at_any_cut() {
         assert_eq!(table.columns[0].values.texts(), ["\u{feff}x", "\u{feff}y", "z"], "in pieces of {piece}");
         // The first byte order mark is the file's; the second belongs to the name.
         assert_eq!(table.columns[0].name, "\u{feff}a");
+    }
+}
+
+#[test]
+fn refuses_a_file_that_changes_between_two_passes() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("text.csv");
+    let text = format!("a,b\n{}", "1,2\n".repeat(1000));
+    for changed in [text.replacen("1,2", "1,3", 1), text[..text.len() - 8].to_string(), "a,b\n".to_string()] {
+        std::fs::write(&path, &text).expect("a writable folder");
+        let content = Content::file(&path, "text.csv").expect("a readable file");
+        let Ok(cut) = content.cut(4, b',', false, 100) else { panic!("no quotes") };
+        let pieces = |content: &Content<'_>| -> Result<Vec<usize>, TableError> {
+            content.pieces(&cut)?.map(|piece| piece.map(|piece| piece.start)).collect()
+        };
+        assert_eq!(pieces(&content).expect("the same text").len(), 40);
+        std::fs::write(&path, &changed).expect("a writable folder");
+        let error = pieces(&content).expect_err("another text").to_string();
+        assert!(error.contains("text.csv: changed while it was read"), "{error}");
+        std::fs::write(&path, &text).expect("a writable folder");
+        assert!(pieces(&content).is_ok(), "the text is back");
     }
 }

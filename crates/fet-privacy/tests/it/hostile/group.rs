@@ -1,7 +1,6 @@
 //! A group of parties. Some collude with the receiver; the honest ones are the real
 //! [`Participant`]s.
 
-
 use fet_privacy::identity::Identity;
 use fet_privacy::secure_sum::{
     Evaluation, Member, Message, Participant, PublicKey, SignedKey, SumError, SumId, Terms, Unmasking, quorum,
