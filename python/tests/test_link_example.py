@@ -22,7 +22,8 @@ def tables(folder: Path, rows: int = 300, records: int = 400) -> tuple[Numbers, 
     other = numpy.concatenate([draw.normal(0, 0.02, (records // 2, 2)), draw.random((records // 2 - 20, 2)), numpy.full((20, 2), 0.5)])
     value = other[:, 0] + draw.normal(0, 0.1, len(other))
     label = primary.sum(1) + draw.normal(0, 0.1, len(primary))
-    pandas.DataFrame({"x": primary[:, 0], "y": primary[:, 1], "label": label}).to_csv(folder / "primary.csv", index=False)
+    own = draw.random(len(primary))
+    pandas.DataFrame({"x": primary[:, 0], "y": primary[:, 1], "own": own, "label": label}).to_csv(folder / "primary.csv", index=False)
     pandas.DataFrame({"x": other[:, 0], "y": other[:, 1], "value": value}).to_csv(folder / "other.csv", index=False)
     return primary, other
 
