@@ -117,6 +117,9 @@ def separate(fet, server, secondaries, folder, threads):
                 started.append(subprocess.Popen(command, cwd=folder, stderr=log, stdout=log, env=environment))
         command = [fet, "run", "parties.toml", "--parties", "roster.toml", "--key", "primary.key", "--out", "result"]
         memory = run(command, folder, threads)
+        for name, process in zip(names[1:], started[1:]):
+            if process.poll() is not None:
+                sys.exit(f"{name} has ended: {(folder / f'{name}.log').read_text()[-2000:]}")
         largest = max(peak(process.pid) for process in started[1:])
     finally:
         for process in started:
@@ -170,10 +173,10 @@ def main():
         found.append((secondaries, setup, epoch, memory, traffic, other))
         print(f"| {secondaries:,} | {setup:.1f} | {epoch:.1f} | {shown} | {traffic:,.0f} | {other:,.0f} |", flush=True)
     if given.out:
-        picture(found, given.out)
+        picture(found, given)
 
 
-def picture(found, path):
+def picture(found, given):
     import matplotlib
 
     matplotlib.use("svg")
@@ -184,7 +187,7 @@ def picture(found, path):
     parties = [row[0] for row in found]
     for axes, title, unit, lines in (
         (charts[0], "Time", "seconds", ((1, "joining, agreeing on keys, linking"), (2, "epoch"))),
-        (charts[1], "Memory", "MB", ((3, "primary" if "processes" in path.stem else "all parties"),)),
+        (charts[1], "Memory", "MB", ((3, "primary" if given.processes else "all parties"),)),
         (charts[2], "Traffic of one secondary", "kB", ((4, "epoch"), (5, "all other"))),
     ):
         for at, name in lines:
@@ -193,7 +196,7 @@ def picture(found, path):
         axes.legend(frameon=False)
         axes.grid(alpha=0.3)
     figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(given.out)
 
 
 if __name__ == "__main__":

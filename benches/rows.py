@@ -9,8 +9,8 @@ then `fet predict` for all rows of the primary. Every command is a process of it
 """
 
 import argparse
+import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -74,7 +74,7 @@ def write(path, names, columns):
 
 
 def measured(arguments, folder, threads):
-    """Runs a command; returns its messages, seconds and largest memory in MB."""
+    """Runs a command; returns its seconds and largest memory in MB."""
     environment = {**os.environ, "RAYON_NUM_THREADS": str(threads)}
     start = time.monotonic()
     process = subprocess.Popen(arguments, cwd=folder, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
@@ -82,7 +82,7 @@ def measured(arguments, folder, threads):
     _, status, usage = os.wait4(process.pid, 0)
     if os.waitstatus_to_exitcode(status) != 0:
         sys.exit(f"{' '.join(map(str, arguments))}: {messages}")
-    return messages, time.monotonic() - start, usage.ru_maxrss / 1e3
+    return time.monotonic() - start, usage.ru_maxrss / 1e3
 
 
 def main():
@@ -103,12 +103,11 @@ def main():
             folder = Path(folder)
             tables(rows, folder)
             (folder / "rows.toml").write_text(EXPERIMENT)
-            messages, run, memory = measured([fet, "run", "rows.toml", "--out", "run"], folder, arguments.threads)
-            epoch = float(re.search(r"epoch +1/1 .*?([0-9.]+) (s|min)", messages)[1])
-            if re.search(r"epoch +1/1 .*? min", messages):
-                epoch *= 60
+            run, memory = measured([fet, "run", "rows.toml", "--out", "run"], folder, arguments.threads)
+            cost = json.loads((folder / "run" / "report.json").read_text())["cost"]
+            epoch = cost["seconds"] - cost["setup_seconds"]
             predict = [fet, "predict", "run", "--rows", "primary.csv", "--out", "predictions.csv"]
-            _, seconds, predict_memory = measured(predict, folder, arguments.threads)
+            seconds, predict_memory = measured(predict, folder, arguments.threads)
             found.append((rows, run, epoch, memory, seconds, predict_memory))
             print(
                 f"| {rows:,} | {run:.1f} | {epoch:.1f} | {0.7 * rows / epoch:,.0f} | {memory:,.0f} | {seconds:.1f} | {rows / seconds:,.0f} | {predict_memory:,.0f} |",

@@ -8,10 +8,12 @@ the columns of its K nearest records in OTHER, nearest first, and their distance
 
 The search is exact. It looks for the K nearest records in the three by three cells of a grid around each row. A row is done if its K-th
 record is not farther than the side of a cell, because no record outside these cells is nearer. The other rows try again with cells of
-twice the side.
+twice the side. Use it for tables that cover the same area: many rows far from all records, or many records at one place, make many pairs.
 """
 
 import argparse
+import glob
+import math
 import tempfile
 from pathlib import Path
 
@@ -48,9 +50,9 @@ def link(database, neighbours, side):
         database.execute(f"""
             CREATE OR REPLACE TABLE tried AS
             SELECT own.row, arg_min(other.row, square, {neighbours}) AS records, min(square, {neighbours}) AS squares
-            FROM (SELECT *, floor(k0 / {side}) + dx AS cx, floor(k1 / {side}) + dy AS cy
+            FROM (SELECT *, floor(k0 / {side})::BIGINT + dx AS cx, floor(k1 / {side})::BIGINT + dy AS cy
                   FROM open, (VALUES (-1), (0), (1)) AS a(dx), (VALUES (-1), (0), (1)) AS b(dy)) AS own
-            JOIN (SELECT *, floor(k0 / {side}) AS cx, floor(k1 / {side}) AS cy FROM other) AS other USING (cx, cy),
+            JOIN (SELECT *, floor(k0 / {side})::BIGINT AS cx, floor(k1 / {side})::BIGINT AS cy FROM other) AS other USING (cx, cy),
             LATERAL (SELECT (own.k0 - other.k0) ** 2 + (own.k1 - other.k1) ** 2 AS square)
             GROUP BY own.row""")
         database.execute(f"""
@@ -62,6 +64,26 @@ def link(database, neighbours, side):
         side *= 2
 
 
+def first_side(database, neighbours, records):
+    """Returns a side of cells with a few times K records, without regard to the outermost two percent of the records."""
+    spreads, largest = [], 0.0
+    for key in ("k0", "k1"):
+        low, high, least, most = database.execute(
+            f"SELECT quantile_cont({key}, 0.01), quantile_cont({key}, 0.99), min({key}), max({key}) FROM other"
+        ).fetchone()
+        spreads.append(high - low or most - least)
+        largest = max(largest, *database.execute(f"SELECT max(abs({key})) FROM (FROM own UNION ALL FROM other)").fetchone())
+    if largest > 1e150:
+        raise SystemExit("a key above 1e150 is too large for squares of distances; divide the keys of both tables by a number")
+    share = 2 * neighbours / records
+    if min(spreads) > 0:
+        side = (share * spreads[0] * spreads[1] / math.pi) ** 0.5
+    else:
+        side = share * max(spreads)
+    # The number of a cell has fewer than 50 bits, so that neighbouring cells differ.
+    return max(side, largest * 2.0**-49) or 1.0
+
+
 def linked(database, keys, given):
     """Links the tables, and writes the result."""
     database.execute(f"SET memory_limit = {literal(given.memory)}")
@@ -70,12 +92,9 @@ def linked(database, keys, given):
     records = numbered(database, "other", given.other, keys)
     if records < given.neighbours:
         raise SystemExit(f"{given.other} has {records} records; {given.neighbours} are needed for each row")
-    area = database.execute("SELECT (max(k0) - min(k0)) * (max(k1) - min(k1)) FROM other").fetchone()[0]
-    # About twice K records in a circle of this radius, if they are spread evenly.
-    side = max((2 * given.neighbours * area / (3.14 * records)) ** 0.5, 1e-9)
-    link(database, given.neighbours, side)
+    link(database, given.neighbours, first_side(database, given.neighbours, records))
     columns = [name for name, *_ in database.execute(f"SELECT * FROM {literal(given.other)} LIMIT 0").description]
-    if taken := {"distance", "link_row"}.intersection(columns):
+    if taken := {"distance", "link_row"}.intersection(map(str.lower, columns)):
         raise SystemExit(f"{given.other} has a column `{taken.pop()}`, which this program adds; rename it")
     form = "CSV, HEADER" if given.out.endswith(".csv") else "PARQUET"
     database.execute(f"""
@@ -96,6 +115,10 @@ def main():
     parser.add_argument("--memory", default="2GB")
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
+    if not given.out.endswith((".csv", ".parquet")):
+        parser.error("--out must end in .csv or .parquet")
+    # DuckDB takes the name of a file as a pattern.
+    given.primary, given.other = glob.escape(given.primary), glob.escape(given.other)
     keys = given.keys.split(",")
     if len(keys) != 2:
         parser.error("--keys needs two columns")

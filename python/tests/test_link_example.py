@@ -70,13 +70,36 @@ def test_a_run_takes_its_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "keys",
+    [
+        [[0.0, 1e7], [0.0, 1e7 + 1], [0.0, 1e7 + 2]],
+        [[1e12 + step, 5.0] for step in range(10)],
+        [[1.0, 1.0]] * 6,
+        [[step / 100, step % 7] for step in range(200)] + [[1e6, 1e6]],
+    ],
+)
+def test_unusual_places_have_no_effect_on_its_records(tmp_path: Path, keys: list[list[float]]) -> None:
+    table = pandas.DataFrame(keys, columns=["x", "y"])
+    table.to_csv(tmp_path / "primary.csv", index=False)
+    table.assign(row=range(len(keys))).to_csv(tmp_path / "other.csv", index=False)
+    done = link(tmp_path, "--neighbours", "3", "--out", "linked.csv")
+    assert done.returncode == 0, done.stderr
+    found = pandas.read_csv(tmp_path / "linked.csv")
+    places = numpy.array(keys)
+    expected = numpy.sort(numpy.linalg.norm(places[:, None] - places[None], axis=2), axis=1)[:, :3]
+    assert numpy.allclose(found["distance"].to_numpy().reshape(-1, 3), expected, rtol=0, atol=1e-9)
+    assert all(len(set(rows)) == 3 for rows in found["row"].to_numpy().reshape(-1, 3))
+
+
+@pytest.mark.parametrize(
     ("primary", "other", "message"),
     [
         ("x,y\n1,2\n", "x,y\n1,2\n", "other.csv has 1 records; 5 are needed"),
         ("x,y\n1,\n1,2\n", "x,y\n1,2\n", "primary.csv: 1 of 2 rows lack a key"),
         ("x,y\nnan,1\n1,2\n", "x,y\n1,2\n", "primary.csv: 1 of 2 rows lack a key"),
         ("x,z\n1,2\n", "x,y\n1,2\n", '"y"'),
-        ("x,y\n1,2\n", "x,y,distance\n" + 6 * "1,2,3\n", "other.csv has a column `distance`"),
+        ("x,y\n1,2\n", "x,y,Distance\n" + 6 * "1,2,3\n", "other.csv has a column `distance`"),
+        ("x,y\n1e200,2\n", "x,y\n" + 6 * "1,2\n", "too large for squares"),
     ],
 )
 def test_it_refuses_unsound_tables(tmp_path: Path, primary: str, other: str, message: str) -> None:

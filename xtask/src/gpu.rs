@@ -57,7 +57,7 @@ impl GpuDevice {
     fn requirements(self) -> &'static [&'static str] {
         match self {
             Self::LibtorchCuda => &["libtorch", "gpu"],
-            Self::Cuda => &["cuda", "gpu"],
+            Self::Cuda => &["cuda"],
             Self::Wgpu => &["wgpu"],
         }
     }
@@ -130,6 +130,6 @@ mod tests {
     fn a_gpu_is_required_beside_what_was_before() {
         assert_eq!(required(None, &["libtorch", "gpu"]), "libtorch,gpu");
         assert_eq!(required(Some(""), &["wgpu"]), "wgpu");
-        assert_eq!(required(Some("golden"), &["cuda", "gpu"]), "golden,cuda,gpu");
+        assert_eq!(required(Some("golden"), &["cuda"]), "golden,cuda");
     }
 }

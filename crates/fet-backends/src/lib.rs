@@ -109,18 +109,23 @@ pub fn is_compiled(name: &str) -> bool {
         }
 }
 
+/// Returns the kind and the index of a device, or `None` if no device has this name.
+fn parts(name: &str) -> Option<(&str, usize)> {
+    match name.split_once(':') {
+        Some((kind @ ("wgpu" | "cuda" | "libtorch-cuda"), index)) => Some((kind, index.parse().ok()?)),
+        Some(_) => None,
+        None => NAMES.contains(&name).then_some((name, 0)),
+    }
+}
+
+/// True if a device has this name, even if this build or machine lacks it.
+pub fn is_name(name: &str) -> bool {
+    parts(name).is_some()
+}
+
 /// Opens a device by name.
 pub fn open(name: &str) -> Result<Backend, BackendError> {
-    let (kind, index) = match name.split_once(':') {
-        Some((kind @ ("wgpu" | "cuda" | "libtorch-cuda"), index)) => {
-            (kind, index.parse::<usize>().map_err(|_| unknown(name))?)
-        }
-        Some(_) => return Err(unknown(name)),
-        None => (name, 0),
-    };
-    if !NAMES.contains(&kind) {
-        return Err(unknown(name));
-    }
+    let (kind, index) = parts(name).ok_or_else(|| unknown(name))?;
     if !is_compiled(kind) {
         let feature = feature(kind).unwrap_or_default();
         return Err(BackendError::NotCompiled { name: name.to_string(), feature });
@@ -207,4 +212,18 @@ fn unknown(name: &str) -> BackendError {
     let known = NAMES.map(|name| format!("\"{name}\"")).join(", ");
     let hint = fet_io::did_you_mean(name, NAMES);
     BackendError::Unknown { name: name.to_string(), known, hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_gpu_has_an_index() {
+        let cases = [("flex", true), ("cuda:1", true), ("wgpu:0", true), ("libtorch-cuda:2", true)];
+        let others = [("flex:0", false), ("cuda:", false), ("cuda:one", false), ("gpu", false), ("", false)];
+        for (name, expected) in cases.into_iter().chain(others) {
+            assert_eq!(is_name(name), expected, "{name}");
+        }
+    }
 }

@@ -50,7 +50,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Table, TableError> {
     from_bytes(format::bytes_of(fet_io::open(path).map_err(unreadable)?, &file)?, &file, named, options)
 }
 
-/// Reads a large text file in pieces. Returns `None` if it is no text, or if its lines are very long.
+/// Reads a large text file in pieces. Returns `None` for other formats, and for a text whose header is very long.
 fn read_large(
     path: &Path,
     file: &str,
@@ -59,10 +59,8 @@ fn read_large(
 ) -> Result<Option<Table>, TableError> {
     let mut notes = Vec::new();
     let content = Content::file(path, file)?;
-    // The header and the rows that decide the delimiter are within the head of the text.
-    let is_usual = content.head().iter().filter(|byte| **byte == b'\n').nth(1000).is_some();
-    match Format::of_bytes(content.head(), file, named, &mut notes)? {
-        Format::Csv if is_usual => {
+    match Format::of_bytes(&content.start(), file, named, &mut notes)? {
+        Format::Csv if delimited::is_header_in_head(&content, options) => {
             with_notes(notes, delimited::read(&content, file, options, delimited::PIECE)).map(Some)
         }
         _ => Ok(None),

@@ -6,8 +6,8 @@
 //! and calls [`left_out`] if one is absent.
 
 /// Requirements of tests: real data in `FET_DATA`, golden files in `FET_GOLDEN`, Debian's chromium, a Slurm
-/// cluster for tests, the TOML language server taplo in `FET_TAPLO`, the features `libtorch`, `cuda` and
-/// `wgpu` (with an adapter), a GPU with CUDA, a `fet` in the folder of `xtask`, the program `nats-server` in
+/// cluster for tests, the TOML language server taplo in `FET_TAPLO`, the feature `libtorch`, the
+/// features `cuda` and `wgpu` with a device, a GPU for LibTorch with CUDA, a `fet` in the folder of `xtask`, the program `nats-server` in
 /// `FET_NATS` or on the path, and the program `prometheus`, next to `promtool`, in `FET_PROMETHEUS`.
 pub const PARTS: [&str; 12] = [
     "data",

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fet_backends::{Backend, BackendError, NAMES};
+use fet_backends::{Backend, BackendError};
 use fet_core::data::Folders;
 use fet_core::experiment::{Experiment, overlay, set_all, syntax};
 use fet_core::registry::SettingsError;
@@ -20,7 +20,7 @@ pub struct ExperimentArguments {
     /// Change a setting, as in `--set train.epochs=5`. Can be repeated.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub sets: Vec<String>,
-    /// Tensor backend: flex, ndarray, libtorch, libtorch-cuda.
+    /// Tensor backend: flex, ndarray, wgpu, cuda, libtorch, libtorch-cuda.
     #[arg(long)]
     pub device: Option<String>,
     /// Seed of all random streams.
@@ -126,8 +126,7 @@ pub(crate) fn load_changed(
         refused_at(source, excerpt)
     })?;
     // A known device that this build or machine lacks is refused later, when the command opens it.
-    let is_known = |name: &str| NAMES.contains(&name) || name.starts_with("libtorch-cuda:");
-    if !is_known(&experiment.device)
+    if !fet_backends::is_name(&experiment.device)
         && let Err(source) = fet_backends::open(&experiment.device)
     {
         return Err(FileError::Device { path, source });

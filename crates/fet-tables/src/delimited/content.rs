@@ -17,7 +17,7 @@ use crate::format;
 /// Number of bytes at the beginning of a file that are kept, for the header and the delimiter.
 const HEAD: usize = 1 << 22;
 
-/// Size of the parts in which a file is read to cut it.
+/// Number of bytes that are read at a time to cut a file.
 const PART: usize = 1 << 18;
 
 /// Text without its byte order mark.
@@ -37,6 +37,8 @@ pub(crate) struct TextFile<'a> {
     mark: usize,
     /// The first bytes of the text.
     head: Vec<u8>,
+    /// True if the text is longer than its head.
+    is_cut: bool,
 }
 
 /// Pieces of whole records.
@@ -70,7 +72,7 @@ impl<'a> Content<'a> {
 
     /// Takes the text in the file `path`, plain or compressed.
     pub(crate) fn file(path: &'a Path, file: &'a str) -> Result<Self, TableError> {
-        let mut text = TextFile { path, file, mark: 0, head: Vec::new() };
+        let mut text = TextFile { path, file, mark: 0, head: Vec::new(), is_cut: false };
         let mut head = Vec::new();
         let mut reader = text.open()?;
         reader
@@ -78,6 +80,7 @@ impl<'a> Content<'a> {
             .take(HEAD as u64)
             .read_to_end(&mut head)
             .map_err(|error| reader.refuse(file, &error))?;
+        text.is_cut = head.len() == HEAD;
         text.mark = mark(&head, file)?;
         head.drain(..text.mark);
         text.head = head;
@@ -85,11 +88,25 @@ impl<'a> Content<'a> {
     }
 
     /// Returns the first bytes of the text, or all.
-    pub(crate) fn head(&self) -> &[u8] {
+    pub(super) fn head(&self) -> &[u8] {
         match self {
             Self::Memory(bytes) => bytes,
             Self::File(text) => &text.head,
         }
+    }
+
+    /// Returns the first bytes with the byte order mark, which determine the format.
+    pub(crate) fn start(&self) -> Vec<u8> {
+        let mark: &[u8] = match self {
+            Self::File(text) if text.mark > 0 => MARK,
+            _ => &[],
+        };
+        mark.iter().chain(self.head().iter().take(MARK.len() + 8)).copied().collect()
+    }
+
+    /// True if the text is longer than its head.
+    pub(super) fn is_cut(&self) -> bool {
+        matches!(self, Self::File(text) if text.is_cut)
     }
 
     /// Cuts the rows, which begin at `start`, into pieces of about `size` bytes.
@@ -114,26 +131,13 @@ impl<'a> Content<'a> {
         &'s self,
         cut: &'s Cut,
     ) -> Result<Box<dyn Iterator<Item = Result<Piece<'s>, TableError>> + Send + 's>, TableError> {
-        let ranges = cut.ranges.iter().enumerate();
         match self {
-            Self::Memory(bytes) => Ok(Box::new(ranges.map(|(index, range)| {
+            Self::Memory(bytes) => Ok(Box::new(cut.ranges.iter().enumerate().map(|(index, range)| {
                 Ok(Piece { index, start: range.start, bytes: Cow::Borrowed(&bytes[range.clone()]) })
             }))),
             Self::File(text) => {
                 let start = cut.ranges.first().map_or(0, |range| range.start);
-                let mut reader = text.open_at(start)?;
-                let pieces = ranges.map(move |(index, range)| {
-                    let mut bytes = vec![0; range.len()];
-                    match reader.read_exact(&mut bytes) {
-                        Ok(()) if xxh3_64(&bytes) == cut.digests[index] => {}
-                        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
-                            return Err(reader.refuse(text.file, &error));
-                        }
-                        _ => return Err(text.changed()),
-                    }
-                    Ok(Piece { index, start: range.start, bytes: Cow::Owned(bytes) })
-                });
-                Ok(Box::new(pieces))
+                Ok(Box::new(FilePieces { text, cut, reader: text.open_at(start)?, next: 0 }))
             }
         }
     }
@@ -169,7 +173,15 @@ impl TextFile<'_> {
     }
 
     fn cut(&self, start: usize, delimiter: u8, size: usize) -> Result<Cut, CutError> {
-        let mut reader = self.open_at(start).map_err(CutError::Table)?;
+        let mut reader = self.open_at(0).map_err(CutError::Table)?;
+        let mut head = vec![0; start];
+        match reader.read_exact(&mut head) {
+            Ok(()) if head == self.head[..start] => {}
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                return Err(CutError::Table(reader.refuse(self.file, &error)));
+            }
+            _ => return Err(CutError::Table(self.changed())),
+        }
         let mut cutter = Cutter::new(start, delimiter, size);
         let (mut digests, mut digest) = (Vec::new(), Xxh3::new());
         let mut part = vec![0; PART];
@@ -208,13 +220,49 @@ impl TextFile<'_> {
     }
 }
 
+/// Pieces of a file, in their order, and an error where the file has changed.
+struct FilePieces<'s> {
+    text: &'s TextFile<'s>,
+    cut: &'s Cut,
+    reader: format::Decompressed<std::fs::File>,
+    next: usize,
+}
+
+impl<'s> Iterator for FilePieces<'s> {
+    type Item = Result<Piece<'s>, TableError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Self { text, cut, reader, next: index } = self;
+        let place = *index;
+        *index += 1;
+        let Some(range) = cut.ranges.get(place) else {
+            // The text must end after its last piece.
+            let ends = place > cut.ranges.len() || matches!(reader.read(&mut [0]), Ok(0));
+            return (!ends).then(|| Err(text.changed()));
+        };
+        let mut bytes = vec![0; range.len()];
+        Some(match reader.read_exact(&mut bytes) {
+            Ok(()) if xxh3_64(&bytes) == cut.digests[place] => {
+                Ok(Piece { index: place, start: range.start, bytes: Cow::Owned(bytes) })
+            }
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                Err(reader.refuse(text.file, &error))
+            }
+            _ => Err(text.changed()),
+        })
+    }
+}
+
+/// Byte order mark of UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Returns the length of the byte order mark.
 fn mark(bytes: &[u8], file: &str) -> Result<usize, TableError> {
     match bytes {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
             Err(TableError::file(file, "is UTF-16; save it as UTF-8 (in Excel: \"CSV UTF-8\")"))
         }
-        [0xef, 0xbb, 0xbf, ..] => Ok(3),
+        bytes if bytes.starts_with(MARK) => Ok(MARK.len()),
         _ => Ok(0),
     }
 }

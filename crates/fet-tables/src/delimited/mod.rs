@@ -11,6 +11,7 @@ pub(crate) mod units;
 mod written;
 
 use std::io::Read;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use csv::{ByteRecord, ReaderBuilder};
 use rayon::prelude::*;
@@ -43,6 +44,23 @@ struct Text<'a> {
     identifiers: bool,
 }
 
+/// Error in a piece of the text, whose line is counted only if it is the first error.
+enum Wrong {
+    /// Breach of a rule by the cell of a column.
+    Cell {
+        offset: usize,
+        column: String,
+        value: String,
+        fault: Fault,
+    },
+    /// Problem of the record at an offset.
+    Row {
+        offset: usize,
+        problem: String,
+    },
+    Table(TableError),
+}
+
 /// Column to read.
 struct Wanted<'a> {
     /// Index of the column among the cells of a row.
@@ -55,6 +73,19 @@ struct Wanted<'a> {
     declared: Option<&'a Kind>,
     /// The kind is that of another table, whose form its cells must have.
     held: bool,
+}
+
+/// True if the head of a text contains its header.
+pub(crate) fn is_header_in_head(content: &Content<'_>, options: &Options) -> bool {
+    let head = content.head();
+    let hint = header::hint(head);
+    let start = hint.map_or(0, |(_, start)| start);
+    let hinted = options.delimiter.or(hint.map(|(delimiter, _)| delimiter));
+    let end = delimiter::choose(&head[start..], "", hinted)
+        .and_then(|(delimiter, _)| header::read(head, start, "", delimiter, &mut Vec::new()))
+        .map(|header| header.end);
+    // The rows that decide the delimiter are in the head, too.
+    !content.is_cut() || end.is_ok_and(|end| end < head.len() / 2)
 }
 
 /// Reads the text of a file, in pieces of about `piece` bytes.
@@ -237,9 +268,9 @@ impl Text<'_> {
             self.each(piece, |record, offset| {
                 for (column, filler) in wanted.iter().zip(&mut fillers) {
                     let cell = self.missing.present(self.cell(record, column, offset)?, column.declared);
-                    filler.push(cell).map_err(|fault| {
-                        self.wrong_cell(offset, column.name, cell.unwrap_or_default(), fault)
-                    })?;
+                    filler
+                        .push(cell)
+                        .map_err(|fault| wrong_cell(offset, column, cell.unwrap_or_default(), fault))?;
                 }
                 Ok(())
             })?;
@@ -264,7 +295,8 @@ impl Text<'_> {
     fn refuse_few(&self, column: &Wanted<'_>, few: &Deciding) -> Result<TableError, TableError> {
         let (mut first, mut example) = (None, None);
         for piece in self.content.pieces(&self.cut)? {
-            self.each(&piece?, |record, offset| {
+            let piece = piece?;
+            let all = self.each(&piece, |record, offset| {
                 let cell = self.missing.present(self.cell(record, column, offset)?, column.declared);
                 let Some(cell) = cell else { return Ok(()) };
                 if few.fits(cell) {
@@ -273,19 +305,21 @@ impl Text<'_> {
                     example.get_or_insert_with(|| cell.to_string());
                 }
                 Ok(())
-            })?;
+            });
+            all.map_err(|wrong| self.error(wrong))?;
         }
         let (cell, offset) = first.unwrap_or_default();
         let [rule, advice] = few.fault(column.name, example.as_deref());
         let fault = Fault::new(rule, advice);
-        Ok(self.wrong_cell(offset, column.name, &cell, fault))
+        Ok(self.error(wrong_cell(offset, column, &cell, fault)))
     }
 
     /// The first cell of the columns that are nearly of a kind which is not of it.
     fn refuse_wrong_cells(&self, wanted: &[Wanted<'_>], nearly: &[Option<Kind>]) -> Result<(), TableError> {
         let comma = self.delimiter != b',';
         for piece in self.content.pieces(&self.cut)? {
-            self.each(&piece?, |record, offset| {
+            let piece = piece?;
+            let all = self.each(&piece, |record, offset| {
                 for (column, kind) in wanted.iter().zip(nearly) {
                     let Some(kind) = kind else { continue };
                     let Some(cell) = self.missing.present(self.cell(record, column, offset)?, None) else { continue };
@@ -301,11 +335,12 @@ impl Text<'_> {
                             "correct it, add it to `missing` if it marks a missing value, or set the column's kind to \
                              category or text",
                         );
-                        return Err(self.wrong_cell(offset, column.name, cell, fault));
+                        return Err(wrong_cell(offset, column, cell, fault));
                     }
                 }
                 Ok(())
-            })?;
+            });
+            all.map_err(|wrong| self.error(wrong))?;
         }
         Ok(())
     }
@@ -313,28 +348,41 @@ impl Text<'_> {
     /// Returns the results of `work` for all pieces, in their order, or the first error of the text.
     fn parts<R: Send>(
         &self,
-        work: impl Fn(&Piece<'_>) -> Result<R, TableError> + Sync,
+        work: impl Fn(&Piece<'_>) -> Result<R, Wrong> + Sync,
     ) -> Result<Vec<R>, TableError> {
+        // Pieces after one with an error are not needed.
+        let first_wrong = AtomicUsize::new(usize::MAX);
         let pieces = self.content.pieces(&self.cut)?.par_bridge();
-        let done = pieces.map(|piece| piece.map(|piece| (piece.index, work(&piece))));
+        let done = pieces.filter_map(|piece| match piece {
+            Ok(piece) if piece.index > first_wrong.load(Ordering::Relaxed) => None,
+            Ok(piece) => {
+                let result = work(&piece);
+                if result.is_err() {
+                    first_wrong.fetch_min(piece.index, Ordering::Relaxed);
+                }
+                Some(Ok((piece.index, result)))
+            }
+            Err(error) => Some(Err(error)),
+        });
         let mut done: Vec<_> = done.collect::<Result<_, TableError>>()?;
         done.sort_unstable_by_key(|(index, _)| *index);
-        done.into_iter().map(|(_, result)| result).collect()
+        done.into_iter().map(|(_, result)| result.map_err(|wrong| self.error(wrong))).collect()
     }
 
     /// Calls `row` with each record of a piece and its offset in the text.
     fn each(
         &self,
         piece: &Piece<'_>,
-        mut row: impl FnMut(&ByteRecord, usize) -> Result<(), TableError>,
-    ) -> Result<(), TableError> {
+        mut row: impl FnMut(&ByteRecord, usize) -> Result<(), Wrong>,
+    ) -> Result<(), Wrong> {
         let mut reader = ReaderBuilder::new()
             .delimiter(self.delimiter)
             .has_headers(false)
             .flexible(true)
             .from_reader(BLANK.chain(&*piece.bytes));
         let mut record = ByteRecord::new();
-        let unreadable = |error: csv::Error| TableError::file(self.file, format!("cannot be read: {error}"));
+        let unreadable =
+            |error: csv::Error| Wrong::Table(TableError::file(self.file, format!("cannot be read: {error}")));
         while reader.read_byte_record(&mut record).map_err(unreadable)? {
             let offset = piece.start
                 + record.position().map_or(0, |at| at.byte() as usize).saturating_sub(BLANK.len());
@@ -346,38 +394,42 @@ impl Text<'_> {
         Ok(())
     }
 
-    fn cell<'r>(
-        &self,
-        record: &'r ByteRecord,
-        column: &Wanted<'_>,
-        offset: usize,
-    ) -> Result<&'r str, TableError> {
+    fn cell<'r>(&self, record: &'r ByteRecord, column: &Wanted<'_>, offset: usize) -> Result<&'r str, Wrong> {
         let cell = &record[column.at];
         std::str::from_utf8(cell).map_err(|error| {
             let rule = format!("must be valid UTF-8; byte {} of the cell is not", error.valid_up_to() + 1);
             let fault = Fault::new(rule, "save the file as UTF-8");
             let value = String::from_utf8_lossy(cell);
-            self.wrong_cell(offset, column.name, &value, fault)
+            wrong_cell(offset, column, &value, fault)
         })
     }
 
-    /// An error about a cell of the record at `offset`.
-    fn wrong_cell(&self, offset: usize, column: &str, value: &str, fault: Fault) -> TableError {
-        match self.content.place(offset) {
-            Ok(place) => TableError::cell(self.file, place, column, value, fault),
-            Err(error) => error,
+    /// Returns the error with its line.
+    fn error(&self, wrong: Wrong) -> TableError {
+        match wrong {
+            Wrong::Cell { offset, column, value, fault } => match self.content.place(offset) {
+                Ok(place) => TableError::cell(self.file, place, &column, &value, fault),
+                Err(error) => error,
+            },
+            Wrong::Row { offset, problem } => wrong_row(self.file, self.content, offset, problem),
+            Wrong::Table(error) => error,
         }
     }
 
-    fn ragged(&self, record: &ByteRecord, offset: usize) -> TableError {
+    fn ragged(&self, record: &ByteRecord, offset: usize) -> Wrong {
         let problem = format!(
             "has {} cells; the header has {} with the delimiter {} (quote cells that contain the delimiter, or set another `delimiter`)",
             record.len(),
             self.header.len(),
             delimiter::name(self.delimiter),
         );
-        wrong_row(self.file, self.content, offset, problem)
+        Wrong::Row { offset, problem }
     }
+}
+
+/// An error about a cell of the record at `offset`.
+fn wrong_cell(offset: usize, column: &Wanted<'_>, value: &str, fault: Fault) -> Wrong {
+    Wrong::Cell { offset, column: column.name.to_string(), value: value.to_string(), fault }
 }
 
 /// An error about the record at `offset`.

@@ -517,3 +517,33 @@ fn a_spreadsheet_s_hint_names_the_delimiter() {
     let column = from_text(b"sep\n1\n2\n", &Options::default()).expect("a table");
     assert_eq!(column.columns[0].name, "sep");
 }
+
+#[test]
+fn reads_a_large_file_as_its_text_in_memory() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let rows = "1234567,1\n".repeat(900_000);
+    let check = |start: &str, end: &str, what: &str| {
+        let path = folder.path().join("large.csv");
+        let text = format!("{start}{rows}{end}");
+        std::fs::write(&path, &text).expect("a writable folder");
+        assert!(text.len() > 1 << 23, "a large file");
+        let shown = |result: Result<Table, TableError>| match result {
+            Ok(table) => {
+                (table.rows, format!("{:?}", (table.columns.first().map(|c| &c.name), &table.notes)))
+            }
+            Err(error) => (0, error.to_string()),
+        };
+        let options = Options { keep_empty: true, ..Options::default() };
+        let expected = shown(fet_tables::read_bytes(text.as_bytes(), &path, &options));
+        let found = shown(read(&path, &options));
+        assert_eq!(found, expected, "{what}");
+    };
+    check("a,b\n", "", "plain");
+    check("a,b\n", "1,2,3\n", "a long row at the end");
+    check("a,b\n", "1,\"2\n", "a quote that is never closed");
+    check("id,\"value\n", "", "a header that is never closed");
+    check("\u{feff}PARENT_ID,x\n", "", "a mark before a name that begins as a Parquet file does");
+    check("PARENT_ID,x\n", "", "a name that begins as a Parquet file does");
+    check(&format!("{}a,b\n", "\n".repeat(5 << 20)), "", "blank lines before the header");
+    check(&format!("\"{}\",b\n", "long ".repeat(1 << 20)), "", "a long header");
+}

@@ -39,11 +39,8 @@ pub(crate) fn devices() -> Vec<Backend> {
             Err(BackendError::NotCompiled { feature, .. }) => {
                 left_out(feature, &format!("{name} is not compiled in"))
             }
-            Err(error @ BackendError::NoGpu { .. }) if name == "wgpu" => {
-                left_out("wgpu", &error.to_string());
-            }
             Err(error @ (BackendError::NoGpu { .. } | BackendError::NoCuda { .. })) => {
-                left_out("gpu", &error.to_string());
+                left_out(if name == "libtorch-cuda" { "gpu" } else { name }, &error.to_string());
             }
             Err(error) => panic!("{name}: {error}"),
         }
