@@ -90,7 +90,7 @@ def main():
     parser.add_argument("fet", type=Path)
     parser.add_argument("--rows", default="10000,100000,1000000,10000000")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--folder", type=Path, help="keep the tables and the runs here")
+    parser.add_argument("--folder", type=Path, help="make the temporary tables and runs here")
     parser.add_argument("--out", type=Path, help="picture of the growth")
     arguments = parser.parse_args()
     if arguments.out:
