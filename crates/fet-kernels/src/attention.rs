@@ -4,7 +4,7 @@
 //! dropped ones. Rows of weights are padded to whole vectors; padded positions get no attention.
 
 use crate::dropout::{Dropout, Gate, Numbers, passed};
-use crate::math::{LANES, exp, largest, sum, vectorised};
+use crate::math::{LANES, exp, join_lanes, larger, vectorised};
 use crate::matrix::{Into, View, ViewMut, multiply, pack};
 use crate::parameters::Qkv;
 use crate::shape::Shape;
@@ -115,16 +115,13 @@ pub(crate) fn forward(
             let count = kept.len() / padded;
             let target = ViewMut::strided(logits, count, positions, padded);
             multiply(shape.factor(), queries.rows(first, count), keys, Into::Set, target);
-            softmax(padded, &logits[..kept.len()], bias, kept);
-            let attended = match draw {
-                Some((dropout, ..)) => {
-                    let place = (head * positions + first) * positions;
-                    let numbers = &numbers[place..place + count * positions];
-                    drop_weights(dropout, numbers, (positions, padded), kept, weights);
-                    &*weights
-                }
-                None => &*kept,
-            };
+            let drop = draw.map(|(dropout, ..)| DropRows {
+                gate: dropout.gate(),
+                numbers: &numbers[(head * positions + first) * positions..],
+                positions,
+            });
+            softmax(&logits[..kept.len()], bias, drop, kept, weights);
+            let attended = if draw.is_some() { &**weights } else { &*kept };
             let attended = View::strided(attended, count, positions, padded);
             let place = first * shape.width + head * shape.head();
             let target = ViewMut::strided(&mut context[place..], count, shape.head(), shape.width);
@@ -133,50 +130,71 @@ pub(crate) fn forward(
     }
 }
 
-/// Softmax of each row of logits + bias.
-fn softmax(padded: usize, logits: &[f32], bias: &[f32], weights: &mut [f32]) {
-    #[inline(always)]
-    fn of_row(row: &[f32], bias: &[f32], out: &mut [f32]) {
-        let top = largest([row, bias], |[logit, more]| logit + more);
-        for ((out, logit), more) in out.iter_mut().zip(row).zip(bias) {
-            *out = exp(logit + more - top);
-        }
-        let scale = 1.0 / sum([out], |[weight]| weight);
-        for value in out.iter_mut() {
-            *value *= scale;
+/// Dropout of some rows of weights: the random numbers, `positions` per row, and possibly more after them.
+#[derive(Clone, Copy)]
+struct DropRows<'a> {
+    gate: Gate,
+    numbers: &'a [u16],
+    positions: usize,
+}
+
+/// Softmax of each row of logits + bias, and dropout.
+///
+/// `kept` gets the weights, with the sign bit marking dropped ones, and `weights` those after dropout. Without dropout, `weights` stays
+/// as it is. Padded weights are zeros of any sign.
+fn softmax(logits: &[f32], bias: &[f32], drop: Option<DropRows<'_>>, kept: &mut [f32], weights: &mut [f32]) {
+    let padded = bias.len();
+    let rows = logits.chunks_exact(padded).zip(kept.chunks_exact_mut(padded));
+    vectorised(
+        #[inline(always)]
+        move || {
+            for (index, (row, kept)) in rows.enumerate() {
+                let scale = exponentials(row, bias, kept);
+                let Some(DropRows { gate, numbers, positions }) = drop else {
+                    kept.iter_mut().for_each(|weight| *weight *= scale);
+                    continue;
+                };
+                let numbers = &numbers[index * positions..];
+                let weights = &mut weights[index * padded..(index + 1) * padded];
+                // Whole vectors are faster; padded weights then take numbers of the next row, which do not change a zero.
+                if numbers.len() < padded {
+                    kept.iter_mut().for_each(|weight| *weight *= scale);
+                    drop_row(gate, &numbers[..positions], kept, weights);
+                    continue;
+                }
+                for ((kept, out), &number) in kept.iter_mut().zip(weights).zip(numbers) {
+                    let weight = *kept * scale;
+                    *out = gate.pass(number, weight);
+                    *kept = gate.sign(number, weight);
+                }
+            }
+        },
+    );
+}
+
+/// exp(logit + bias - their maximum); returns the reciprocal of the sum.
+#[inline(always)]
+fn exponentials(row: &[f32], bias: &[f32], out: &mut [f32]) -> f32 {
+    let (row, bias, out) =
+        (row.as_chunks::<LANES>().0, bias.as_chunks::<LANES>().0, out.as_chunks_mut::<LANES>().0);
+    let mut top = [f32::NEG_INFINITY; LANES];
+    for (row, bias) in row.iter().zip(bias) {
+        for lane in 0..LANES {
+            top[lane] = larger(top[lane], row[lane] + bias[lane]);
         }
     }
-    vectorised(
-        #[inline(always)]
-        move || {
-            for (row, out) in logits.chunks_exact(padded).zip(weights.chunks_exact_mut(padded)) {
-                of_row(row, &bias[..padded], out);
-            }
-        },
-    );
+    let top = join_lanes(top, larger);
+    let mut total = [0.0; LANES];
+    for ((row, bias), out) in row.iter().zip(bias).zip(out) {
+        for lane in 0..LANES {
+            out[lane] = exp(row[lane] + bias[lane] - top);
+            total[lane] += out[lane];
+        }
+    }
+    1.0 / join_lanes(total, |a, b| a + b)
 }
 
-/// Marks in `kept` which weights are dropped, and writes those that stay, scaled, to `weights`.
-fn drop_weights(
-    dropout: &Dropout,
-    numbers: &[u16],
-    (positions, padded): (usize, usize),
-    kept: &mut [f32],
-    weights: &mut [f32],
-) {
-    let gate = dropout.gate();
-    vectorised(
-        #[inline(always)]
-        move || {
-            let rows = numbers.chunks_exact(positions).zip(kept.chunks_exact_mut(padded));
-            for ((numbers, kept), out) in rows.zip(weights.chunks_exact_mut(padded)) {
-                drop_row(gate, numbers, kept, out);
-            }
-        },
-    );
-}
-
-/// Marks and scales the weights of one row; `numbers` and weights have the same length.
+/// Marks and scales one weight of a row for each of the `numbers`.
 #[inline(always)]
 pub(crate) fn drop_row(gate: Gate, numbers: &[u16], kept: &mut [f32], out: &mut [f32]) {
     for ((&number, kept), out) in numbers.iter().zip(kept).zip(out) {
@@ -240,7 +258,10 @@ pub(crate) fn backward(
         let values = of_head(shape, projected, Qkv::Values, head);
         let target = ViewMut::strided(logits, positions, positions, padded);
         multiply(1.0, above, values.transposed(), Into::Set, target);
-        softmax_back(shape, kept, logits, weights, bias);
+        for row in logits.chunks_exact_mut(padded) {
+            row[positions..].fill(0.0);
+        }
+        softmax_back(kept, logits, weights, bias);
         let attended = View::strided(weights, positions, positions, padded);
         let target = of_head_mut(shape, projected_gradient, Qkv::Values, head);
         multiply(1.0, attended.transposed(), above, Into::Set, target);
@@ -257,41 +278,38 @@ pub(crate) fn backward(
 }
 
 /// `slopes` holds the gradient of the dropped weights and becomes that of the logits; `weights` becomes the
-/// dropped weights; `total` gains the sum over all rows.
-fn softmax_back(
-    shape: &Shape,
-    kept: SignedWeights<'_>,
-    slopes: &mut [f32],
-    weights: &mut [f32],
-    total: &mut [f32],
-) {
-    #[inline(always)]
-    fn of_row(kept: &[f32], mean: f32, weights: &[f32], slopes: &mut [f32], total: &mut [f32]) {
-        for (((slope, total), weight), kept) in slopes.iter_mut().zip(total).zip(weights).zip(kept) {
-            *slope = weight * *slope - kept.abs() * mean;
-            *total += *slope;
-        }
-    }
-    let (positions, padded) = (shape.positions, shape.padded());
+/// dropped weights; `total`, one row, gains the sum over all rows. The padding of `slopes` must be zero.
+fn softmax_back(kept: SignedWeights<'_>, slopes: &mut [f32], weights: &mut [f32], total: &mut [f32]) {
+    let padded = total.len();
     let SignedWeights { values: kept, scale } = kept;
     vectorised(
         #[inline(always)]
         move || {
+            let total = total.as_chunks_mut::<LANES>().0;
             let rows = kept.chunks_exact(padded).zip(slopes.chunks_exact_mut(padded));
             for ((kept, slopes), weights) in rows.zip(weights.chunks_exact_mut(padded)) {
-                slopes[positions..].fill(0.0);
-                pass_row(scale, kept, weights);
-                let mean = sum([&*weights, &*slopes], |[weight, slope]| weight * slope);
-                of_row(kept, mean, weights, slopes, &mut total[..padded]);
+                let (kept, slopes) = (kept.as_chunks::<LANES>().0, slopes.as_chunks_mut::<LANES>().0);
+                let weights = weights.as_chunks_mut::<LANES>().0;
+                let mut mean = [0.0; LANES];
+                for ((kept, slopes), weights) in kept.iter().zip(&*slopes).zip(&mut *weights) {
+                    let now = kept.map(|kept| passed(scale, kept));
+                    *weights = now;
+                    for lane in 0..LANES {
+                        mean[lane] += now[lane] * slopes[lane];
+                    }
+                }
+                let mean = join_lanes(mean, |a, b| a + b);
+                for (((kept, slopes), weights), total) in
+                    kept.iter().zip(slopes).zip(&*weights).zip(&mut *total)
+                {
+                    let slope: [f32; LANES] =
+                        std::array::from_fn(|lane| weights[lane] * slopes[lane] - kept[lane].abs() * mean);
+                    *slopes = slope;
+                    for lane in 0..LANES {
+                        total[lane] += slope[lane];
+                    }
+                }
             }
         },
     );
-}
-
-/// Weights after dropout.
-#[inline(always)]
-pub(crate) fn pass_row(scale: f32, kept: &[f32], weights: &mut [f32]) {
-    for (weight, kept) in weights.iter_mut().zip(kept) {
-        *weight = passed(scale, *kept);
-    }
 }

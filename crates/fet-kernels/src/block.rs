@@ -1,9 +1,9 @@
 //! One block, for one sequence: x ← x + Drop(MHA(LN₁ x, +M)); x ← x + FFN(LN₂ x).
 
-use crate::dropout::{Dropout, Numbers, drop_values, words};
+use crate::dropout::{Dropout, Numbers, add_dropped, drop_into, words};
 use crate::matrix::{Into, View, ViewMut, multiply, transposed};
 use crate::parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
-use crate::rows::{NormGradient, NormScratch, add, add_rows, normalise, normalise_back, sized};
+use crate::rows::{NormGradient, NormInput, NormScratch, add_rows, normalise, sized};
 use crate::shape::Shape;
 use crate::{attention, feed_forward};
 
@@ -130,7 +130,6 @@ pub(crate) struct Scratch {
     normed: Vec<f32>,
     narrow: Vec<f32>,
     context: Vec<f32>,
-    projected_gradient: Vec<f32>,
     numbers: Numbers,
     gathered: Vec<f32>,
 }
@@ -152,17 +151,14 @@ impl Scratch {
     pub(crate) fn normed(&mut self) -> &mut Vec<f32> {
         &mut self.normed
     }
-
-    /// The gradient of queries, keys and values that [`TransposedBlock::backward`] leaves.
-    pub(crate) fn projected_gradient(&self) -> &[f32] {
-        &self.projected_gradient
-    }
 }
 
 /// Gradients of one sequence from the backward pass of one block.
 pub(crate) struct Gradients<'a> {
     /// Gradient of the block's result, [K, H]; the residual paths turn it into the gradient of the input.
     pub(crate) x: &'a mut [f32],
+    /// Gradient of queries, keys and values, [K, 3H]; overwritten.
+    pub(crate) projected: &'a mut [f32],
     /// Gradient of the mask, [K]; accumulated.
     pub(crate) mask: &'a mut [f32],
     /// Gradients of the parameters; accumulated.
@@ -196,12 +192,11 @@ impl Block<'_> {
         let attended = sized(&mut scratch.narrow, x.len());
         let (left, right) = (View::new(saved.context, width), View::new(weights.attention.output, width));
         multiply(1.0, left, right, Into::Row(weights.attention.output_bias), ViewMut::new(attended, width));
-        if let Some(masks) = masks {
+        let drawn = masks.map(|masks| {
             masks.draw(shape, 1, &mut scratch.numbers);
-            drop_values(masks.dropout, &scratch.numbers, attended);
-        }
-        add(x, attended);
-        saved.middle.copy_from_slice(x);
+            (masks.dropout, &*scratch.numbers)
+        });
+        add_dropped(x, attended, drawn, saved.middle);
 
         let drawn = masks.map(|masks| {
             masks.draw(shape, 2, &mut scratch.numbers);
@@ -235,7 +230,7 @@ impl<'a> TransposedBlock<'a> {
         }
     }
 
-    /// Backward pass of [`Block::forward`]; the gradient of the projection stays in the scratch memory.
+    /// Backward pass of [`Block::forward`] after its projection.
     pub(crate) fn backward(
         &self,
         masks: Option<Masks<'_>>,
@@ -244,7 +239,12 @@ impl<'a> TransposedBlock<'a> {
         gradients: Gradients<'_>,
         scratch: &mut Scratch,
     ) {
-        let Gradients { x: x_gradient, mask: mask_gradient, parameters: gradient } = gradients;
+        let Gradients {
+            x: x_gradient,
+            projected: projected_gradient,
+            mask: mask_gradient,
+            parameters: gradient,
+        } = gradients;
         let Block { shape, weights } = self.block;
         let width = shape.width;
         let drawn = masks.map(|masks| {
@@ -261,13 +261,12 @@ impl<'a> TransposedBlock<'a> {
 
         let narrow = sized(&mut scratch.narrow, x_gradient.len());
         let normed = sized(&mut scratch.normed, x_gradient.len());
-        let projected_gradient = sized(&mut scratch.projected_gradient, 3 * x_gradient.len());
-        // `narrow` now holds the output of attention, `normed` the gradient of the heads' results.
-        narrow.copy_from_slice(x_gradient);
-        if let Some(masks) = masks {
+        // `narrow` is the gradient of the output of attention, `normed` that of the heads' results.
+        let drawn = masks.map(|masks| {
             masks.draw(shape, 1, &mut scratch.numbers);
-            drop_values(masks.dropout, &scratch.numbers, narrow);
-        }
+            (masks.dropout, &*scratch.numbers)
+        });
+        drop_into(x_gradient, drawn, narrow);
         // Reading this from memory in row order is much faster than by columns.
         let context = sized(&mut scratch.context, trace.context.len());
         context.copy_from_slice(trace.context);
@@ -291,11 +290,12 @@ impl<'a> TransposedBlock<'a> {
     pub(crate) fn input_back(
         &self,
         input: &[f32],
+        projected_gradient: &[f32],
         x_gradient: &mut [f32],
         gradient: &mut AttentionGradient,
         scratch: &mut Scratch,
     ) {
-        let Scratch { normed, narrow, projected_gradient, .. } = scratch;
+        let Scratch { normed, narrow, .. } = scratch;
         let norm_scratch =
             NormScratch { normed: sized(normed, input.len()), gradient: sized(narrow, input.len()) };
         self.project_back(input, projected_gradient, x_gradient, gradient, norm_scratch);
@@ -312,7 +312,7 @@ impl<'a> TransposedBlock<'a> {
     ) {
         let NormScratch { normed, gradient: normed_gradient } = norm_scratch;
         let (weights, width) = (&self.block.weights.attention, self.block.shape.width);
-        normalise(rows, weights.gain, weights.bias, normed);
+        let rows = NormInput::new(rows, weights.gain, weights.bias, normed);
         let above = View::new(projected_gradient, 3 * width);
         let target = ViewMut::new(&mut gradient.projection, 3 * width);
         multiply(1.0, View::new(normed, width).transposed(), above, Into::Add, target);
@@ -320,6 +320,6 @@ impl<'a> TransposedBlock<'a> {
         let right = View::new(&self.projection, width);
         multiply(1.0, above, right, Into::Set, ViewMut::new(normed_gradient, width));
         let parameters = NormGradient { gain: &mut gradient.gain, bias: &mut gradient.bias };
-        normalise_back(rows, weights.gain, normed_gradient, rows_gradient, parameters);
+        rows.back(normed_gradient, rows_gradient, parameters);
     }
 }

@@ -181,7 +181,13 @@ pub fn backward(
                     let (trace, gradient) = (&traces[block], &mut total[block]);
                     let masks = dropout.as_ref();
                     let masks = masks.map(|dropout| Masks { dropout, block, sequence, sequences });
-                    let gradients = Gradients { x: &mut *x, mask: &mut *mask, parameters: &mut *gradient };
+                    // The other blocks use the memory of the first block's gradient.
+                    let gradients = Gradients {
+                        x: &mut *x,
+                        projected: &mut *projected,
+                        mask: &mut *mask,
+                        parameters: &mut *gradient,
+                    };
                     let passed = if block == 0 {
                         let place = sequence * shape.positions..(sequence + 1) * shape.positions;
                         gather_projected(shape, &tape.projected, &input.slots[place], &mut gathered)
@@ -189,10 +195,9 @@ pub fn backward(
                         &*trace.projected
                     };
                     transposed.backward(masks, trace, passed, gradients, &mut scratch);
-                    if block == 0 {
-                        projected.copy_from_slice(scratch.projected_gradient());
-                    } else {
-                        transposed.input_back(trace.input, x, &mut gradient.attention, &mut scratch);
+                    if block > 0 {
+                        let gradient = &mut gradient.attention;
+                        transposed.input_back(trace.input, projected, x, gradient, &mut scratch);
                     }
                 }
             }

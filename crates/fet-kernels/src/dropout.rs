@@ -115,18 +115,58 @@ pub(crate) fn passed(scale: f32, signed: f32) -> f32 {
     f32::from_bits((signed * scale).to_bits() & stays)
 }
 
-/// Zeroes or scales each value by its random number.
-pub(crate) fn drop_values(dropout: &Dropout, numbers: &[u16], values: &mut [f32]) {
-    #[inline(always)]
-    fn each(gate: Gate, numbers: &[u16], values: &mut [f32]) {
-        for (value, &number) in values.iter_mut().zip(numbers) {
-            *value = gate.pass(number, *value);
-        }
-    }
+/// Dropout of some values, with one random number each.
+pub(crate) type Drawn<'a> = Option<(&'a Dropout, &'a [u16])>;
+
+/// # Panics
+/// If the numbers of values and of random numbers differ.
+pub(crate) fn check_numbers(drawn: Drawn<'_>, values: &[f32]) {
+    assert!(
+        drawn.is_none_or(|(_, numbers)| numbers.len() == values.len()),
+        "one random number for each value"
+    );
+}
+
+/// Copies each value, zeroed or scaled by its random number.
+pub(crate) fn drop_into(values: &[f32], drawn: Drawn<'_>, out: &mut [f32]) {
+    check_numbers(drawn, values);
+    let Some((dropout, numbers)) = drawn else {
+        return out.copy_from_slice(values);
+    };
     let gate = dropout.gate();
     vectorised(
         #[inline(always)]
-        move || each(gate, numbers, values),
+        move || {
+            for ((out, value), &number) in out.iter_mut().zip(values).zip(numbers) {
+                *out = gate.pass(number, *value);
+            }
+        },
+    );
+}
+
+/// x ← x + Drop(values), with a copy of the result.
+pub(crate) fn add_dropped(x: &mut [f32], values: &[f32], drawn: Drawn<'_>, copy: &mut [f32]) {
+    check_numbers(drawn, values);
+    vectorised(
+        #[inline(always)]
+        move || {
+            let each = x.iter_mut().zip(copy).zip(values);
+            match drawn {
+                Some((dropout, numbers)) => {
+                    let gate = dropout.gate();
+                    for (((x, copy), value), &number) in each.zip(numbers) {
+                        *x += gate.pass(number, *value);
+                        *copy = *x;
+                    }
+                }
+                None => {
+                    for ((x, copy), value) in each {
+                        *x += value;
+                        *copy = *x;
+                    }
+                }
+            }
+        },
     );
 }
 

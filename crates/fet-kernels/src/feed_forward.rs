@@ -1,10 +1,10 @@
 //! x ← x + FFN(LN x), for any number of rows: H → 2H, GELU, dropout, 2H → H.
 
-use crate::dropout::{Dropout, drop_values};
+use crate::dropout::{Drawn, check_numbers};
 use crate::math::{gelu, gelu_with_slope, vectorised};
 use crate::matrix::{Into, View, ViewMut, multiply};
 use crate::parameters::{FeedForwardGradient, FeedForwardWeights};
-use crate::rows::{NormGradient, add_rows, add_to_rows, normalise, normalise_back, sized};
+use crate::rows::{NormGradient, NormInput, add_rows, add_to_rows, normalise, sized};
 
 /// Scratch memory of the layer.
 #[derive(Default)]
@@ -13,9 +13,6 @@ pub(crate) struct Scratch {
     wide: Vec<f32>,
     wide_gradient: Vec<f32>,
 }
-
-/// Dropout of the hidden values, with one random number each.
-pub(crate) type Drawn<'a> = Option<(&'a Dropout, &'a [u16])>;
 
 /// Results of the forward pass that the backward pass reads.
 #[derive(Clone, Copy)]
@@ -70,10 +67,7 @@ pub(crate) fn forward(
     let (left, right) = (View::new(normed, width), View::new(weights.hidden, 2 * width));
     multiply(1.0, left, right, Into::Row(weights.hidden_bias), ViewMut::new(hidden, 2 * width));
     let active = sized(&mut scratch.wide, 2 * x.len());
-    activate(hidden, active);
-    if let Some((dropout, numbers)) = drawn {
-        drop_values(dropout, numbers, active);
-    }
+    activate(hidden, drawn, active);
     add_to_rows(x, weights.contraction_bias);
     let (left, right) = (View::new(active, 2 * width), View::new(weights.contraction, width));
     multiply(1.0, left, right, Into::Add, ViewMut::new(x, width));
@@ -95,15 +89,11 @@ pub(crate) fn backward(
     let normed = sized(&mut scratch.normed, x.len());
     let above = View::new(x_gradient, width);
     multiply(1.0, above, transposed.contraction, Into::Set, ViewMut::new(wide_gradient, 2 * width));
-    activate_back(hidden, wide, wide_gradient);
-    if let Some((dropout, numbers)) = drawn {
-        drop_values(dropout, numbers, wide);
-        drop_values(dropout, numbers, wide_gradient);
-    }
+    activate_back(hidden, drawn, wide, wide_gradient);
     let target = ViewMut::new(&mut gradient.contraction, width);
     multiply(1.0, View::new(wide, 2 * width).transposed(), above, Into::Add, target);
     add_rows(&mut gradient.contraction_bias, x_gradient);
-    normalise(x, weights.gain, weights.bias, normed);
+    let rows = NormInput::new(x, weights.gain, weights.bias, normed);
     let slopes = View::new(wide_gradient, 2 * width);
     let target = ViewMut::new(&mut gradient.hidden, 2 * width);
     multiply(1.0, View::new(normed, width).transposed(), slopes, Into::Add, target);
@@ -111,34 +101,57 @@ pub(crate) fn backward(
     // The norm's result is no longer needed, so its memory holds its gradient.
     multiply(1.0, slopes, transposed.hidden, Into::Set, ViewMut::new(normed, width));
     let parameters = NormGradient { gain: &mut gradient.gain, bias: &mut gradient.bias };
-    normalise_back(x, weights.gain, normed, x_gradient, parameters);
+    rows.back(normed, x_gradient, parameters);
 }
 
-pub(crate) fn activate(hidden: &[f32], active: &mut [f32]) {
-    #[inline(always)]
-    fn each(hidden: &[f32], active: &mut [f32]) {
-        for (out, &x) in active.iter_mut().zip(hidden) {
-            *out = gelu(x);
-        }
-    }
+/// Sets `active` to GELU of `hidden`, after dropout.
+pub(crate) fn activate(hidden: &[f32], drawn: Drawn<'_>, active: &mut [f32]) {
+    check_numbers(drawn, hidden);
     vectorised(
         #[inline(always)]
-        move || each(hidden, active),
+        move || {
+            let each = active.iter_mut().zip(hidden);
+            match drawn {
+                Some((dropout, numbers)) => {
+                    let gate = dropout.gate();
+                    for ((out, &x), &number) in each.zip(numbers) {
+                        *out = gate.pass(number, gelu(x));
+                    }
+                }
+                None => {
+                    for (out, &x) in each {
+                        *out = gelu(x);
+                    }
+                }
+            }
+        },
     );
 }
 
-/// Sets `active` to GELU of `hidden`, and turns the gradient of `active` into the gradient of `hidden`.
-pub(crate) fn activate_back(hidden: &[f32], active: &mut [f32], gradient: &mut [f32]) {
-    #[inline(always)]
-    fn each(hidden: &[f32], active: &mut [f32], gradient: &mut [f32]) {
-        for ((&x, out), slope) in hidden.iter().zip(active).zip(gradient) {
-            let (value, derivative) = gelu_with_slope(x);
-            *out = value;
-            *slope *= derivative;
-        }
-    }
+/// Sets `active` to GELU of `hidden`, after dropout, and turns the gradient of `active` into the gradient of `hidden`.
+pub(crate) fn activate_back(hidden: &[f32], drawn: Drawn<'_>, active: &mut [f32], gradient: &mut [f32]) {
+    check_numbers(drawn, hidden);
     vectorised(
         #[inline(always)]
-        move || each(hidden, active, gradient),
+        move || {
+            let each = hidden.iter().zip(active).zip(gradient);
+            match drawn {
+                Some((dropout, numbers)) => {
+                    let gate = dropout.gate();
+                    for (((&x, out), slope), &number) in each.zip(numbers) {
+                        let (value, derivative) = gelu_with_slope(x);
+                        *out = gate.pass(number, value);
+                        *slope = gate.pass(number, *slope * derivative);
+                    }
+                }
+                None => {
+                    for ((&x, out), slope) in each {
+                        let (value, derivative) = gelu_with_slope(x);
+                        *out = value;
+                        *slope *= derivative;
+                    }
+                }
+            }
+        },
     );
 }

@@ -1,6 +1,7 @@
 //! Elementary functions that the compiler can vectorise, and the run-time choice of vector instructions.
 //!
-//! The functions do not use fused multiply-adds, so that every processor computes the same bits.
+//! Multiplications and additions are fused only where `mul_add` says so, and every processor computes the same bits. Without the
+//! instruction FMA, which most x86 processors since 2013 have, `mul_add` is a slow call.
 
 use pulp::Arch;
 
@@ -13,46 +14,94 @@ pub(crate) fn vectorised<R>(work: impl FnOnce() -> R) -> R {
 /// Number of lanes of a sum, on every processor.
 pub(crate) const LANES: usize = 16;
 
-/// Σ f(x, y, …) over columns of one length.
+/// Σ f(x, y, …) over the first `count` values of each column.
 #[inline(always)]
-pub(crate) fn sum<const N: usize>(columns: [&[f32]; N], f: impl Fn([f32; N]) -> f32) -> f32 {
-    fold(columns, 0.0, f, |a, b| a + b)
+pub(crate) fn sum<const N: usize>(count: usize, columns: [&[f32]; N], f: impl Fn([f32; N]) -> f32) -> f32 {
+    fold(count, columns, 0.0, f, |a, b| a + b)
 }
 
-/// The largest f(x, y, …) over columns of one length.
+/// The largest f(x, y, …) over the first `count` values of each column.
 #[inline(always)]
-pub(crate) fn largest<const N: usize>(columns: [&[f32]; N], f: impl Fn([f32; N]) -> f32) -> f32 {
-    fold(columns, f32::NEG_INFINITY, f, |a, b| if b > a { b } else { a })
+pub(crate) fn largest<const N: usize>(
+    count: usize,
+    columns: [&[f32]; N],
+    f: impl Fn([f32; N]) -> f32,
+) -> f32 {
+    fold(count, columns, f32::NEG_INFINITY, f, larger)
 }
 
-/// Passes whole chunks of lanes as arrays: their loop cannot end early, so the compiler vectorises it.
+/// The larger value; `a` if one of them is not a number.
+#[inline(always)]
+pub(crate) fn larger(a: f32, b: f32) -> f32 {
+    if b > a { b } else { a }
+}
+
+/// Folds `count` values, sixteen lanes at a time.
+///
+/// Arrays of lanes with constant indices stay in a register. Columns may go on after `count` values; then the last lanes are read
+/// whole, and those beyond `count` are ignored.
 #[inline(always)]
 fn fold<const N: usize>(
+    count: usize,
     columns: [&[f32]; N],
     start: f32,
     f: impl Fn([f32; N]) -> f32,
     join: impl Fn(f32, f32) -> f32,
 ) -> f32 {
-    let count = columns[0].len();
+    let (whole, rest) = (count / LANES, count % LANES);
     let mut lanes = [start; LANES];
-    let parts = columns.map(|column| column[..count].as_chunks::<LANES>());
-    for chunk in 0..count / LANES {
-        let values: [&[f32; LANES]; N] = std::array::from_fn(|column| &parts[column].0[chunk]);
+    let parts = columns.map(|column| column.as_chunks::<LANES>().0);
+    for chunk in 0..whole {
+        let values: [&[f32; LANES]; N] = std::array::from_fn(|column| &parts[column][chunk]);
         for lane in 0..LANES {
             lanes[lane] = join(lanes[lane], f(values.map(|values| values[lane])));
         }
     }
-    for at in 0..count % LANES {
-        lanes[at] = join(lanes[at], f(parts.map(|(_, rest)| rest[at])));
-    }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            lanes[lane] = join(lanes[lane], lanes[lane + width]);
+    if rest > 0 {
+        let mut spare = [[0.0; LANES]; N];
+        let mut values = [&[0.0; LANES]; N];
+        for ((value, spare), column) in values.iter_mut().zip(&mut spare).zip(columns) {
+            *value = window(column, whole * LANES, count, spare);
         }
-        width /= 2;
+        for lane in 0..LANES {
+            let joined = join(lanes[lane], f(values.map(|values| values[lane])));
+            lanes[lane] = if lane < rest { joined } else { lanes[lane] };
+        }
     }
-    lanes[0]
+    join_lanes(lanes, join)
+}
+
+/// The lanes of `column` from `start`; if the column ends before they do, a copy in `spare` of those below `count`.
+#[inline(always)]
+fn window<'a>(
+    column: &'a [f32],
+    start: usize,
+    count: usize,
+    spare: &'a mut [f32; LANES],
+) -> &'a [f32; LANES] {
+    match column[start..].first_chunk() {
+        Some(lanes) => lanes,
+        None => {
+            spare[..count - start].copy_from_slice(&column[start..count]);
+            spare
+        }
+    }
+}
+
+/// Joins lanes i and i + 8, then i and i + 4, and so on.
+#[inline(always)]
+pub(crate) fn join_lanes(lanes: [f32; LANES], join: impl Fn(f32, f32) -> f32) -> f32 {
+    #[inline(always)]
+    fn halve<const FROM: usize, const TO: usize>(
+        lanes: [f32; FROM],
+        join: impl Fn(f32, f32) -> f32,
+    ) -> [f32; TO] {
+        std::array::from_fn(|lane| join(lanes[lane], lanes[lane + TO]))
+    }
+    let lanes: [f32; 8] = halve(lanes, &join);
+    let lanes: [f32; 4] = halve(lanes, &join);
+    let lanes: [f32; 2] = halve(lanes, &join);
+    join(lanes[0], lanes[1])
 }
 
 /// e^x within 2 units in the last place; 0 below -87.
@@ -62,16 +111,16 @@ pub(crate) fn exp(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0;
     let bounded = if x > 88.0 { 88.0 } else { x };
     let bounded = if bounded < -87.0 { -87.0 } else { bounded };
-    let shifted = bounded * std::f32::consts::LOG2_E + ROUND;
+    let shifted = bounded.mul_add(std::f32::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;
-    let r = bounded - n * 0.693_359_4 + n * 2.121_944_4e-4;
-    let mut p = 1.987_569_1e-4;
-    p = p * r + 1.398_2e-3;
-    p = p * r + 8.333_452e-3;
-    p = p * r + 4.166_579_6e-2;
-    p = p * r + 1.666_666_5e-1;
-    p = p * r + 5e-1;
-    let mantissa = p * r * r + r + 1.0;
+    let r = n.mul_add(2.121_944_4e-4, n.mul_add(-0.693_359_4, bounded));
+    let mut p = 1.987_569_1e-4f32;
+    p = p.mul_add(r, 1.398_2e-3);
+    p = p.mul_add(r, 8.333_452e-3);
+    p = p.mul_add(r, 4.166_579_6e-2);
+    p = p.mul_add(r, 1.666_666_5e-1);
+    p = p.mul_add(r, 5e-1);
+    let mantissa = (p * r).mul_add(r, r) + 1.0;
     let exponent = shifted.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127) << 23;
     let result = mantissa * f32::from_bits(exponent);
     if x < -87.0 { 0.0 } else { result }
@@ -114,19 +163,19 @@ fn phi(x: f32) -> f32 {
     let z = if z > 4.0 { 4.0 } else { z };
     let z = if z < -4.0 { -4.0 } else { z };
     let s = z * z;
-    let mut p = -2.726_142_3e-10;
-    p = p * s + 2.770_681_4e-8;
-    p = p * s - 2.101_024_e-6;
-    p = p * s - 5.692_506_4e-5;
-    p = p * s - 7.349_906_e-4;
-    p = p * s - 2.954_6e-3;
-    p = p * s - 1.609_603_3e-2;
-    let mut q = -1.456_607_2e-5;
-    q = q * s - 2.133_740_6e-4;
-    q = q * s - 1.682_827e-3;
-    q = q * s - 7.373_329e-3;
-    q = q * s - 1.426_473_9e-2;
-    0.5 + 0.5 * (z * p / q)
+    let mut p = -2.726_142_3e-10f32;
+    p = p.mul_add(s, 2.770_681_4e-8);
+    p = p.mul_add(s, -2.101_024_e-6);
+    p = p.mul_add(s, -5.692_506_4e-5);
+    p = p.mul_add(s, -7.349_906_e-4);
+    p = p.mul_add(s, -2.954_6e-3);
+    p = p.mul_add(s, -1.609_603_3e-2);
+    let mut q = -1.456_607_2e-5f32;
+    q = q.mul_add(s, -2.133_740_6e-4);
+    q = q.mul_add(s, -1.682_827e-3);
+    q = q.mul_add(s, -7.373_329e-3);
+    q = q.mul_add(s, -1.426_473_9e-2);
+    (z * p / q).mul_add(0.5, 0.5)
 }
 
 /// GELU: x Φ(x).
@@ -140,7 +189,7 @@ pub(crate) fn gelu(x: f32) -> f32 {
 pub(crate) fn gelu_with_slope(x: f32) -> (f32, f32) {
     const DENSITY: f32 = 0.398_942_3; // 1/√(2π)
     let cumulative = phi(x);
-    (x * cumulative, cumulative + x * DENSITY * exp(-0.5 * x * x))
+    (x * cumulative, (x * DENSITY).mul_add(exp(-0.5 * x * x), cumulative))
 }
 
 #[cfg(test)]
@@ -194,9 +243,15 @@ mod tests {
         let numbers: Vec<f32> = (0..100).map(|i| i as f32).collect();
         for count in [0, 1, 15, 16, 17, 100] {
             let column = &numbers[..count];
-            assert_eq!(sum([column], |[x]| x), (count * count.saturating_sub(1) / 2) as f32);
-            assert_eq!(sum([column, column], |[x, y]| 2.0 * x - y), sum([column], |[x]| x));
+            let expected = (count * count.saturating_sub(1) / 2) as f32;
+            assert_eq!(sum(count, [column], |[x]| x), expected);
+            assert_eq!(sum(count, [&numbers], |[x]| x), expected, "values after the column are ignored");
+            let mut longer = column.to_vec();
+            longer.extend([f32::NAN; 3]);
+            assert_eq!(sum(count, [&longer], |[x]| x), expected, "as are those within the last lanes");
+            assert_eq!(sum(count, [column, &numbers], |[x, y]| 2.0 * x - y), expected);
         }
-        assert_eq!(largest([&numbers[..37]], |[x]| -(x - 20.0).abs()), 0.0);
+        assert_eq!(largest(37, [&numbers], |[x]| -(x - 20.0).abs()), 0.0);
+        assert_eq!(largest(37, [&numbers], |[x]| x), 36.0);
     }
 }

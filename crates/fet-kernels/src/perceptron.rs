@@ -108,7 +108,7 @@ impl PerceptronWeights<'_> {
         let right = View::new(self.hidden, wide);
         multiply(1.0, View::new(x, inputs), right, Into::Row(self.hidden_bias), ViewMut::new(hidden, wide));
         let active = sized(&mut scratch.active, hidden.len());
-        activate(hidden, active);
+        activate(hidden, None, active);
         let right = View::new(self.output, outputs);
         multiply(1.0, View::new(active, wide), right, into, ViewMut::new(out, outputs));
     }
@@ -148,7 +148,7 @@ impl<'a> TransposedPerceptron<'a> {
         let slopes = sized(&mut scratch.wide, hidden.len());
         let above_view = View::new(above, outputs);
         multiply(1.0, above_view, View::new(&self.output, wide), Into::Set, ViewMut::new(slopes, wide));
-        activate_back(hidden, active, slopes);
+        activate_back(hidden, None, active, slopes);
         let target = ViewMut::new(&mut gradient.output, outputs);
         multiply(1.0, View::new(active, wide).transposed(), above_view, Into::Add, target);
         add_rows(&mut gradient.output_bias, above);

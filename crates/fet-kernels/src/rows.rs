@@ -1,6 +1,6 @@
 //! Row-wise operations on a matrix: layer norms, biases, and sums over rows.
 
-use crate::math::{sum, vectorised};
+use crate::math::{LANES, sum, vectorised};
 
 /// Constant that every layer norm adds to the variance.
 const EPSILON: f32 = 1e-5;
@@ -50,29 +50,40 @@ pub(crate) fn add_rows(total: &mut [f32], rows: &[f32]) {
     );
 }
 
+/// Mean and 1 / deviation of the first `width` values.
 #[inline(always)]
-fn moments(row: &[f32]) -> (f32, f32) {
-    let scale = 1.0 / row.len() as f32;
-    let mean = sum([row], |[x]| x) * scale;
-    let variance = sum([row], |[x]| (x - mean) * (x - mean)) * scale;
+fn moments(width: usize, rows: &[f32]) -> (f32, f32) {
+    let scale = 1.0 / width as f32;
+    let mean = sum(width, [rows], |[x]| x) * scale;
+    let variance = sum(width, [rows], |[x]| (x - mean) * (x - mean)) * scale;
     (mean, 1.0 / (variance + EPSILON).sqrt())
 }
 
 /// Layer norm of each row.
 pub(crate) fn normalise(input: &[f32], gain: &[f32], bias: &[f32], output: &mut [f32]) {
-    #[inline(always)]
-    fn of_row(row: &[f32], gain: &[f32], bias: &[f32], out: &mut [f32]) {
-        let (mean, rate) = moments(row);
-        for (((out, x), gain), bias) in out.iter_mut().zip(row).zip(gain).zip(bias) {
-            *out = (x - mean) * rate * gain + bias;
-        }
-    }
+    normalise_rows(input, gain, bias, output, |_| {});
+}
+
+/// Layer norm of each row; `note` receives mean and 1 / deviation of each row.
+#[inline(always)]
+fn normalise_rows(
+    input: &[f32],
+    gain: &[f32],
+    bias: &[f32],
+    output: &mut [f32],
+    mut note: impl FnMut((f32, f32)),
+) {
     let width = gain.len();
     vectorised(
         #[inline(always)]
         move || {
-            for (row, out) in input.chunks_exact(width).zip(output.chunks_exact_mut(width)) {
-                of_row(row, gain, bias, out);
+            for (row, out) in output.chunks_exact_mut(width).enumerate() {
+                let rows = &input[row * width..];
+                let (mean, rate) = moments(width, rows);
+                for (((out, x), gain), bias) in out.iter_mut().zip(rows).zip(gain).zip(bias) {
+                    *out = (x - mean) * rate * gain + bias;
+                }
+                note((mean, rate));
             }
         },
     );
@@ -92,38 +103,52 @@ pub(crate) struct NormScratch<'a> {
     pub(crate) gradient: &'a mut [f32],
 }
 
-/// Backward pass of a layer norm: adds to the gradients of its input and of its parameters.
-pub(crate) fn normalise_back(
-    input: &[f32],
-    gain: &[f32],
-    output_gradient: &[f32],
-    input_gradient: &mut [f32],
-    parameters: NormGradient<'_>,
-) {
-    #[inline(always)]
-    fn of_row(row: &[f32], gain: &[f32], above: &[f32], below: &mut [f32], to: [&mut [f32]; 2]) {
-        let scale = 1.0 / row.len() as f32;
-        let (mean, rate) = moments(row);
-        let along = sum([above, gain], |[above, gain]| above * gain) * scale;
-        let across = sum([above, gain, row], |[above, gain, x]| above * gain * (x - mean)) * rate * scale;
-        let [gain_gradient, bias_gradient] = to;
-        let to = below.iter_mut().zip(gain_gradient).zip(bias_gradient);
-        for ((((below, to_gain), to_bias), above), (x, gain)) in to.zip(above).zip(row.iter().zip(gain)) {
-            let normal = (x - mean) * rate;
-            *below += rate * (above * gain - along - normal * across);
-            *to_gain += above * normal;
-            *to_bias += above;
-        }
+/// Input of a layer norm with the moments of its rows, for the backward pass.
+pub(crate) struct NormInput<'a> {
+    rows: &'a [f32],
+    gain: &'a [f32],
+    /// Mean and 1 / deviation of each row.
+    moments: Vec<(f32, f32)>,
+}
+
+impl<'a> NormInput<'a> {
+    /// Computes the norm of `rows` again, into `output`, and keeps the moments.
+    pub(crate) fn new(rows: &'a [f32], gain: &'a [f32], bias: &[f32], output: &mut [f32]) -> Self {
+        let mut moments = Vec::with_capacity(rows.len() / gain.len());
+        normalise_rows(rows, gain, bias, output, |each| moments.push(each));
+        Self { rows, gain, moments }
     }
-    let width = gain.len();
-    let NormGradient { gain: gain_gradient, bias: bias_gradient } = parameters;
-    vectorised(
-        #[inline(always)]
-        move || {
-            let rows = input.chunks_exact(width).zip(output_gradient.chunks_exact(width));
-            for ((row, above), below) in rows.zip(input_gradient.chunks_exact_mut(width)) {
-                of_row(row, gain, above, below, [&mut *gain_gradient, &mut *bias_gradient]);
-            }
-        },
-    );
+
+    /// Backward pass: adds to the gradients of the rows and of the norm's parameters.
+    pub(crate) fn back(self, above: &[f32], rows_gradient: &mut [f32], parameters: NormGradient<'_>) {
+        let Self { rows, gain, moments } = self;
+        let width = gain.len();
+        let NormGradient { gain: to_gain, bias: to_bias } = parameters;
+        // A padded row of gains lets the sums read whole vectors.
+        let mut gains = vec![0.0; width.next_multiple_of(LANES)];
+        gains[..width].copy_from_slice(gain);
+        vectorised(
+            #[inline(always)]
+            move || {
+                let scale = 1.0 / width as f32;
+                for ((row, &(mean, rate)), below) in
+                    moments.iter().enumerate().zip(rows_gradient.chunks_exact_mut(width))
+                {
+                    let (rows, above) = (&rows[row * width..], &above[row * width..]);
+                    let along = sum(width, [above, &gains], |[above, gain]| above * gain) * scale;
+                    let across = |[above, gain, x]: [f32; 3]| above * gain * (x - mean);
+                    let across = sum(width, [above, &gains, rows], across) * rate * scale;
+                    let each = below.iter_mut().zip(to_gain.iter_mut().zip(to_bias.iter_mut()));
+                    for (((below, (to_gain, to_bias)), (above, x)), gain) in
+                        each.zip(above.iter().zip(rows)).zip(gain)
+                    {
+                        let normal = (x - mean) * rate;
+                        *below += rate * (above * gain - along - normal * across);
+                        *to_gain += above * normal;
+                        *to_bias += above;
+                    }
+                }
+            },
+        );
+    }
 }

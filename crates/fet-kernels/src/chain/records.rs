@@ -67,20 +67,29 @@ pub(super) fn records_back(
     let width = first.shape().width;
     let count = input.records.len() / width;
     let places = Places::new(input.slots, count);
-    let mut gradient = Buffer::zeros(count * width);
+    let mut gradient = Buffer::any(count * width);
     let part_size = count.div_ceil(PARTS);
     let parts: Vec<AttentionGradient> = gradient
         .par_chunks_mut(part_size * width)
         .zip(input.records.par_chunks(part_size * width))
         .enumerate()
         .map(|(index, (gradient, records))| {
-            let mut above = Buffer::zeros(3 * gradient.len());
+            let mut above = Buffer::any(3 * gradient.len());
             let rows = gradient.chunks_exact_mut(width).zip(above.chunks_exact_mut(3 * width));
             for (within, (gradient, above)) in rows.enumerate() {
-                for &place in places.of_record(index * part_size + within) {
-                    let place = place as usize;
-                    add(gradient, &direct[place * width..(place + 1) * width]);
-                    add(above, &projected[3 * place * width..3 * (place + 1) * width]);
+                let direct = |place: u32| &direct[place as usize * width..(place as usize + 1) * width];
+                let projected =
+                    |place: u32| &projected[3 * place as usize * width..3 * (place as usize + 1) * width];
+                let [one, others @ ..] = places.of_record(index * part_size + within) else {
+                    gradient.fill(0.0);
+                    above.fill(0.0);
+                    continue;
+                };
+                gradient.copy_from_slice(direct(*one));
+                above.copy_from_slice(projected(*one));
+                for &place in others {
+                    add(gradient, direct(place));
+                    add(above, projected(place));
                 }
             }
             let mut parameters = AttentionGradient::zeros(width);

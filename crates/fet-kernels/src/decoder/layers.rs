@@ -3,7 +3,7 @@
 use crate::dropout::Dropout;
 use crate::matrix::{Into, View, ViewMut, multiply};
 use crate::parameters::{AttentionGradient, AttentionWeights, Qkv};
-use crate::rows::{NormGradient, NormScratch, add_rows, normalise, normalise_back};
+use crate::rows::{NormGradient, NormInput, NormScratch, add_rows};
 
 /// Some columns of a part of the stacked projection.
 pub(super) fn stacked<'w>(weights: &AttentionWeights<'w>, part: Qkv, start: usize, count: usize) -> View<'w> {
@@ -48,7 +48,7 @@ impl Projection<'_> {
         let Self { weights, part } = *self;
         let NormScratch { normed, gradient: normed_gradient } = norm_scratch;
         let width = weights.gain.len();
-        normalise(rows, weights.gain, weights.bias, normed);
+        let rows = NormInput::new(rows, weights.gain, weights.bias, normed);
         let view = View::new(above, width);
         let target = stacked_mut(gradient, width, part, 0, width);
         multiply(1.0, View::new(normed, width).transposed(), view, Into::Add, target);
@@ -56,7 +56,7 @@ impl Projection<'_> {
         let right = stacked(weights, part, 0, width).transposed();
         multiply(1.0, view, right, Into::Set, ViewMut::new(normed_gradient, width));
         let parameters = NormGradient { gain: &mut gradient.gain, bias: &mut gradient.bias };
-        normalise_back(rows, weights.gain, normed_gradient, rows_gradient, parameters);
+        rows.back(normed_gradient, rows_gradient, parameters);
     }
 }
 

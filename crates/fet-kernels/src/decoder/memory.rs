@@ -1,7 +1,7 @@
 //! Attention of each sample's absorbed queries to its memory, one sample after another so that the memory stays in cache.
 
-use crate::attention::{SignedWeights, drop_row, pass_row};
-use crate::feed_forward::Drawn;
+use crate::attention::{SignedWeights, drop_row};
+use crate::dropout::{Drawn, passed};
 use crate::math::{exp, largest, sum, vectorised};
 use crate::matrix::{Into, View, ViewMut, multiply};
 use crate::rows::sized;
@@ -127,11 +127,11 @@ fn softmax(
 ) -> f32 {
     #[inline(always)]
     fn of_row(logits: &[f32], kept: &mut [f32]) {
-        let top = largest([logits], |[logit]| logit);
+        let top = largest(logits.len(), [logits], |[logit]| logit);
         for (kept, logit) in kept.iter_mut().zip(logits) {
             *kept = exp(logit - top);
         }
-        let scale = 1.0 / sum([kept], |[weight]| weight);
+        let scale = 1.0 / sum(kept.len(), [kept], |[weight]| weight);
         for weight in kept.iter_mut() {
             *weight *= scale;
         }
@@ -150,7 +150,7 @@ fn softmax(
                 Some((gate, numbers)) => drop_row(gate, numbers, kept, weights),
                 None => weights.copy_from_slice(kept),
             }
-            sum([weights], |[weight]| weight)
+            sum(weights.len(), [weights], |[weight]| weight)
         },
     )
 }
@@ -168,9 +168,11 @@ fn softmax_back(total: f32, kept: SignedWeights<'_>, slopes: &mut [f32], weights
     vectorised(
         #[inline(always)]
         move || {
-            pass_row(scale, kept, weights);
+            for (weight, kept) in weights.iter_mut().zip(kept) {
+                *weight = passed(scale, *kept);
+            }
             slopes.iter_mut().for_each(|slope| *slope += total);
-            let mean = sum([&*weights, &*slopes], |[weight, slope]| weight * slope);
+            let mean = sum(weights.len(), [&*weights, &*slopes], |[weight, slope]| weight * slope);
             of_row(kept, mean, weights, slopes);
         },
     );

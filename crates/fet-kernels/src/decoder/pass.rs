@@ -2,11 +2,11 @@
 
 use crate::attention::SignedWeights;
 use crate::buffer::Buffer;
-use crate::dropout::{Dropout, Numbers, drop_values, words};
+use crate::dropout::{Dropout, Numbers, add_dropped, drop_into, words};
 use crate::feed_forward;
 use crate::matrix::{Into, View, ViewMut, multiply};
 use crate::parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights, Qkv};
-use crate::rows::{NormScratch, add, normalise, sized};
+use crate::rows::{NormScratch, normalise, sized};
 use crate::shape::Shape;
 
 use super::layers::{Projection, drop_heads, leave, leave_back, stacked, stacked_mut};
@@ -192,11 +192,8 @@ impl<'a> DecoderPass<'a> {
             drop_heads(dropout, numbers, head, &mut trace.values);
         }
         leave(&trace.values, layer, narrow);
-        if let Some(dropout) = self.draw((block, 1), (first, n), numbers) {
-            drop_values(dropout, numbers, narrow);
-        }
-        add(x, narrow);
-        trace.between.copy_from_slice(x);
+        let drawn = self.draw((block, 1), (first, n), numbers).map(|dropout| (dropout, &**numbers));
+        add_dropped(x, narrow, drawn, &mut trace.between);
 
         let layer = &weights.memory;
         normalise(x, layer.gain, layer.bias, normed);
@@ -227,11 +224,8 @@ impl<'a> DecoderPass<'a> {
             multiply(1.0, context, stacked(layer, Qkv::Values, h * head, head), Into::Add, target);
         }
         leave(&trace.attended, layer, narrow);
-        if let Some(dropout) = self.draw((block, 3), (first, n), numbers) {
-            drop_values(dropout, numbers, narrow);
-        }
-        add(x, narrow);
-        trace.middle.copy_from_slice(x);
+        let drawn = self.draw((block, 3), (first, n), numbers).map(|dropout| (dropout, &**numbers));
+        add_dropped(x, narrow, drawn, &mut trace.middle);
 
         let drawn = self.draw((block, 4), (first, n), numbers).map(|dropout| (dropout, &**numbers));
         feed_forward::forward(&weights.feed_forward, x, &mut trace.hidden, drawn, feed_forward);
@@ -265,11 +259,8 @@ impl<'a> DecoderPass<'a> {
         );
 
         let (layer, found) = (&weights.memory, &mut gradient.memory);
-        narrow.copy_from_slice(x_gradient);
         let dropout = self.draw((block, 3), (first, n), numbers);
-        if let Some(dropout) = dropout {
-            drop_values(dropout, numbers, narrow);
-        }
+        drop_into(x_gradient, dropout.map(|dropout| (dropout, &**numbers)), narrow);
         leave_back(&trace.attended, layer, narrow, found, other);
         let scale = dropout.map_or(1.0, Dropout::scale);
         let (context_gradient, total_gradient) = memory.gradients(n * heads, width);
@@ -310,10 +301,8 @@ impl<'a> DecoderPass<'a> {
         queries.backward(&trace.between, narrow, x_gradient, found, norm_scratch);
 
         let (layer, found) = (&weights.itself, &mut gradient.itself);
-        narrow.copy_from_slice(x_gradient);
-        if let Some(dropout) = self.draw((block, 1), (first, n), numbers) {
-            drop_values(dropout, numbers, narrow);
-        }
+        let drawn = self.draw((block, 1), (first, n), numbers).map(|dropout| (dropout, &**numbers));
+        drop_into(x_gradient, drawn, narrow);
         leave_back(&trace.values, layer, narrow, found, other);
         if let Some(dropout) = self.draw((block, 0), (first, n), numbers) {
             drop_heads(dropout, numbers, head, other);
