@@ -80,21 +80,24 @@ fn absorbed_attention_equals_attention() {
 /// Test case for a chain of blocks.
 #[derive(Clone, Copy)]
 struct EncoderCase {
+    hidden: usize,
+    /// Number of neighbours of a row.
+    neighbours: usize,
     blocks: usize,
     heads: usize,
     dropout: f64,
     shared_norm: bool,
     dynamic_mask: bool,
     available: usize,
-    /// Number of neighbours that the step sees: the last `shown` of seven.
+    /// Number of neighbours that the step sees: the last `shown`.
     shown: usize,
 }
 
-/// Returns the representation and the gradient of all parameters, for a transformer over three rows of seven
-/// neighbours.
+/// Returns the representation and the gradient of all parameters, for a transformer over three rows.
 fn encoded(device: &Device, case: EncoderCase, computation: Computation) -> [Vec<f32>; 2] {
+    let all = case.neighbours;
     let shape = ModelShape {
-        hidden: 12,
+        hidden: case.hidden,
         heads: case.heads,
         dropout: case.dropout,
         positional_encoding: true,
@@ -112,7 +115,7 @@ fn encoded(device: &Device, case: EncoderCase, computation: Computation) -> [Vec
         .build(&EncoderContext {
             device,
             weights: stream(32, 1, Purpose::Weights, 0),
-            neighbours: 7,
+            neighbours: all,
             key_columns: 2,
             feature_columns: 3,
             shape: &shape,
@@ -120,9 +123,9 @@ fn encoded(device: &Device, case: EncoderCase, computation: Computation) -> [Vec
             computation,
         })
         .expect("sound settings");
-    let slots: Vec<i32> = (0..21).map(|place| place * place % 9).collect();
-    let places: Vec<usize> = (7 - case.shown..7).collect();
-    let shown: Vec<i32> = slots.chunks(7).flat_map(|row| places.iter().map(|&place| row[place])).collect();
+    let slots: Vec<i32> = (0..3 * all as i32).map(|place| place * place % 9).collect();
+    let places: Vec<usize> = (all - case.shown..all).collect();
+    let shown: Vec<i32> = slots.chunks(all).flat_map(|row| places.iter().map(|&place| row[place])).collect();
     let tensor = |slots: Vec<i32>| {
         let length = slots.len();
         Tensor::<1, Int>::from_data(TensorData::new(slots, [length]), device)
@@ -135,11 +138,11 @@ fn encoded(device: &Device, case: EncoderCase, computation: Computation) -> [Vec
         neighbours: case.shown,
         available: case.available,
         similarities: None,
-        listed: (case.shown < 7).then(|| NeighbourLists { slots: tensor(slots), places }),
+        listed: (case.shown < all).then(|| NeighbourLists { slots: tensor(slots), places }),
     };
     let mut pass = Pass::training(stream(32, 1, Purpose::Dropout, 0));
     let representation = encoder.forward(&batch, &mut pass, true);
-    encoder.backward(random([3, case.shown, 12], 8, &device.clone().without_autodiff()));
+    encoder.backward(random([3, case.shown, case.hidden], 8, &device.clone().without_autodiff()));
     assert!(encoder.learner().gradient().present.iter().all(|present| *present), "everything takes part");
     [host(representation), encoder.learner().gradient().values.clone()]
 }
@@ -149,6 +152,8 @@ fn encoded(device: &Device, case: EncoderCase, computation: Computation) -> [Vec
 #[test]
 fn fused_blocks_equal_blocks() {
     let plain = EncoderCase {
+        hidden: 12,
+        neighbours: 7,
         blocks: 1,
         heads: 1,
         dropout: 0.0,
@@ -180,6 +185,20 @@ fn fused_blocks_equal_blocks() {
             ..plain
         },
         EncoderCase { heads: 2, dynamic_mask: true, available: 2, shown: 3, ..plain },
+        // Sizes about whole vectors, and more rows of weights than the kernels take at a time.
+        EncoderCase {
+            hidden: 20,
+            neighbours: 33,
+            blocks: 2,
+            heads: 2,
+            dropout: 0.3,
+            dynamic_mask: true,
+            available: 33,
+            shown: 33,
+            ..plain
+        },
+        EncoderCase { hidden: 36, neighbours: 16, heads: 3, dropout: 0.2, available: 16, shown: 16, ..plain },
+        EncoderCase { hidden: 18, neighbours: 17, dropout: 0.1, available: 9, shown: 17, ..plain },
     ];
     for backend in devices() {
         let device = backend.device.clone().autodiff();
