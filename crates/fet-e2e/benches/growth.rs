@@ -1,5 +1,5 @@
 //! Time of a training step and memory of a run, as parties, neighbours, rows and width grow: a table for
-//! each, and a chart of the cost per unit.
+//! each, and a chart of the cost per unit next to that of the matrix products alone at the peak.
 //!
 //! Each case runs in a separate process. A step is the median of [`STEPS`] steps after some warm-up steps. An
 //! argument chooses an axis. FET_BENCH_PICTURE names the file for the chart.
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use fet_chart::{Mark, Panel, Picture, Series, Size, Titles};
-use fet_e2e::workload::Workload;
+use fet_e2e::workload::{Workload, operations};
 use fet_federation::simulation::Simulation;
 use fet_federation::trainer::{RunError, StepReport};
 use fet_io::memory::peak_memory;
@@ -25,6 +25,11 @@ const WARM: usize = 3;
 /// Number of rows in a batch.
 const BATCH: usize = 128;
 
+/// Name of the series of measured steps.
+const MEASURED: &str = "measured";
+/// Name of the series of a step's counted operations at the measured speed of large products.
+const LIMIT: &str = "matrix products alone, at the measured peak";
+
 const CASE: &str = "FET_BENCH_CASE";
 const PICTURE: &str = "FET_BENCH_PICTURE";
 
@@ -32,6 +37,8 @@ const PICTURE: &str = "FET_BENCH_PICTURE";
 struct Figures {
     /// Milliseconds per step.
     step: f64,
+    /// Number of floating-point operations per step.
+    operations: f64,
     /// Peak memory in megabytes.
     memory: f64,
     /// Size of the tables in megabytes, as 32-bit floats.
@@ -101,43 +108,55 @@ fn main() -> Result<()> {
         return one(&case);
     }
     let chosen: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    let peak = fet_kernels::peak();
+    println!("product of large matrices, all cores: {peak:.0} GFLOP/s (single precision)");
     let mut panels = Vec::new();
     for axis in axes().iter().filter(|axis| chosen.is_empty() || chosen.iter().any(|name| name == axis.name))
     {
         println!("\n{}\n", axis.about);
-        println!("| {} | ms per step | ms per {} | memory | tables | set-up |", axis.name, axis.unit);
-        println!("|---|---|---|---|---|---|");
-        let mut marks = Vec::new();
+        println!(
+            "| {} | ms per step | at the peak | ms per {} | memory | tables | set-up |",
+            axis.name, axis.unit
+        );
+        println!("|---|---|---|---|---|---|---|");
+        let (mut marks, mut limits) = (Vec::new(), Vec::new());
         for (place, &value) in axis.values.iter().enumerate() {
             let case = format!("{} {value}", axis.name);
             let output = Command::new(std::env::current_exe()?).env(CASE, &case).output()?;
             ensure!(output.status.success(), "{case}: {}", String::from_utf8_lossy(&output.stderr));
             let figures: Figures = serde_json::from_slice(&output.stdout).context(case)?;
-            let Figures { step, memory, tables, setup } = figures;
+            let Figures { step, operations, memory, tables, setup } = figures;
+            let least = operations / peak / 1e6;
             let each = step / (axis.per)(value);
-            println!("| {value} | {step:.1} | {each:.3} | {memory:.0} MB | {tables:.0} MB | {setup:.1} s |");
-            marks.push(Mark {
-                place,
-                mean: each,
-                title: format!("{value}: {each:.3} ms"),
-                ..Mark::default()
-            });
+            println!(
+                "| {value} | {step:.1} | {least:.2} | {each:.3} | {memory:.0} MB | {tables:.0} MB | {setup:.1} s |"
+            );
+            let mark =
+                |mean: f64| Mark { place, mean, title: format!("{value}: {mean:.3} ms"), ..Mark::default() };
+            marks.push(mark(each));
+            limits.push(mark(least / (axis.per)(value)));
         }
-        panels.push(panel(axis, marks));
+        panels.push(panel(axis, [(MEASURED, marks), (LIMIT, limits)]));
     }
     if let Some(path) = std::env::var_os(PICTURE).map(PathBuf::from) {
         let title = "Cost of one more party, neighbour, row or unit of width".to_string();
-        let picture = Picture { title, panels, columns: 2, legend: Vec::new(), caption: String::new() };
+        let legend = [MEASURED, LIMIT].into_iter().enumerate();
+        let legend = legend.map(|(number, name)| (number, name.to_string())).collect();
+        let picture = Picture { title, panels, columns: 2, legend, caption: String::new() };
         std::fs::write(&path, picture.svg()).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
 }
 
-fn panel(axis: &Axis, marks: Vec<Mark>) -> Panel {
+fn panel(axis: &Axis, series: [(&str, Vec<Mark>); 2]) -> Panel {
     let size = Size { width: 460.0, height: 260.0, names: 0.0 };
     let ticks: Vec<String> = axis.values.iter().map(ToString::to_string).collect();
     let y = format!("ms for each {}", axis.unit);
-    let series = [Series { marks, name: axis.name.to_string(), ..Series::default() }];
+    let series: Vec<Series> = series
+        .into_iter()
+        .enumerate()
+        .map(|(number, (name, marks))| Series { number, marks, name: name.to_string(), ..Series::default() })
+        .collect();
     let titles = Titles { chart: axis.about, x: axis.name, y: &y };
     let chart = fet_chart::amounts(size, titles, &ticks, &series);
     Panel { title: axis.about.to_string(), size, chart }
@@ -154,6 +173,7 @@ fn one(case: &str) -> Result<()> {
     let tables = workload.tables();
     let cells = workload.rows * (workload.primary_features + workload.key_columns)
         + workload.secondaries * workload.records * (workload.features + workload.key_columns);
+    let operations = operations(&workload, &experiment, &tables, BATCH as f64);
     let backend = fet_backends::open("flex")?;
     let start = Instant::now();
     let mut trainer = Simulation::new(&experiment, &fet::run::machine(&backend)).start(tables)?;
@@ -175,6 +195,7 @@ fn one(case: &str) -> Result<()> {
     steps.sort_by(f64::total_cmp);
     let figures = Figures {
         step: steps[steps.len() / 2],
+        operations,
         memory: peak_memory() as f64 / 1e6,
         tables: 4.0 * cells as f64 / 1e6,
         setup,

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use fet_e2e::workload::{Workload, distinct_neighbours, operations};
+use fet_e2e::workload::{Workload, operations};
 use fet_federation::simulation::Simulation;
 use fet_federation::trainer::{Phases, StepReport};
 use fet_io::memory::peak_memory;
@@ -122,7 +122,7 @@ fn one(case: &str) -> Result<()> {
     let experiment = workload.experiment();
     let tables = workload.tables();
     let batch = 128.0f64.min(workload.rows as f64 * 0.7);
-    let distinct = distinct_neighbours(&experiment, &tables, batch as usize);
+    let needed = operations(&workload, &experiment, &tables, batch) / batch;
     let backend = fet_backends::open(device)?;
     let start = Instant::now();
     let mut trainer = Simulation::new(&experiment, &fet::run::machine(&backend)).start(tables)?;
@@ -158,9 +158,6 @@ fn one(case: &str) -> Result<()> {
         step: each(after.step, before.step, steps),
         evaluate: each(after.evaluate, before.evaluate, evaluated),
     };
-    let dropout = toml::Table::try_from(&experiment)?["method"]["party_dropout"].as_float().unwrap_or(0.0);
-    let active = workload.secondaries as f64 - (dropout * workload.secondaries as f64).floor();
-    let needed = operations(&workload, &experiment, batch, active, distinct) / batch;
     let figures = Figures {
         case: workload.name.clone(),
         device: device.to_string(),

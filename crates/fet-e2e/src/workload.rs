@@ -13,7 +13,7 @@ use fet_core::experiment::Experiment;
 use fet_core::rng::{Purpose, stream};
 use rand::RngExt;
 
-pub use cost::{distinct_neighbours, operations};
+pub use cost::operations;
 
 /// Shape of the tables, with the settings of a preset.
 #[derive(Debug, Clone)]

@@ -16,7 +16,7 @@ use super::Workload;
 ///
 /// # Panics
 /// Panics if the tables cannot be linked.
-pub fn distinct_neighbours(experiment: &Experiment, tables: &VerticalData, batch: usize) -> f64 {
+fn distinct_neighbours(experiment: &Experiment, tables: &VerticalData, batch: usize) -> f64 {
     let linker: Box<dyn Linker> = experiment.linker.build(&()).expect("a sound preset");
     let rows: Vec<usize> = (0..tables.primary.rows().min(4 * batch)).collect();
     let queries = tables.primary.keys.select_rows(&rows);
@@ -29,16 +29,19 @@ pub fn distinct_neighbours(experiment: &Experiment, tables: &VerticalData, batch
     batches.iter().sum::<usize>() as f64 / batches.len() as f64
 }
 
-/// Returns the operations of a step of `batch` rows, given the active secondaries and the distinct records of
-/// each.
-pub fn operations(
-    workload: &Workload,
-    experiment: &Experiment,
-    batch: f64,
-    active: f64,
-    distinct: f64,
-) -> f64 {
+/// Returns the operations of a step of `batch` rows on these tables.
+///
+/// # Panics
+/// Panics if the tables cannot be linked.
+pub fn operations(workload: &Workload, experiment: &Experiment, tables: &VerticalData, batch: f64) -> f64 {
     let table = toml::Table::try_from(experiment).expect("an experiment is a table");
+    let dropout = table["method"]["party_dropout"].as_float().unwrap_or(0.0);
+    let active = workload.secondaries as f64 - (dropout * workload.secondaries as f64).floor();
+    operations_of(workload, &table, batch, active, distinct_neighbours(experiment, tables, batch as usize))
+}
+
+/// Returns the operations of a step, given the active secondaries and the distinct records of each.
+fn operations_of(workload: &Workload, table: &toml::Table, batch: f64, active: f64, distinct: f64) -> f64 {
     let number = |slot: &str, field: &str| table[slot][field].as_integer().expect("a number") as f64;
     let (k, h) = (number("linker", "neighbours"), number("method", "hidden"));
     let (heads, blocks) = (number("method", "heads"), number("encoder", "blocks"));
