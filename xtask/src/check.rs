@@ -92,9 +92,6 @@ fn steps(has_libtorch: bool, arguments: &Arguments) -> Vec<Vec<String>> {
         // Linkers and their commands alone: the part of the contracts without tensors.
         words(&[&["check", "--release", "-p", "fet-link"]]),
     ];
-    if has_libtorch {
-        steps.push(words(&[&["check", "--release", "-p", "fet", "--features", "libtorch"]]));
-    }
     steps.push(words(&[&["doc", "--release", "--no-deps", "--workspace"], feature]));
     if !arguments.fast {
         steps.push(words(&[TEST, feature]));
@@ -165,8 +162,8 @@ mod tests {
         };
         check(false, false, &["fmt", "clippy", "check", "check", "doc", "test"], 0);
         check(false, true, &["fmt", "clippy", "check", "check", "doc"], 0);
-        check(true, false, &["fmt", "clippy", "check", "check", "check", "doc", "test"], 4);
-        check(true, true, &["fmt", "clippy", "check", "check", "check", "doc"], 3);
+        check(true, false, &["fmt", "clippy", "check", "check", "doc", "test"], 3);
+        check(true, true, &["fmt", "clippy", "check", "check", "doc"], 2);
     }
 
     #[test]
