@@ -50,9 +50,9 @@ fn fold<const N: usize>(
 ) -> f32 {
     let (whole, rest) = (count / LANES, count % LANES);
     let mut lanes = [start; LANES];
-    let parts = columns.map(|column| column.as_chunks::<LANES>().0);
+    let parts = columns.map(|column| column.as_chunks::<LANES>());
     for chunk in 0..whole {
-        let values: [&[f32; LANES]; N] = std::array::from_fn(|column| &parts[column][chunk]);
+        let values: [&[f32; LANES]; N] = std::array::from_fn(|column| &parts[column].0[chunk]);
         for lane in 0..LANES {
             lanes[lane] = join(lanes[lane], f(values.map(|values| values[lane])));
         }
