@@ -131,10 +131,14 @@ fn main() -> Result<()> {
             println!(
                 "| {value} | {step:.1} | {least:.2} | {each:.3} | {memory:.0} MB | {tables:.0} MB | {setup:.1} s |"
             );
-            let mark =
-                |mean: f64| Mark { place, mean, title: format!("{value}: {mean:.3} ms"), ..Mark::default() };
-            marks.push(mark(each));
-            limits.push(mark(least / (axis.per)(value)));
+            let mark = |series: &str, mean: f64| Mark {
+                place,
+                mean,
+                title: format!("{value}, {series}: {mean:.3} ms"),
+                ..Mark::default()
+            };
+            marks.push(mark(MEASURED, each));
+            limits.push(mark(LIMIT, least / (axis.per)(value)));
         }
         panels.push(panel(axis, [(MEASURED, marks), (LIMIT, limits)]));
     }
