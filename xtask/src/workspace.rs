@@ -3,6 +3,7 @@
 //! This module does not depend on the build's contents or on LibTorch.
 
 use std::env;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
@@ -39,8 +40,18 @@ impl Workspace {
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let mut cargo = Command::new(cargo_program());
         cargo.current_dir(&self.root).args(arguments);
+        // Build scripts such as ring's run again if these change, and Burn is compiled again after them.
+        for (name, _) in env::vars_os().filter(|(name, _)| describes_package(name)) {
+            cargo.env_remove(name);
+        }
         cargo
     }
+}
+
+/// Returns true for the variables that cargo sets to describe the package of a program that it starts, here xtask.
+fn describes_package(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }
 
 /// Returns the exit code of a finished child. A child that ended by a signal counts as interrupted.
