@@ -85,6 +85,15 @@ fn a_given_libtorch_is_used_as_it_is() {
     assert_eq!(elsewhere.xtask(&["libtorch", "--print-env"], &[("LIBTORCH", &given)]).0, 0);
 }
 
+/// A build script that depends on cargo's description of the package would otherwise run again, and Burn's would
+/// follow.
+#[test]
+fn cargo_does_not_see_the_package_of_xtask() {
+    let workspace = Workspace::new(false);
+    assert_eq!(workspace.xtask(&["test"], &[("CARGO_PKG_NAME", "xtask")]).0, 0);
+    assert!(workspace.calls()[0].contains("| none | none |"), "{:?}", workspace.calls());
+}
+
 #[test]
 fn check_stops_at_the_first_failure() {
     let check = |arguments: &[&str], fail: &str, expected_code: i32, subcommands: &[&str]| {
