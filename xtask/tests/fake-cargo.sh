@@ -7,7 +7,7 @@ if [ "$1" = metadata ]; then
     echo "{\"workspace_root\":\"$PWD\",\"target_directory\":\"$PWD/target\"}"
     exit 0
 fi
-echo "$* | ${CARGO_PKG_NAME:-none} | ${LIBTORCH:-none} | ${LD_LIBRARY_PATH:-none} | ${RUSTDOCFLAGS:-none}" >>"$FAKE_CARGO_CALLS"
+echo "$* | ${CARGO_PKG_NAME:-}${CARGO_MANIFEST_DIR:-} | ${LIBTORCH:-none} | ${LD_LIBRARY_PATH:-none} | ${RUSTDOCFLAGS:-none}" >>"$FAKE_CARGO_CALLS"
 if [ "$1" = "${FAKE_CARGO_FAIL:-}" ]; then exit 101; fi
 if [ "$1" = build ]; then
     echo "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"fet\"},\"executable\":\"$FAKE_CARGO_FET\"}"
