@@ -20,6 +20,9 @@ use std::path::PathBuf;
 use crate::runner::{self, RunnerOptions};
 use kit::Kit;
 
+/// Areas of the cases.
+pub const AREAS: [&str; 8] = ["equal", "refusal", "capture", "kill", "state", "predict", "serve", "path"];
+
 /// Arguments of `fet-e2e soak`.
 #[derive(Debug, clap::Args)]
 pub struct SoakArguments {
@@ -92,4 +95,16 @@ pub fn run(arguments: &SoakArguments, say: &mut dyn FnMut(String)) -> anyhow::Re
         verbose: arguments.verbose,
     };
     runner::run(&kit, areas::all(), &options, say)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_is_in_a_listed_area() {
+        for case in areas::all() {
+            assert!(AREAS.contains(&case.area), "{}", case.title());
+        }
+    }
 }

@@ -2,30 +2,36 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use fet_e2e::soak::AREAS;
 use fet_testing::left_out;
 
-/// Runs the short form of a suite, and checks that it has at least `least` cases and no faults.
-fn short(suite: &str, patience: &str, least: usize) {
+/// Runs the short form of a suite and checks that it has no faults. Returns the number of its cases, or `None` without a
+/// `fet` to run.
+fn short(suite: &str, patience: &str, more: &[&str]) -> Option<usize> {
     let program = Path::new(env!("CARGO_BIN_EXE_fet-e2e"));
     let fet = std::env::var_os("FET_BIN").map_or_else(|| program.with_file_name("fet"), PathBuf::from);
     if !fet.is_file() {
         left_out("fet", "there is no `fet` in the build folder; `cargo xtask test` builds one");
-        return;
+        return None;
     }
     let arguments = ["--short", "--patience", patience];
-    let ended = Command::new(program).arg(suite).arg(fet).args(arguments).output().expect("it starts");
+    let ended =
+        Command::new(program).arg(suite).arg(fet).args(arguments).args(more).output().expect("it starts");
     let said = String::from_utf8_lossy(&ended.stdout);
     assert!(ended.status.success(), "{said}{}", String::from_utf8_lossy(&ended.stderr));
     let cases = said.lines().last().and_then(|line| line.split_whitespace().next()?.parse().ok());
-    assert!(cases.is_some_and(|cases: usize| cases >= least), "{said}");
+    Some(cases.unwrap_or_else(|| panic!("{suite} states no number of cases: {said}")))
 }
 
 #[test]
 fn abuse_short() {
-    short("abuse", "10", 150);
+    let cases = short("abuse", "10", &[]);
+    assert!(cases.is_none_or(|cases| cases >= 150), "{cases:?}");
 }
 
+/// Runs three areas at a time, because a case waits for most of its time.
 #[test]
 fn soak_short() {
     let nats = std::env::var_os("FET_NATS").map_or_else(|| PathBuf::from("nats-server"), PathBuf::from);
@@ -34,5 +40,16 @@ fn soak_short() {
         left_out("nats", &format!("{} does not run: name a nats-server in FET_NATS", nats.display()));
         return;
     }
-    short("soak", "4", 50);
+    let next = AtomicUsize::new(0);
+    let areas = || {
+        let next = || AREAS.get(next.fetch_add(1, Ordering::Relaxed));
+        std::iter::from_fn(next)
+            .map(|area| short("soak", "6", &["--only", &format!("{area}/")]))
+            .sum::<Option<usize>>()
+    };
+    let cases: Option<usize> = std::thread::scope(|scope| {
+        let workers = [(); 3].map(|()| scope.spawn(areas));
+        workers.into_iter().map(|worker| worker.join().expect("the area has no faults")).sum()
+    });
+    assert!(cases.is_none_or(|cases| cases >= 70), "{cases:?}");
 }
