@@ -15,12 +15,15 @@ use crate::libtorch;
 use crate::prose;
 use crate::workspace::{Workspace, exit_code};
 
-/// Arguments after `--` for cargo.
+/// Arguments of `test`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Passed {
+pub(crate) struct TestArguments {
+    /// Run only the tests that compute on every device: golden figures, equivalence of devices, contracts of plug-ins.
+    #[arg(long)]
+    devices: bool,
     /// Arguments for cargo, as in `-- linker` or `-- --test suite -- --nocapture`.
     #[arg(last = true, value_name = "CARGO ARGUMENTS")]
-    arguments: Vec<String>,
+    passed: Vec<String>,
 }
 
 /// Arguments of `check`.
@@ -35,8 +38,28 @@ pub(crate) struct Arguments {
 }
 
 /// `cargo xtask test`.
-pub(crate) fn test(passed: &Passed) -> Result<ExitCode> {
-    pass_on(TEST, passed)
+pub(crate) fn test(arguments: &TestArguments) -> Result<ExitCode> {
+    let workspace = Workspace::find()?;
+    let mut cargo = if arguments.devices {
+        device_tests(&workspace, &arguments.passed)?
+    } else {
+        let mut cargo = cargo_with_devices(&workspace, TEST)?;
+        cargo.args(&arguments.passed);
+        cargo
+    };
+    Ok(exit_code(cargo.status().context("cannot run cargo")?))
+}
+
+/// Returns the cargo command for the tests that compute on every device.
+pub(crate) fn device_tests(workspace: &Workspace, passed: &[impl AsRef<str>]) -> Result<Command> {
+    let passed: Vec<&str> = passed.iter().map(AsRef::as_ref).collect();
+    let mut cargo = cargo_with_devices(workspace, TEST)?;
+    cargo.args(["--test", "suite", "--test", "it"]).args(&passed);
+    if !passed.contains(&"--") {
+        cargo.arg("--");
+    }
+    cargo.args(DEVICE_TESTS);
+    Ok(cargo)
 }
 
 /// `cargo xtask check`.
@@ -102,6 +125,19 @@ fn steps(has_libtorch: bool, arguments: &Arguments) -> Vec<Vec<String>> {
 /// Arguments that run the tests.
 const TEST: &[&str] = &["test", "--release", "--workspace", "--no-fail-fast"];
 
+/// Parts of the names of the tests that compute on every device.
+const DEVICE_TESTS: [&str; 9] = [
+    "contract",
+    "equivalence",
+    "evaluated",
+    "every_device",
+    "golden",
+    "loads_cuda",
+    "primary",
+    "repeat",
+    "transformations",
+];
+
 /// Name of the LibTorch feature in the workspace.
 const FEATURE: &str = "fet/libtorch";
 
@@ -116,12 +152,6 @@ pub(crate) fn cargo_with_devices(workspace: &Workspace, arguments: &[&str]) -> R
         cargo.args(["--features", FEATURE]);
     }
     Ok(cargo)
-}
-
-fn pass_on(arguments: &[&str], passed: &Passed) -> Result<ExitCode> {
-    let mut cargo = cargo_with_devices(&Workspace::find()?, arguments)?;
-    let status = cargo.args(&passed.arguments).status().context("cannot run cargo")?;
-    Ok(exit_code(status))
 }
 
 /// Prints the covered devices. Returns true if LibTorch is one of them.

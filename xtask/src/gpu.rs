@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 
 use crate::bench;
-use crate::check::cargo_with_devices;
+use crate::check::{cargo_with_devices, device_tests};
 use crate::libtorch;
 use crate::workspace::{Workspace, exit_code};
 
@@ -71,10 +71,6 @@ it, theirs are left out.
 `wgpu` needs a driver of Vulkan, Metal or DirectX 12. Without a GPU, Mesa's llvmpipe computes on the CPU (on Debian:
 apt-get install mesa-vulkan-drivers); it shows that the device is right, and is slow.";
 
-/// Parts of the names of the tests that run on every device.
-const TESTS: [&str; 7] =
-    ["golden", "equivalence", "contract", "transformations", "evaluated", "primary", "repeat"];
-
 /// `cargo xtask gpu`.
 pub(crate) fn gpu(arguments: &Arguments) -> Result<ExitCode> {
     let workspace = Workspace::find()?;
@@ -89,11 +85,7 @@ pub(crate) fn gpu(arguments: &Arguments) -> Result<ExitCode> {
             None => bail!("LibTorch is not set up; `cargo xtask libtorch --cuda` fetches it"),
         }
     }
-    let mut tests = cargo_with_devices(
-        &workspace,
-        &["test", "--release", "--package", "fet", "--package", "fet-e2e", "--test", "suite", "--test", "it"],
-    )?;
-    tests.args(device.features()).arg("--").args(TESTS);
+    let mut tests = device_tests(&workspace, device.features())?;
     tests.env("FET_REQUIRE", required(env::var("FET_REQUIRE").ok().as_deref(), device.requirements()));
     let status = tests.status().context("cannot run cargo")?;
     if !status.success() || arguments.no_benchmarks {

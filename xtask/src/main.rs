@@ -49,8 +49,8 @@ enum Command {
     Tune(fet_study::TuneArguments),
     /// Set LibTorch up, for the device `libtorch`.
     Libtorch(libtorch::Arguments),
-    /// Run every test of the workspace.
-    Test(check::Passed),
+    /// Run the tests of the workspace.
+    Test(check::TestArguments),
     /// Check format, lints, feature sets, documentation and tests; stops at the first failure.
     Check(check::Arguments),
     /// Run the benchmarks, or alternate with the authors' program.
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         Command::Ablate(arguments) => ablate::ablate(&arguments),
         Command::Tune(arguments) => ablate::tune(&arguments),
         Command::Libtorch(arguments) => libtorch::libtorch(&arguments),
-        Command::Test(passed) => check::test(&passed),
+        Command::Test(arguments) => check::test(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Bench(arguments) => bench::bench(&arguments),
         Command::Gpu(arguments) => gpu::gpu(&arguments),

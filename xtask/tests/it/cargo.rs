@@ -24,6 +24,17 @@ fn tests_and_benches_pass_arguments_on() {
     calls(&["test"], false, test);
     calls(&["test"], true, &format!("{test} --features fet/libtorch"));
     calls(&["test", "--", "linker", "--", "--nocapture"], false, &format!("{test} linker -- --nocapture"));
+    let devices =
+        "contract equivalence evaluated every_device golden loads_cuda primary repeat transformations";
+    let only = format!("{test} --features fet/libtorch --test suite --test it");
+    calls(&["test", "--devices"], true, &format!("{only} -- {devices}"));
+    calls(
+        &["test", "--devices", "--", "--features", "x"],
+        true,
+        &format!("{only} --features x -- {devices}"),
+    );
+    let own = ["test", "--devices", "--", "--", "--nocapture"];
+    calls(&own, true, &format!("{only} -- --nocapture {devices}"));
     calls(&["bench"], false, "bench --package fet-e2e");
     let bench = "bench --package fet-e2e --features fet/libtorch --bench linker";
     calls(&["bench", "--", "--bench", "linker"], true, bench);

@@ -1,7 +1,7 @@
 //! Compares optimised computations with their definitions on every device: values and gradients.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use fet_components::model::{Attention, Init};
+use fet_components::model::{Attention, Gelu, Init};
 use fet_core::data::Task;
 use fet_core::encoder::{Computation, Encoder, EncoderContext, NeighbourBatch, NeighbourLists};
 use fet_core::method::{Memory, Method, PrimaryBatch, PrimaryContext};
@@ -271,6 +271,22 @@ fn fused_decoder_equals_the_decoder() {
         for (number, (sets, wider, available)) in cases.iter().enumerate() {
             let figures = |fused| decoded(&device, sets, *wider, *available, fused);
             same(&format!("{}, case {number}", backend.name), &figures(true), &figures(false));
+        }
+    }
+}
+
+/// Φ(x) + x φ(x), from a table of the normal distribution (Abramowitz & Stegun, 26.1).
+#[test]
+fn the_derivative_of_gelu_is_exact_on_every_device() {
+    let table =
+        [(-1.0f32, -0.083_315_47), (0.0, 0.5), (0.5, 0.867_495_2), (1.0, 1.083_315_5), (2.0, 1.085_232)];
+    for backend in devices() {
+        let device = backend.device.autodiff();
+        let x = Tensor::<1>::from_floats(table.map(|(x, _)| x), &device).require_grad();
+        let mut gradients = Gelu::new(&device).forward(x.clone()).sum().backward();
+        let found = host(x.grad_remove(&mut gradients).expect("a gradient"));
+        for (found, (x, exact)) in found.iter().zip(table) {
+            assert!((found - exact).abs() < 1e-5, "{}: {found} at {x}, not {exact}", backend.name);
         }
     }
 }
