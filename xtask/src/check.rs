@@ -127,15 +127,15 @@ const TEST: &[&str] = &["test", "--release", "--workspace", "--no-fail-fast"];
 
 /// Parts of the names of the tests that compute on every device.
 const DEVICE_TESTS: [&str; 9] = [
-    "contract",
-    "equivalence",
-    "evaluated",
+    "contract::",
+    "equivalence::",
+    "evaluated::",
     "every_device",
-    "golden",
+    "golden::",
     "loads_cuda",
-    "primary",
-    "repeat",
-    "transformations",
+    "primary::",
+    "repeat::",
+    "transformations::",
 ];
 
 /// Name of the LibTorch feature in the workspace.

@@ -24,8 +24,8 @@ fn tests_and_benches_pass_arguments_on() {
     calls(&["test"], false, test);
     calls(&["test"], true, &format!("{test} --features fet/libtorch"));
     calls(&["test", "--", "linker", "--", "--nocapture"], false, &format!("{test} linker -- --nocapture"));
-    let devices =
-        "contract equivalence evaluated every_device golden loads_cuda primary repeat transformations";
+    let devices = "contract:: equivalence:: evaluated:: every_device golden:: loads_cuda primary:: repeat:: \
+                   transformations::";
     let only = format!("{test} --features fet/libtorch --test suite --test it");
     calls(&["test", "--devices"], true, &format!("{only} -- {devices}"));
     calls(
