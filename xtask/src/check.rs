@@ -21,6 +21,9 @@ pub(crate) struct TestArguments {
     /// Run only the tests that compute on every device: golden figures, equivalence of devices, contracts of plug-ins.
     #[arg(long)]
     devices: bool,
+    /// Leave LibTorch out, even if it is set up.
+    #[arg(long)]
+    without_libtorch: bool,
     /// Arguments for cargo, as in `-- linker` or `-- --test suite -- --nocapture`.
     #[arg(last = true, value_name = "CARGO ARGUMENTS")]
     passed: Vec<String>,
@@ -40,26 +43,34 @@ pub(crate) struct Arguments {
 /// `cargo xtask test`.
 pub(crate) fn test(arguments: &TestArguments) -> Result<ExitCode> {
     let workspace = Workspace::find()?;
-    let mut cargo = if arguments.devices {
-        device_tests(&workspace, &arguments.passed)?
+    let mut cargo = if arguments.without_libtorch {
+        eprintln!("devices: flex, ndarray");
+        workspace.cargo(TEST)
     } else {
-        let mut cargo = cargo_with_devices(&workspace, TEST)?;
-        cargo.args(&arguments.passed);
-        cargo
+        cargo_with_devices(&workspace, TEST)?
     };
+    if arguments.devices {
+        only_device_tests(&mut cargo, &arguments.passed);
+    } else {
+        cargo.args(&arguments.passed);
+    }
     Ok(exit_code(cargo.status().context("cannot run cargo")?))
 }
 
 /// Returns the cargo command for the tests that compute on every device.
-pub(crate) fn device_tests(workspace: &Workspace, passed: &[impl AsRef<str>]) -> Result<Command> {
-    let passed: Vec<&str> = passed.iter().map(AsRef::as_ref).collect();
+pub(crate) fn device_tests(workspace: &Workspace, passed: &[&str]) -> Result<Command> {
     let mut cargo = cargo_with_devices(workspace, TEST)?;
-    cargo.args(["--test", "suite", "--test", "it"]).args(&passed);
-    if !passed.contains(&"--") {
+    only_device_tests(&mut cargo, passed);
+    Ok(cargo)
+}
+
+/// Adds arguments of cargo, and the names of the tests that compute on every device.
+fn only_device_tests(cargo: &mut Command, passed: &[impl AsRef<str>]) {
+    cargo.args(["--test", "suite", "--test", "it"]).args(passed.iter().map(AsRef::as_ref));
+    if !passed.iter().any(|argument| argument.as_ref() == "--") {
         cargo.arg("--");
     }
     cargo.args(DEVICE_TESTS);
-    Ok(cargo)
 }
 
 /// `cargo xtask check`.
@@ -125,7 +136,7 @@ fn steps(has_libtorch: bool, arguments: &Arguments) -> Vec<Vec<String>> {
 /// Arguments that run the tests.
 const TEST: &[&str] = &["test", "--release", "--workspace", "--no-fail-fast"];
 
-/// Parts of the names of the tests that compute on every device.
+/// Parts of the names of the tests that compute on every device, or load LibTorch.
 const DEVICE_TESTS: [&str; 9] = [
     "contract::",
     "equivalence::",
@@ -179,6 +190,9 @@ fn deny_warnings(cargo: &mut Command) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -194,6 +208,51 @@ mod tests {
         check(false, true, &["fmt", "clippy", "check", "check", "doc"], 0);
         check(true, false, &["fmt", "clippy", "check", "check", "doc", "test"], 3);
         check(true, true, &["fmt", "clippy", "check", "check", "doc"], 2);
+    }
+
+    /// Returns the path and the text of each source file of the tests that may compute on every device.
+    fn test_files() -> Vec<(String, String)> {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("crates");
+        let mut folders = vec![crates.join("fet/tests/suite"), crates.join("fet-e2e/tests/it")];
+        let mut files = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).expect("readable") {
+                let path = entry.expect("readable").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "rs") {
+                    files.push((path.display().to_string(), fs::read_to_string(&path).expect("readable")));
+                }
+            }
+        }
+        files
+    }
+
+    #[test]
+    fn the_names_of_device_tests_cover_every_test_on_every_device() {
+        let files = test_files();
+        let in_module = |path: &str, name: &str| {
+            let module = name.trim_end_matches("::");
+            name.ends_with("::")
+                && (path.ends_with(&format!("/{module}.rs")) || path.contains(&format!("/{module}/")))
+        };
+        let has = |path: &str, text: &str, name: &str| {
+            in_module(path, name) || text.lines().any(|line| line.starts_with("fn ") && line.contains(name))
+        };
+        for name in DEVICE_TESTS {
+            assert!(files.iter().any(|(path, text)| has(path, text, name)), "no test has {name} in its name");
+        }
+        let on_every_device: Vec<_> = files
+            .iter()
+            .filter(|(path, text)| !path.ends_with("/support.rs") && text.contains(" devices()"))
+            .collect();
+        assert!(on_every_device.len() >= 8, "{} files", on_every_device.len());
+        for (path, text) in on_every_device {
+            assert!(
+                DEVICE_TESTS.iter().any(|name| has(path, text, name)),
+                "{path}: no name covers its tests"
+            );
+        }
     }
 
     #[test]

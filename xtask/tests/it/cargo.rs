@@ -35,9 +35,25 @@ fn tests_and_benches_pass_arguments_on() {
     );
     let own = ["test", "--devices", "--", "--", "--nocapture"];
     calls(&own, true, &format!("{only} -- --nocapture {devices}"));
+    calls(
+        &["gpu", "--device", "wgpu", "--no-benchmarks"],
+        true,
+        &format!("{only} --features fet/wgpu -- {devices}"),
+    );
     calls(&["bench"], false, "bench --package fet-e2e");
     let bench = "bench --package fet-e2e --features fet/libtorch --bench linker";
     calls(&["bench", "--", "--bench", "linker"], true, bench);
+}
+
+#[test]
+fn libtorch_is_left_out_on_request() {
+    let workspace = Workspace::new(true);
+    let arguments = ["test", "--without-libtorch", "--", "--features", "x"];
+    let (code, stderr) = workspace.xtask(&arguments, &[]);
+    assert_eq!(code, 0, "{stderr}");
+    let calls = workspace.calls();
+    assert!(calls[0].starts_with("test --release --workspace --no-fail-fast --features x | "), "{calls:?}");
+    assert!(!stderr.contains("libtorch"), "{stderr}");
 }
 
 #[test]

@@ -4,10 +4,11 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use fet_backends::Backend;
 use fet_eval::records::{Report, RunEvent};
 use serde_json::Value;
 
-use crate::support::report;
+use crate::support::{devices, report};
 
 pub(crate) const TINY: &str = r#"
 name = "tiny"
@@ -69,6 +70,17 @@ pub(crate) fn refused(output: &Output, parts: &[&str]) {
 
 fn out(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn runs_on_every_device() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
+    for Backend { name, .. } in devices() {
+        let output = fet(folder.path(), &["run", "tiny.toml", "--device", &name, "--out", &name]);
+        assert!(output.status.success(), "{name}: {}", text(&output.stderr));
+        assert_eq!(report(&folder.path().join(&name)).device, name);
+    }
 }
 
 #[test]

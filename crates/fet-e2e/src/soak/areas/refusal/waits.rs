@@ -112,9 +112,13 @@ fn rotated(kit: &Kit, folder: &Path, member: &str) -> anyhow::Result<CaseResult>
     let mut parties = world.parties()?;
     let ended = world.run(kit.patience(30))?;
     judge("the primary", &ended, &[75], &["p1", &old, &new, "roster"], &mut verdict);
-    std::thread::sleep(Duration::from_millis(1500));
+    let names_both = |said: &str| [&old, &new].into_iter().all(|key| said.contains(key.as_str()));
+    let began = Instant::now();
+    while !names_both(&parties[0].stderr()) && began.elapsed() < kit.patience(2) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
     let said = parties[0].stderr();
-    if ![&old, &new].into_iter().all(|key| said.contains(key.as_str())) {
+    if !names_both(&said) {
         verdict.fault(FaultKind::Unclear, format!("p1 does not name both keys: {said}"));
     }
     world.check(&mut parties, &mut verdict)?;
