@@ -166,16 +166,21 @@ fn quotes_the_output_of_sbatch_without_a_job_id() {
     check(&refused, &["`sbatch` ended with", "invalid partition specified: gpu"]);
 }
 
-/// One cell needs six jobs, with one finished epoch per job. Another cell never finishes an epoch.
+/// The cell needs six jobs, with one finished epoch per job.
 #[cfg(unix)]
 #[test]
-fn only_jobs_without_progress_fail_a_cell() {
+fn jobs_with_progress_finish_a_cell() {
     let study = Study::new(STUDY);
     let cluster = Cluster::new(&study);
     let outcome = cluster.ablate(&study, "limited=mask=false", &[], &["--seeds", "0"]);
     assert_eq!((outcome.code, study.calls().len()), (0, 7), "{outcome:?}");
     check(&outcome.stderr, &["was lost after epoch 1", "was lost after epoch 5", "[2/2] No mask, seed 0"]);
+}
 
+/// The cell never finishes an epoch.
+#[cfg(unix)]
+#[test]
+fn jobs_without_progress_fail_a_cell() {
     let study = Study::new(STUDY);
     let cluster = Cluster::new(&study);
     let outcome = cluster.ablate(&study, "stuck=mask=false", &[], &["--seeds", "0"]);

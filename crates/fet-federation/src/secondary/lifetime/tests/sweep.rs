@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
+
 use super::*;
 
 const SETTINGS: [&str; 6] = [
@@ -144,72 +146,75 @@ fn memory() -> PathBuf {
 
 #[test]
 fn no_sequence_of_runs_is_accounted_below_its_exact_loss() {
-    let mut seen = [0usize; 4];
-    for seed in 0..1000u64 {
-        let limit = [0.0, 0.0, 6.0, 15.0][seed as usize % 4];
-        let mut party = Party::new(seed, limit);
-        // Composing losses with sampling takes longer: one sequence in ten has them.
-        let kinds = if seed % 10 == 9 { SETTINGS.len() } else { SETTINGS.len() - 1 };
-        let runs: Vec<Run> = (0..party.random.random_range(1..6u8))
-            .map(|number| Run::new(number, SETTINGS[party.random.random_range(0..kinds)]))
-            .collect();
-        let mut copy: Option<(u64, Vec<u8>, usize)> = None;
-        for step in 0..party.random.random_range(2..9) {
-            let place = format!("seed {seed}, step {step}");
-            let run = runs[party.random.random_range(0..runs.len())].clone();
-            party.session(&run, &place);
-            party.check(&place);
-            let account = party.folder.path().join(FILE);
-            let ledger = party.folder.path().join(format!("ledger-{}", ledger::short_name(&run.hash)));
-            if party.chance(8) && ledger.exists() {
-                // The ledger is moved away. Its loss stays, and the run gets a new ledger.
-                std::fs::remove_file(ledger).expect("there");
-                party.left.push((run.clone(), RunReleases::default()));
-                party.loose = true;
-                seen[0] += 1;
-            } else if party.chance(6) && account.exists() {
-                let age = Lifetime::open(party.folder.path()).expect("sound").age();
-                copy = Some((
-                    age,
-                    std::fs::read(&account).expect("there"),
-                    party.left.iter().map(|(_, left)| left.releases.len()).sum(),
-                ));
-            } else if let Some((age, bytes, releases)) =
-                copy.take_if(|_| party.random.random_range(0..4) == 0)
-            {
-                // An old copy of the account is restored. If other parties have seen the account older, they
-                // refuse it, and the operator adds all releases ever made.
-                std::fs::write(&account, bytes).expect("written");
-                let all: usize = party.left.iter().map(|(_, left)| left.releases.len()).sum();
-                let now = Age { found: age, now: age + 1 };
-                match party.known.see("party", now) {
-                    Err(old) => {
-                        let exact = party.exact();
-                        if exact.is_sampled() {
-                            // The releases with sampling end the sequence: the operator would have to add
-                            // them without sampling, at a higher cost.
-                            break;
-                        }
-                        let mut opened = Lifetime::open(party.folder.path()).expect("sound");
-                        let noise = 1.0 / exact.squares().max(1e-9).sqrt();
-                        opened
-                            .add(
-                                Loss::of_releases(NoisyReleases { noise, rate: 1.0, count: 1 }),
-                                Some(old.known),
-                            )
-                            .expect("written");
-                        party.loose = true;
-                        seen[1] += 1;
-                    }
-                    Ok(()) => {
-                        assert_eq!(all, releases, "{place}: missing releases were not detected")
-                    }
-                }
-                party.check(&place);
-            }
-        }
-        seen[2] += usize::from(party.exact().is_sampled());
-        seen[3] += usize::from(!party.loose);
-    }
+    let seen = (0..1000)
+        .into_par_iter()
+        .map(check_sequence)
+        .reduce(|| [0; 4], |one, other| std::array::from_fn(|kind| one[kind] + other[kind]));
     assert!(seen.iter().all(|count| *count > 20), "{seen:?}: lost ledgers, restores, sampled, exact");
+}
+
+/// Checks the account in a random sequence of sessions. Returns the numbers of lost ledgers, of restores, of
+/// sequences with sampling, and of those with an exact account.
+fn check_sequence(seed: u64) -> [usize; 4] {
+    let mut seen = [0usize; 4];
+    let limit = [0.0, 0.0, 6.0, 15.0][seed as usize % 4];
+    let mut party = Party::new(seed, limit);
+    // Composing losses with sampling takes longer: one sequence in ten has them.
+    let kinds = if seed % 10 == 9 { SETTINGS.len() } else { SETTINGS.len() - 1 };
+    let runs: Vec<Run> = (0..party.random.random_range(1..6u8))
+        .map(|number| Run::new(number, SETTINGS[party.random.random_range(0..kinds)]))
+        .collect();
+    let mut copy: Option<(u64, Vec<u8>, usize)> = None;
+    for step in 0..party.random.random_range(2..9) {
+        let place = format!("seed {seed}, step {step}");
+        let run = runs[party.random.random_range(0..runs.len())].clone();
+        party.session(&run, &place);
+        party.check(&place);
+        let account = party.folder.path().join(FILE);
+        let ledger = party.folder.path().join(format!("ledger-{}", ledger::short_name(&run.hash)));
+        if party.chance(8) && ledger.exists() {
+            // The ledger is moved away. Its loss stays, and the run gets a new ledger.
+            std::fs::remove_file(ledger).expect("there");
+            party.left.push((run.clone(), RunReleases::default()));
+            party.loose = true;
+            seen[0] += 1;
+        } else if party.chance(6) && account.exists() {
+            let age = Lifetime::open(party.folder.path()).expect("sound").age();
+            copy = Some((
+                age,
+                std::fs::read(&account).expect("there"),
+                party.left.iter().map(|(_, left)| left.releases.len()).sum(),
+            ));
+        } else if let Some((age, bytes, releases)) = copy.take_if(|_| party.random.random_range(0..4) == 0) {
+            // An old copy of the account is restored. If other parties have seen the account older, they
+            // refuse it, and the operator adds all releases ever made.
+            std::fs::write(&account, bytes).expect("written");
+            let all: usize = party.left.iter().map(|(_, left)| left.releases.len()).sum();
+            let now = Age { found: age, now: age + 1 };
+            match party.known.see("party", now) {
+                Err(old) => {
+                    let exact = party.exact();
+                    if exact.is_sampled() {
+                        // The releases with sampling end the sequence: the operator would have to add
+                        // them without sampling, at a higher cost.
+                        break;
+                    }
+                    let mut opened = Lifetime::open(party.folder.path()).expect("sound");
+                    let noise = 1.0 / exact.squares().max(1e-9).sqrt();
+                    opened
+                        .add(Loss::of_releases(NoisyReleases { noise, rate: 1.0, count: 1 }), Some(old.known))
+                        .expect("written");
+                    party.loose = true;
+                    seen[1] += 1;
+                }
+                Ok(()) => {
+                    assert_eq!(all, releases, "{place}: missing releases were not detected")
+                }
+            }
+            party.check(&place);
+        }
+    }
+    seen[2] += usize::from(party.exact().is_sampled());
+    seen[3] += usize::from(!party.loose);
+    seen
 }
