@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     against: Option<PathBuf>,
 }
 
-/// Devices with memory of their own.
+/// GPU devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum GpuDevice {
     LibtorchCuda,
@@ -44,7 +44,7 @@ impl GpuDevice {
         }
     }
 
-    /// Features of the program besides LibTorch.
+    /// Features of the program, in addition to LibTorch.
     fn features(self) -> &'static [&'static str] {
         match self {
             Self::LibtorchCuda => &[],

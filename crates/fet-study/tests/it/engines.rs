@@ -227,7 +227,7 @@ fn submits_collects_and_resubmits_slurm_jobs() {
     let end = std::thread::scope(|scope| {
         let running = scope.spawn(|| slurm("", "", &[]));
         sleep(Duration::from_secs(1));
-        assert_eq!(study.calls().len(), 4, "nothing was submitted while the job waits");
+        assert_eq!(study.calls().len(), 4, "the engine submits no cell while the job waits");
         fs::write(bin.join("queue"), "").expect("written");
         running.join().expect("ended")
     });

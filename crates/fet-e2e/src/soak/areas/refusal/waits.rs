@@ -88,7 +88,7 @@ fn hangs(kit: &Kit, folder: &Path) -> anyhow::Result<CaseResult> {
     Ok(verdict)
 }
 
-/// Gives a member a new key, which the server and its own roster contain but the other rosters do not.
+/// Gives a member a new key. The server and the member's roster contain it; the other rosters contain the old one.
 fn rotated(kit: &Kit, folder: &Path, member: &str) -> anyhow::Result<CaseResult> {
     let mut verdict = CaseResult::new(CaseEnd::Refused);
     let mut world = SoakWorld::new(kit, folder, SoakExperiment::new(Data::Digits), true, 3)?;
